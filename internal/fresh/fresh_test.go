@@ -340,57 +340,6 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-func TestOptimum(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	pages := make([]Page, 300)
-	for i := range pages {
-		pages[i] = Page{Rate: math.Exp(2 * r.NormFloat64()), Weight: 0.5 + r.Float64()}
-	}
-	sum := func(rates []float64) (s float64) {
-		for _, x := range rates {
-			s += x
-		}
-		return s
-	}
-	poisson, best := Optimum(pages, 150)
-	fixed, bestFixed := FixedOptimum(pages, 150)
-	near(t, "budget", sum(poisson), 150, 1e-9)
-	near(t, "budget of fixed intervals", sum(fixed), 150, 1e-9)
-	if !(bestFixed > best && best > 0.2) {
-		t.Errorf("freshness %v, at fixed intervals %v", best, bestFixed)
-	}
-	// Nothing near is better.
-	value := func(rates []float64) (v float64) {
-		for i, p := range pages {
-			v += p.Weight * rates[i] / (rates[i] + p.Rate)
-		}
-		return v
-	}
-	top := value(poisson)
-	for range 2000 {
-		a, b := r.IntN(len(pages)), r.IntN(len(pages))
-		if a == b {
-			continue
-		}
-		by := min(poisson[a], 0.01)
-		poisson[a], poisson[b] = poisson[a]-by, poisson[b]+by
-		if v := value(poisson); v > top+1e-9 {
-			t.Fatalf("moving %v of page %d to %d makes %v of %v", by, a, b, v, top)
-		}
-		poisson[a], poisson[b] = poisson[a]+by, poisson[b]-by
-	}
-	// By hand: of two pages with equal rates each has half.
-	rates, f := Optimum([]Page{{1, 1}, {1, 1}}, 2)
-	near(t, "half", rates[0], 1, 1e-9)
-	near(t, "freshness", f, 0.5, 1e-9)
-	if _, f := FixedOptimum([]Page{{1, 1}, {1, 1}}, 2); math.Abs(f-(1-math.Exp(-1))) > 1e-9 {
-		t.Errorf("freshness at fixed intervals %v", f)
-	}
-	if rates, f := Optimum(nil, 1); len(rates) != 0 || f != 0 {
-		t.Error("no pages")
-	}
-}
-
 func BenchmarkInterval(b *testing.B) {
 	c := blobschema.Change{Shape: 3, Hours: 500}
 	for b.Loop() {

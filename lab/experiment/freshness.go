@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/orbweaver/orbweaver/internal/fresh"
 )
 
 // freshScale is how large the measurements of freshness are.
@@ -136,8 +135,8 @@ func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 		if err := s.runModels(p, trials, log); err != nil {
 			return sec, err
 		}
-		_, best := fresh.Optimum(p.pages, perHour)
-		_, fixed := fresh.FixedOptimum(p.pages, perHour)
+		_, best := optimum(p.pages, perHour)
+		_, fixed := fixedOptimum(p.pages, perHour)
 		tab.Rows = append(tab.Rows, []any{hours, "optimum, looks at random times", nil, best, 1.0, best / fixed, nil})
 		tab.Rows = append(tab.Rows, []any{hours, "optimum, fixed intervals", nil, fixed, fixed / best, 1.0, nil})
 		plot := Plot{
@@ -194,7 +193,7 @@ func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 	if err := s.runModels(p, trials, log); err != nil {
 		return sec, err
 	}
-	_, best := fresh.Optimum(p.pages, perHour)
+	_, best := optimum(p.pages, perHour)
 	tab := Table{Name: "hints", Caption: "Freshness by what sitemaps say", Columns: []string{"sitemaps", "first tenth", "learnt", "of the optimum without", "of the budget"}}
 	plot := Plot{Name: "hints", Title: "Freshness by what sitemaps say", X: "looks at each page, by the budget", Y: "freshness"}
 	for color, t := range trials {
@@ -223,7 +222,7 @@ func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section,
 	hours := s.budgets[0]
 	perHour := float64(len(p.pages)) / hours
 	largest := float64(p.first[1]) / hours // looks an hour at the largest host, if all pages are alike
-	_, best := fresh.Optimum(p.pages, perHour)
+	_, best := optimum(p.pages, perHour)
 	tab := Table{
 		Name: "pace", Caption: "Freshness by pace",
 		Columns: []string{"looks an hour a host allows", "hosts that have more", "learnt", "of the optimum without pace", "of the budget"},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/lab/measure"
 )
@@ -89,8 +88,8 @@ func coreSection(s freshScale, log func(string, ...any)) (Section, error) {
 		return Section{}, err
 	}
 	pages := runs[0].livePages.pages
-	_, best := fresh.Optimum(pages, float64(len(pages))/hours)
-	_, fixed := fresh.FixedOptimum(pages, float64(len(pages))/hours)
+	_, best := optimum(pages, float64(len(pages))/hours)
+	_, fixed := fixedOptimum(pages, float64(len(pages))/hours)
 	sec := Section{Title: "The crawler itself", Text: fmt.Sprintf(coreText, hours, grouped(len(pages)), grouped(runs[0].hosts), s.coreRounds*int(hours)/24)}
 	tab := Table{
 		Name: "core", Caption: "Freshness of a crawl",

@@ -11,7 +11,7 @@ import (
 
 // livePages is a population of pages that change, at rates that are known to who made it.
 type livePages struct {
-	pages []fresh.Page
+	pages []changing
 	host  []int // of each page; those of a host are together
 	first []int // page of each host, and one more
 	hosts int
@@ -49,7 +49,7 @@ func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
 		p.first = append(p.first, len(p.pages))
 		for i := range n {
 			rate := math.Exp(mean+pageSigma*r.NormFloat64()) / medianHours
-			p.pages = append(p.pages, fresh.Page{Rate: min(rate, 2), Weight: math.Pow(float64(i+1), -weightZipf)})
+			p.pages = append(p.pages, changing{Rate: min(rate, 2), Weight: math.Pow(float64(i+1), -weightZipf)})
 			p.host = append(p.host, h)
 		}
 	}
@@ -90,7 +90,7 @@ type modelRun struct {
 
 // copies are what is stored of pages, and how far it was true.
 type copies struct {
-	of        []fresh.Page
+	of        []changing
 	bin       float64   // hours
 	last      []float64 // look at each page, in hours; below 0: there was none
 	changed   []float64 // first change of each after its last look
@@ -98,7 +98,7 @@ type copies struct {
 	had       []float64 // looks by bin
 }
 
-func newCopies(of []fresh.Page, hours, bin float64) copies {
+func newCopies(of []changing, hours, bin float64) copies {
 	c := copies{of: of, bin: bin, last: make([]float64, len(of)), changed: make([]float64, len(of)), freshness: make([]float64, int(math.Ceil(hours/bin)))}
 	c.had = make([]float64, len(c.freshness))
 	for i := range c.last {
