@@ -17,11 +17,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// warmRanks is how many partitions' graphs a process keeps from one step to the next, unless it is a
-// function: that has memory for one.
+// warmRanks is the number of partitions whose graphs a process keeps between steps. A function has memory for one.
 const warmRanks = 16
 
-// take takes what is kept of a partition. What is kept of others makes room for it, if that are most already.
+// take removes and returns the graph that is kept of a partition. If that makes no room for another, it drops all graphs.
 func (j *Jobs) take(p partition.ID, most int) *rank.Warm {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -41,7 +40,7 @@ func (j *Jobs) give(p partition.ID, w *rank.Warm, most int) {
 	j.warm[p] = w
 }
 
-// RankStep runs one rank step of a partition; no round of it begins after atMost, 0 for no bound.
+// RankStep runs one rank step of a partition. No round begins after atMost; 0 is without bound.
 func (j *Jobs) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
 	return j.stepRanks(context.Background(), p, atMost)
 }
@@ -72,8 +71,8 @@ func (j *Jobs) stepRanks(ctx context.Context, p partition.ID, atMost time.Durati
 	return s.Report(), nil
 }
 
-// StartRanks begins a rank job of the crawl that the engine works for, or goes on with the one
-// under way; see [rank.NewStart]. Somebody has to run its steps.
+// StartRanks starts a rank job of the service's crawl, or returns the one under way; see [rank.NewStart]. It runs no
+// steps.
 func (j *Jobs) StartRanks(cfg rank.StartConfig) (job ranks.Job, begun bool, err error) {
 	cfg.Crawl = j.Crawl().ID
 	s := rank.NewStart(cfg)
@@ -84,19 +83,18 @@ func (j *Jobs) StartRanks(cfg rank.StartConfig) (job ranks.Job, begun bool, err 
 	return job, begun, nil
 }
 
-// RankProgress reads how far the rank job is that was begun last.
+// RankProgress reads the progress of the last rank job.
 func (j *Jobs) RankProgress() (rank.Progress, error) {
 	r := rank.NewRead(j.Crawl().ID)
 	err := j.Engine.Run(r)
 	return r.Progress(), err
 }
 
-// Messages are taken for lost when no partition has finished a round for that long. Making up for them
-// while a step is at work has it worked out twice.
+// remindAfter is the time without a finished round after which messages are taken for lost. If they are not, new
+// messages make some partition do a round twice.
 const remindAfter = 10 * time.Minute
 
-// startRanks begins a rank job if a tick says that there should be one, and makes up for the lost messages
-// of one under way.
+// startRanks starts a rank job if the coordinator's report wants one, and replaces lost messages of the job under way.
 func (j *Jobs) startRanks(rep *crawl.Report) error {
 	switch {
 	case rep.WantsRanks:
@@ -127,7 +125,7 @@ func (j *Jobs) remindRanks() error {
 	switch {
 	case !due:
 		return nil
-	case first && j.Platform.Exclusive: // the process before this one may have died between a round and its messages
+	case first && j.Platform.Exclusive: // the previous process may have died between a round and its messages
 		return j.RemindRanks()
 	}
 	p, err := j.RankProgress()
@@ -150,11 +148,11 @@ func (j *Jobs) remindRanks() error {
 	return j.RemindRanks()
 }
 
-// RemindRanks has the partitions look that a rank job waits for; see [rank.NewRemind].
+// RemindRanks sends new messages to the partitions that a rank job waits for; see [rank.NewRemind].
 func (j *Jobs) RemindRanks() error { return j.Engine.Run(rank.NewRemind(j.Crawl().ID)) }
 
-// Rank computes ranks to the end, in this process alone: it begins a job, or goes on with the one under way, and
-// runs the steps of all partitions, two at once. progress is called whenever all have finished a round, and may be nil.
+// Rank computes ranks in this process alone: it starts a job, or continues the one under way, and
+// runs the steps of all partitions, two at once. progress is called after each round of all partitions, and may be nil.
 func (j *Jobs) Rank(ctx context.Context, cfg rank.StartConfig, progress func(rank.Progress)) (ranks.Job, error) {
 	if err := j.ensureRankQueue(ctx); err != nil {
 		return ranks.Job{}, err
@@ -190,10 +188,10 @@ func (j *Jobs) ensureRankQueue(ctx context.Context) error {
 	return j.Platform.CreateQueues(ctx, parts.Record.Partitions)
 }
 
-// stepTime is how long a step goes on alone before others, and whoever looks, learn of it.
+// stepTime is the most time that a step takes before others can see its progress.
 const stepTime = 5 * time.Second
 
-// runRanks takes some messages and runs the steps that they ask for.
+// runRanks receives some messages and runs a step for each partition they name.
 func (j *Jobs) runRanks(ctx context.Context) error {
 	msgs, err := j.Receive(ctx, actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: 5 * time.Second})
 	if err != nil {
@@ -224,7 +222,7 @@ func (j *Jobs) runRanks(ctx context.Context) error {
 	return nil
 }
 
-// tidyRanks has all partitions delete what only the rounds needed.
+// tidyRanks runs a step of every partition that deletes the objects of the rounds.
 func (j *Jobs) tidyRanks(ctx context.Context, partitions int) error {
 	for p := range partitions {
 		if _, err := j.stepRanks(ctx, partition.ID(p), 0); err != nil {

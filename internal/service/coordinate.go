@@ -283,7 +283,7 @@ func (s *Service) ChangeTopic(name string, change crawl.TopicChange) (now blobsc
 	return now, changed, nil
 }
 
-// control runs an actor that changes what steps go by, and has them look at it.
+// control runs an actor that changes the desired state, the topics or the map, and makes steps read the change.
 func (s *Service) control(a actor.Actor) error {
 	if err := s.Engine.Run(a); err != nil {
 		return err

@@ -155,7 +155,7 @@ func (s *Service) tellAppetites() {
 	}
 }
 
-// look has the steps of this process look at the desired state and at the map.
+// look makes the steps of this process read the desired state and the map.
 func (s *Service) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Service) look() {
 	}
 }
 
-// stopSteps has all steps commit and end.
+// stopSteps makes all steps commit and end.
 func (s *Service) stopSteps() {
 	s.mu.Lock()
 	s.stopping = true

@@ -179,7 +179,7 @@ func (s *Service) share() int {
 	return s.crawl.Partitions
 }
 
-// partitions is how many partitions there are, or ever were, as far as the last coordinator run knew.
+// partitions is the number of partitions that exist or ever existed, by the last coordinator run.
 func (s *Service) partitions() int {
 	if rep := s.report.Load(); rep != nil {
 		return rep.Partitions()

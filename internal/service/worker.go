@@ -22,27 +22,27 @@ type WorkConfig struct {
 	Config // the settings of each crawl complete it
 	// Prepare, if it is not nil, is called with the service of each crawl before it works, to register jobs.
 	Prepare func(*Service)
-	// Steps is how many partitions it works on at once, each by a step. Default: four for
-	// every processor. A partition of thirty ready hosts, each asked once a second, keeps an
-	// eighth of a processor busy, one whose hosts allow more a whole one.
+	// Steps is the most steps that run at once, each on its own partition; default four per
+	// processor. A partition of thirty ready hosts with one request per second each keeps an
+	// eighth of a processor busy; one whose hosts allow more keeps a whole processor busy.
 	Steps int
-	// StepTime is how long a step may last, give or take a fifth; default 5 min. A step that
-	// ends hands its partition to whoever takes the wake, so that a worker that joins has its
+	// StepTime is the duration of a step, plus or minus a fifth; default 5 min. At its end
+	// any worker may take the partition's wake, so a worker that joins has its
 	// share after that time at the latest.
 	StepTime time.Duration
-	// TickEvery is how often all workers together run the coordinator, about; default 5 s.
+	// TickEvery is the mean time between two coordinator runs of all workers together; default 5 s.
 	TickEvery time.Duration
-	// StepsOnly leaves ticks, and requests from outside, to others.
+	// StepsOnly leaves the coordinator, and requests from outside, to other processes.
 	StepsOnly bool
-	// UntilOver ends the worker once the crawl is finished, at its limit or stopped, and no
-	// partition is leased. Else it waits for requests, or for another crawl. It needs ticks.
+	// UntilOver ends the worker when the crawl is finished, at its limit or stopped, and no
+	// partition is leased. Otherwise it waits for requests, or for another crawl. Not with StepsOnly.
 	UntilOver bool
 }
 
-// What a worker does differs from what a function does in one thing: its waiting costs
-// nothing. So steps wait longer, for mail and for hosts; calls are dear all the same.
+// A worker may wait for nothing, a function may not. So a worker's steps wait longer for mail and for
+// hosts. Calls to queue, table and bucket cost the same.
 const (
-	workSteps       = 4 // for every processor
+	workSteps       = 4 // per processor
 	workStepTime    = 5 * time.Minute
 	workTickEvery   = 5 * time.Second
 	workSleepMax    = 15 * time.Second
@@ -52,27 +52,25 @@ const (
 	workHostsEvery  = 15 * time.Minute
 	workWakeAgain   = 10 * time.Second
 
-	tickApart    = time.Second // least time from one tick of a worker to its next
+	tickApart    = time.Second // least time between two coordinator runs of one worker
 	maxTickWait  = time.Minute
 	idleTicks    = 20 * time.Second
-	pollWait     = time.Second // for a wake: an idle worker asks all the time
+	pollWait     = time.Second // for a wake: an idle worker always polls
 	pollYield    = 100 * time.Millisecond
 	maxYield     = time.Second
-	crawlEvery   = 3 * time.Second // how often to look for a crawl where there is none
+	crawlEvery   = 3 * time.Second // between two looks for a crawl, while none is active
 	maxErrorWait = 30 * time.Second
 )
 
-// Worker is one of any number of processes that work on what a shared platform holds: it
-// takes wakes from their queue, runs the steps they ask for, several at once, and runs
-// ticks and takes requests beside them. Workers come and go as they like, also beside
-// functions: what keeps two steps from one partition is its lease, and what a worker
-// that was killed had in hand goes on, elsewhere, when its leases are over.
+// Worker is one of any number of processes that share a deployment. It takes wakes from the
+// queue, runs several steps at once, runs the coordinator and takes requests. Workers may
+// join and leave at any time, also beside functions: a lease keeps two steps from working on
+// one partition. When the leases of a killed worker end, another process continues its work.
 //
-// A wake is acknowledged before its step, not after it as functions do. A killed worker
-// loses wakes that way; but those would come again only when their visibility ends, half
-// an hour in a deployment, and the tick, which looks at leases, has sent another long
-// before. After five such deaths they would be among the dead letters for no fault of
-// theirs.
+// A worker acknowledges a wake before its step; a function does so after it. A killed worker
+// therefore loses wakes. The coordinator, which looks at leases, sends new ones long before
+// the visibility of the lost ones would have ended, which is half an hour in a deployment. And a
+// wake that is lost five times would otherwise become a dead letter without a reason.
 type Worker struct {
 	cfg      WorkConfig
 	platform *platform.Platform
@@ -177,18 +175,18 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 	return c, nil
 }
 
-// jitter is about d: many workers that began at once should not stay in step.
+// jitter returns about d, so that workers that started together do not act together for ever.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// share tells the calls of a process to those who keep accounts of it, each once: which of
-// several steps made a call nobody knows.
+// share divides the calls of a process among its steps and coordinator runs for their accounts, so that each call is
+// counted once. Which of several steps made a call is not known.
 type share struct {
 	ledger *ledger.Ledger
 	mu     sync.Mutex
 	told   ledger.Counts
 }
 
-// spent returns a function for the Spent of one step or tick.
+// spent returns the Spent function of one step or coordinator run.
 func (s *share) spent() func() blobschema.Calls {
 	var mine blobschema.Calls
 	return func() blobschema.Calls {
@@ -221,12 +219,12 @@ func (w *Worker) add(did Worked) {
 
 // WorkSnapshot is what a display shows of a worker.
 type WorkSnapshot struct {
-	Worked                   // since it began, steps under way included
+	Worked                   // since the start, including running steps
 	Active    int            // requests under way
-	AtWork    []partition.ID // that it runs a step of
-	MostSteps int            // that it may run at once
-	Crawl     string         // id; "" while there is none
-	Report    *crawl.Report  // of its last tick of that crawl; nil before the first
+	AtWork    []partition.ID // partitions of running steps
+	MostSteps int            // that may run at once
+	Crawl     string         // id of the active crawl; "" for none
+	Report    *crawl.Report  // of this worker's last coordinator run; nil before the first
 	Calls     ledger.Counts
 }
 
