@@ -91,7 +91,8 @@ func isCut(err error) bool {
 	}
 	// net/http does not export the rest of what can end a connection.
 	text := err.Error()
-	return strings.HasPrefix(text, "http2: server sent GOAWAY") || strings.HasPrefix(text, "http2: client connection") ||
+	return strings.HasPrefix(text, "http2: server sent GOAWAY") || strings.HasPrefix(text, "http2: Transport received Server's graceful") ||
+		strings.HasPrefix(text, "http2: client conn") || // lost, closed, not usable, or ended before the request was sent
 		strings.HasPrefix(text, "http: server closed idle connection") ||
 		strings.HasPrefix(text, "readLoopPeekFailLocked:") // ended for what came before the request was sent
 }

@@ -372,7 +372,14 @@ func TestEmptyFrames(t *testing.T) {
 // TestSpokenFirst: what net/http says of a connection over which bytes came before it had sent the request, which chance
 // decides, is that it ended.
 func TestSpokenFirst(t *testing.T) {
-	for text, want := range map[string]bool{"readLoopPeekFailLocked: %!w(<nil>)": true, "malformed HTTP response": false} {
+	for text, want := range map[string]bool{
+		"readLoopPeekFailLocked: %!w(<nil>)":                                  true,
+		"http2: client conn could not be established":                         true,
+		"http2: client connection lost":                                       true,
+		"http2: Transport received Server's graceful shutdown GOAWAY":         true,
+		"http2: server sent GOAWAY and closed the connection; LastStreamID=1": true,
+		"malformed HTTP response":                                             false,
+	} {
 		if got := isCut(errors.New(text)); got != want {
 			t.Errorf("%s: cut is %v", text, got)
 		}
