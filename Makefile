@@ -111,6 +111,9 @@ bench-frontier: ## measure the frontier's time and memory with 1,000,000 known U
 experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies
 	@for name in $(EXPERIMENTS); do $(call lab,cmd/experiment) $$name -out docs/experiments $(ARGS) || exit 1; done
 
+speedup: build ## measure how much faster several workers crawl than one, over emulators, for minutes; ARGS='-quick -csv FILE'
+	$(call lab,speedup) $(ARGS)
+
 recordings: ## make the pictures of the documents, from a crawl on this machine
 	$(call lab,recordings) -out docs/recordings
 
@@ -134,4 +137,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier experiments recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier experiments speedup recordings vuln cover lines clean

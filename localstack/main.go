@@ -12,8 +12,6 @@
 //	-up     deploy, have the functions called, and print the environment that leads there,
 //	        for use by hand
 //	-bare   only start the emulators and print the environment that leads to them
-//	-speedup
-//	        measure only how much faster several workers crawl than one
 //	-few    crawl few hosts with long delays too
 //	-fast   the shortest scenario, with small webs and without pages of many megabytes
 //	-only TEXT
@@ -21,7 +19,6 @@
 //	-keep   leave the emulators running after the scenario, until interrupted
 //	-v      show what the functions print
 //	-json   write the summary to a file
-//	-csv    write the table of -speedup to a file
 //
 // Emulators that the environment names on loopback (AWS_ENDPOINT_URL,
 // AWS_ENDPOINT_URL_DYNAMODB) are used as they are, such as those of compose.yaml.
@@ -78,8 +75,8 @@ var errUse = errors.New("wrong use")
 
 // options are the flags.
 type options struct {
-	fetch, up, bare, fast, few, speedup, keep, verbose bool
-	json, csv, only                                    string
+	fetch, up, bare, fast, few, keep, verbose bool
+	json, only                                string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -91,12 +88,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&o.bare, "bare", false, "only start the emulators, and print the environment that leads to them")
 	flags.BoolVar(&o.fast, "fast", false, "the shortest scenario")
 	flags.BoolVar(&o.few, "few", false, "crawl few hosts with long delays too, for two minutes")
-	flags.BoolVar(&o.speedup, "speedup", false, "measure only how much faster several workers crawl than one")
 	flags.StringVar(&o.only, "only", "", "run only the steps whose names contain this `text`, and those that they need")
 	flags.BoolVar(&o.keep, "keep", false, "leave the emulators running until interrupted")
 	flags.BoolVar(&o.verbose, "v", false, "show what the functions print")
 	flags.StringVar(&o.json, "json", "", "write the summary to this `file`")
-	flags.StringVar(&o.csv, "csv", "", "write the table of -speedup to this `file`")
 	if err := flags.Parse(args); err != nil {
 		return errors.Join(errUse, err)
 	}

@@ -20,9 +20,6 @@ import (
 
 // scenario is the steps in order.
 func scenario(o options) []step {
-	if o.speedup {
-		return []step{{"build the command and the functions, as they ship", build}, {"crawl one web by 1, 2 and 4 workers", speedup}}
-	}
 	steps := []step{
 		{"build the command and the functions, as they ship", build},
 		{"deploy; meanwhile one conformance suite, over the emulators", deployAndConform},

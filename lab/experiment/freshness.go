@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 	"math"
-
 )
 
 // freshScale is how large the measurements of freshness are.

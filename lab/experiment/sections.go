@@ -115,7 +115,7 @@ func speedSection(trials []*trial, latency setting) Section {
 		Text: `Pages a second, over those of one partition, where latency is the bound: each partition has as many connections, however
 many there are. All crawl the same web, as far as in the first crawl above.
 
-The same live, with worker processes over an emulated store on one machine: ` + "`go run ./localstack -speedup`" + `; what came of it is in
+The same live, with worker processes over an emulated store on one machine: ` + "`make speedup`" + `; what came of it is in
 [the cloud](../cloud.md#workers-instead-of-functions-or-beside-them).`,
 	}
 	tab := Table{Name: "speedup", Caption: "Speed-up over one partition", Columns: []string{"partitions", "pages", "virtual time", "pages a second", "speed-up", "by partition", "paper", "by controller"}}
