@@ -14,6 +14,7 @@ package wiretap
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -170,6 +171,9 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (t *Tap) carryOut(x *exchange, r *http.Request) {
 	switch x.fault.Kind {
 	case None:
+		if x.op.Service == "dynamodb" { // it carries out, and bills, what a client sent and then did not wait for
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
 		t.proxy.ServeHTTP(x, r)
 	case Refuse:
 		panic(http.ErrAbortHandler)

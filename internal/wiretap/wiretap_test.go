@@ -513,3 +513,47 @@ func FuzzHeld(f *testing.F) {
 		}
 	})
 }
+
+// TestClientHangsUp: a read of the table is carried out and counted although its client did not wait for the reply.
+func TestClientHangsUp(t *testing.T) {
+	arrived, hungUp := make(chan struct{}), make(chan struct{})
+	table := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-hungUp
+		io.WriteString(w, `{"Responses":{"t":[]}}`)
+	}))
+	defer table.Close()
+	tap, err := Listen(table.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tap.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, tap.URL(), strings.NewReader(
+		`{"RequestItems":{"t":{"ConsistentRead":true,"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchGetItem")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=b")
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if _, err := http.DefaultClient.Do(req); err == nil {
+		t.Fatal("the client had a reply")
+	}
+	close(hungUp)
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		c := tap.Counts().Sum("dynamodb", "BatchGetItem")
+		if c.Requests == 1 {
+			if c.Units != 2 {
+				t.Errorf("%+v", c)
+			}
+			return
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("the request is not counted")
+		}
+	}
+}
