@@ -2,7 +2,7 @@ package naming
 
 import "strings"
 
-// Names in the folder of a crawl, on the machine of whoever runs it.
+// Names of files and folders in the folder of a crawl.
 const (
 	DatabaseFile  = "orbweaver.db"   // queues and table
 	ObjectsFolder = "blobs"          // each object is a file of its name below it

@@ -391,7 +391,7 @@ func testCloudOrders(c *cloud) {
 	c.run("crawl", "--delay", "30ms", "--detach", url+"/0").ends(exitOK)
 	c.site.wait(3)
 	c.notYet()
-	c.run("pause").ends(exitOK, `^crawl .* in aws://test is paused: nothing is asked for until 'orbweaver resume --platform .*'; `)
+	c.run("pause").ends(exitOK, `^crawl .* in aws://test is paused: no page is requested until 'orbweaver resume --platform .*'; `)
 	c.run("pause").ends(exitOK, `it was paused already`)
 	c.settled("paused")
 	before := c.site.count()

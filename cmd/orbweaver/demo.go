@@ -104,7 +104,7 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 		target: t, connections: 256, reporter: rep,
 		retry: polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
 		resume: func(c blobschema.Crawl) (blobschema.Crawl, error) {
-			return c, errors.New("the demo does not go on with a crawl")
+			return c, errors.New("the demo does not resume a crawl")
 		},
 	}
 	for _, raw := range web.Seeds() {

@@ -122,9 +122,9 @@ func printPlace(out *output, host, unit string, slot partition.Slot, p partition
 	switch {
 	case m == nil:
 	case m.Given:
-		out.row("", "its slot is on its way from partition %d to %d, and nothing of it is asked for", m.From, m.To)
+		out.row("", "its slot is moving from partition %d to %d; none of its URLs is requested meanwhile", m.From, m.To)
 	default:
-		out.row("", "its slot is to go from partition %d to %d", m.From, m.To)
+		out.row("", "its slot will move from partition %d to %d", m.From, m.To)
 	}
 	out.rowIf(unit != host, "unit", "%s: its hosts share one pace", unit)
 }

@@ -333,7 +333,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 func (f *crawlFlags) contradiction(name, now, was, value string) error {
 	if name == "partitions" {
 		return usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
-			"Leave --partitions out to go on with it", &f.target, was, f.command("partitions scale", value))
+			"Leave --partitions out to resume it", &f.target, was, f.command("partitions scale", value))
 	}
 	return usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
 		"Leave --%s out to resume that crawl, or start another one with --new once that one is finished or stopped",

@@ -203,7 +203,7 @@ func (o *output) flush() {
 	}
 }
 
-// to writes all of it, at once.
+// to writes all rows and lines with one call.
 func (o *output) to(w io.Writer) error {
 	o.flush()
 	_, err := io.WriteString(w, o.String())

@@ -87,7 +87,7 @@ func (f *getFlags) choose(u weburl.URL, history []blobschema.Page) (pg blobschem
 	if answered <= 0 || f.json {
 		return history[0], "", nil
 	}
-	note = fmt.Sprintf("this is of %s; asked for again at %s it brought none: %s",
+	note = fmt.Sprintf("this answer is of %s; the request at %s got none: %s",
 		at(history[answered].Time), at(history[0].Time), history[0].Outcome)
 	return history[answered], note, nil
 }

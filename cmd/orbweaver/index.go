@@ -73,7 +73,7 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	result.Seconds = time.Since(began).Seconds()
 	switch {
 	case ctx.Err() != nil && !f.inCloud():
-		return fail(exitStopped, fmt.Errorf("stopped; what is done is kept: go on with '%s'", f.command("index")))
+		return fail(exitStopped, fmt.Errorf("stopped; finished work is kept: continue with '%s'", f.command("index")))
 	case err != nil && ctx.Err() == nil:
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 		if result.Done {
 			out.row("done", "in %.1f s; now:  %s", result.Seconds, f.command("search", "some words"))
 		} else {
-			out.row("", "functions go on with it; to look:  %s", f.command("index"))
+			out.row("", "functions continue; check the progress with  %s", f.command("index"))
 		}
 	})
 }
@@ -98,7 +98,7 @@ func (o *opened) refuseIndex(ctx context.Context) error {
 		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s",
 			o.pid, o.data, o.command("search", "some words")))
 	}
-	return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s",
+	return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and run\n  %s",
 		o.pid, o.data, o.command("crawl", "--index")))
 }
 
@@ -197,7 +197,7 @@ func (r *indexReport) print(out *output) {
 		how = fmt.Sprintf("%s behind, with %s of the answers", plural(r.Behind, "commit"), percent(r.Share))
 	}
 	out.row("index", "%s searchable, %s; %s", plural(r.Documents, "page"), size(r.Bytes), how)
-	left := parts(some(r.NoIndex, count(r.NoIndex)+" asked for it"), some(r.NoText, count(r.NoText)+" without text"),
+	left := parts(some(r.NoIndex, count(r.NoIndex)+" by noindex"), some(r.NoText, count(r.NoText)+" without text"),
 		some(r.Damaged, count(r.Damaged)+" could not be read"))
 	out.rowIf(left != "", "", "left out: %s", left)
 }

@@ -47,7 +47,7 @@ func (b *obeying) await(ctx context.Context, o *opened) error {
 	return err
 }
 
-// String says it in words; "" if nobody is at work.
+// String returns who will obey and when; "" if no process works on the crawl.
 func (b *obeying) String() string {
 	switch {
 	case b.PID > 0:
@@ -85,11 +85,11 @@ func (g *given) text() string {
 			crawl.OrderStop:   "it was stopped already",
 		}[g.Order]
 	case g.Order == crawl.OrderPause:
-		return fmt.Sprintf("%s is paused: nothing is asked for until '%s'; %s", who, g.at.command("resume"), soon)
+		return fmt.Sprintf("%s is paused: no page is requested until '%s'; %s", who, g.at.command("resume"), soon)
 	case g.Order == crawl.OrderStop:
-		return fmt.Sprintf("%s is stopped: '%s' goes on with it; %s", who, g.at.command("crawl"), soon)
+		return fmt.Sprintf("%s is stopped: '%s' resumes it; %s", who, g.at.command("crawl"), soon)
 	case g.idle:
-		return fmt.Sprintf("%s may go on: '%s'", who, g.at.command("crawl"))
+		return fmt.Sprintf("%s can continue: '%s'", who, g.at.command("crawl"))
 	}
 	return who + " goes on"
 }

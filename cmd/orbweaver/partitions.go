@@ -297,7 +297,7 @@ type repartitioned struct {
 	Arrived bool        `json:"arrived,omitempty"` // all of them: with --wait
 	Seconds float64     `json:"seconds,omitempty"` // that took
 	Stopped bool        `json:"stopped,omitempty"` // nothing moves until the crawl is resumed
-	Fullest *[2]float64 `json:"fullest,omitempty"` // load of the fullest partition relative to the mean, before and after
+	Fullest *[2]float64 `json:"fullest,omitempty"` // load of the most loaded partition relative to the mean, before and after
 	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
 
 	all   int // slots
@@ -319,7 +319,7 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
 	err := f.change(ctx, func(o *opened) error {
 		if r.where, r.PID, r.idle = f.where(o.view.ID()), o.pid, o.idle; o.idle && f.wait {
-			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl",
+			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' resumes the crawl",
 				f.data, f.command("crawl"))
 		}
 		if err := f.apply(ctx, o, r, want); err != nil || !f.wait || f.dryRun {
@@ -409,7 +409,7 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 				return nil
 			}
 			if o.pid > 0 && o.view.Live(ctx) == nil {
-				return fail(exitStopped, fmt.Errorf("the process that crawled in %s has ended; %s move when '%s' goes on with the crawl",
+				return fail(exitStopped, fmt.Errorf("the process that crawled in %s has ended; %s move when '%s' resumes the crawl",
 					f.data, plural(moving+later, "slot"), f.command("crawl")))
 			}
 			if time.Since(told) > 3*time.Second {
@@ -443,7 +443,7 @@ func (r *repartitioned) print(out *output) {
 		out.line("%s: %s", &r.where, r.text(to))
 	}
 	if r.Fullest != nil {
-		out.line("the fullest partition has %.2f times the mean load, and would have %.2f times", r.Fullest[0], r.Fullest[1])
+		out.line("the most loaded partition has %.2f times the mean load, and would have %.2f times", r.Fullest[0], r.Fullest[1])
 	}
 }
 
@@ -472,7 +472,7 @@ func (r *repartitioned) text(to string) string {
 	case r.PID > 0:
 		return fmt.Sprintf("%s; process %d begins at once", what, r.PID)
 	case r.idle:
-		return fmt.Sprintf("%s, when '%s' goes on with it", what, r.at.command("crawl"))
+		return fmt.Sprintf("%s, when '%s' resumes it", what, r.at.command("crawl"))
 	}
 	return what + "; steps at work begin with their next commit, others are woken"
 }

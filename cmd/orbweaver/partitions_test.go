@@ -167,7 +167,7 @@ func testCloudPartitions(c *cloud) {
 	go func() { answered <- c.run("recrawl", "--every", "50ms", "--max-time", "30s", url+"/5") }()
 	to := (e.Partition + 1) % 3
 	c.run("partitions", "move", fmt.Sprint(e.Slot), "--to", fmt.Sprint(to)).ends(exitOK, `1 slot moves of 8 `)
-	c.run("explain", url+"/5").ends(exitOK, fmt.Sprintf(`its slot is to go from partition %d to %d$`, e.Partition, to))
+	c.run("explain", url+"/5").ends(exitOK, fmt.Sprintf(`its slot will move from partition %d to %d$`, e.Partition, to))
 	c.run("partitions").ends(exitOK, fmt.Sprintf(`^ *%d +[23] +1 +0 +42 `, e.Partition))
 	off = c.functions()
 	(<-answered).ends(exitOK, `1 of 1 URL answered`, `generation 1`)

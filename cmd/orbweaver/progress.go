@@ -98,7 +98,7 @@ func (f *figures) progress() *progress {
 	p.add(f.Recrawled > 0, "again  "+count(f.Recrawled)+" recrawled", ", "+count(f.Recrawled)+" recrawled")
 	p.add(f.Asked > 0, fmt.Sprintf("asked  %d of %s have an outcome", f.Answered, asked),
 		fmt.Sprintf(", %d of %s answered", f.Answered, asked))
-	p.add(f.Paused, "paused: nothing is asked for; 'orbweaver resume' goes on", ", paused")
+	p.add(f.Paused, "paused: no page is requested; 'orbweaver resume' continues", ", paused")
 	p.add(f.Waiting != "" && !f.Paused, f.Waiting, ", "+f.Waiting)
 	good := []string{blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String()}
 	errors := parts(kinds(f.Outcomes, good...),

@@ -146,7 +146,7 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 		done, err := f.compute(ctx, control.RankOrder{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, p)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return fail(exitStopped, fmt.Errorf("stopped; go on with '%s'", f.command("rank")))
+			return fail(exitStopped, fmt.Errorf("stopped; resume with '%s'", f.command("rank")))
 		case errors.Is(err, rank.ErrNothing):
 			return usagef("nothing is crawled in %s yet; begin with '%s'", &f.target, f.command("crawl"))
 		case errors.Is(err, rank.ErrUnderWay):

@@ -71,7 +71,7 @@ func TestChoosesAnAnswer(t *testing.T) {
 		{"nothing", getFlags{generation: -1}, nil, nil, ""},
 		{"one", getFlags{generation: -1}, []blobschema.Page{old}, &old, ""},
 		{"no answer at all", getFlags{generation: -1}, []blobschema.Page{gone}, &gone, ""},
-		{"no answer the last time", getFlags{generation: -1}, []blobschema.Page{gone, old}, &old, "brought none: timeout"},
+		{"no answer the last time", getFlags{generation: -1}, []blobschema.Page{gone, old}, &old, "got none: timeout"},
 		{"the record", getFlags{generation: -1, reading: reading{json: true}}, []blobschema.Page{gone, old}, &gone, ""},
 		{"generation 0", getFlags{}, []blobschema.Page{gone, old}, &old, ""},
 		{"generation 1", getFlags{generation: 1}, []blobschema.Page{gone, old}, &gone, ""},

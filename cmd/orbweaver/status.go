@@ -205,7 +205,7 @@ func (r *statusReport) state() string {
 	case r.State == view.Idle:
 		return "idle until the next URL is due, " + when(r.InCloud.Due)
 	case r.State == view.Paused, r.State == view.Stopped:
-		return fmt.Sprintf("%s; go on with '%s'", r.State, r.at.command("crawl"))
+		return fmt.Sprintf("%s; resume with '%s'", r.State, r.at.command("crawl"))
 	case r.State == view.Limited:
 		return fmt.Sprintf("the limit of --max-pages %d is reached", r.Settings.MaxPages)
 	}
