@@ -1,7 +1,6 @@
 package internal_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -318,22 +317,4 @@ func codeIn(dir string) string {
 		b.Write(text)
 	}
 	return b.String()
-}
-
-// TestReadmeHasTheExitStatuses compares the README's table with the one in the code.
-func TestReadmeHasTheExitStatuses(t *testing.T) {
-	code, err := os.ReadFile("../cmd/orbweaver/exit.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.ReplaceAll(documents(t)["README.md"], "`", "")
-	meanings := regexp.MustCompile(`(?m)^\texit[A-Za-z]+: +"(.*)",$`).FindAllStringSubmatch(string(code), -1)
-	if len(meanings) < 8 {
-		t.Fatalf("only %d exit statuses found", len(meanings))
-	}
-	for status, m := range meanings {
-		if row := fmt.Sprintf("| %d | %s |", status, m[1]); !strings.Contains(text, row) {
-			t.Errorf("the README lacks %q", row)
-		}
-	}
 }

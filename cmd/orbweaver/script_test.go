@@ -40,8 +40,13 @@ func TestMain(m *testing.M) {
 //	deadletter DIR REASON PARTITION BODY
 //	                        put a dead letter into a folder, and set LETTER to its id
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+	testscript.Run(t, scripts("testdata"))
+}
+
+// scripts returns the parameters of the scripts in a folder.
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -56,7 +61,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ends": ends, "asked": asked, "held": held, "store": writeStore, "readonly": makeReadOnly, "deadletter": writeDeadLetter,
 		},
-	})
+	}
 }
 
 type siteKey struct{}

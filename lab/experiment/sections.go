@@ -116,7 +116,7 @@ func speedSection(trials []*trial, latency setting) Section {
 many there are. All crawl the same web, as far as in the first crawl above.
 
 The same live, with worker processes over an emulated store on one machine: ` + "`make speedup`" + `; what came of it is in
-[the cloud](../cloud.md#workers-instead-of-functions-or-beside-them).`,
+[workers](../howto/workers.md).`,
 	}
 	tab := Table{Name: "speedup", Caption: "Speed-up over one partition", Columns: []string{"partitions", "pages", "virtual time", "pages a second", "speed-up", "by partition", "paper", "by controller"}}
 	ours, ideal := map[int]float64{}, map[int]float64{}
