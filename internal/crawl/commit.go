@@ -65,7 +65,7 @@ func (s *Step) commit(t *actor.Task) error {
 	clears := s.clearing
 	c, opened := s.nextCommit(b)
 	object := naming.Commit(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
-	links, h := s.takeHeld(c, now), s.hash
+	links, h := s.takeHeld(c, now), s.links.Hash
 	for p, l := range links {
 		s.mailed[p] += len(l)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -42,7 +43,7 @@ type Intake struct {
 	msgs  []actor.Message
 	rec   blobschema.Crawl
 	pmap  *partition.Map
-	hash  partition.Hash
+	links frontier.Mapping
 
 	mails []outMail // read, and not sent yet
 	urls  int       // in them
@@ -96,7 +97,7 @@ func (in *Intake) run(t *actor.Task) error {
 		return err
 	}
 	in.pmap = p.Map
-	if in.hash, err = in.rec.Hash(); err != nil {
+	if in.links, err = mapping(&in.rec); err != nil {
 		return err
 	}
 	for _, m := range in.msgs {
@@ -197,7 +198,7 @@ func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 	if err != nil {
 		return err
 	}
-	request := in.hash.Fingerprint("request " + r.ID)
+	request := in.links.Hash.Fingerprint("request " + r.ID)
 	shares := map[partition.ID][]blobschema.Queued{}
 	var none notURLs
 	for i, list := range [][]string{r.Recrawl, r.Seeds} {
@@ -208,13 +209,13 @@ func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 				none.add(raw, err)
 				continue
 			}
-			q := blobschema.Queued{URL: u.String(), Flags: flag}
+			l := in.links.Link(u)
+			l.Flags |= flag
 			if flag == blobschema.FlagSeed {
-				q.Rank = seedRank(policy, in.hash, u)
+				l.Rank = seedRank(policy, l)
 			}
-			unit := place(&in.rec.Settings, u, &q)
-			p := in.pmap.Owner(in.hash.Slot(unit))
-			shares[p] = append(shares[p], q)
+			p := in.pmap.Owner(l.Slot)
+			shares[p] = append(shares[p], l.Queued())
 		}
 	}
 	if none.n > 0 {
@@ -265,16 +266,6 @@ func (l *notURLs) reason() string {
 		return "not a URL: " + l.first.Error()
 	}
 	return fmt.Sprintf("%d are not URLs; the first: %v", l.n, l.first)
-}
-
-// place sets the politeness key of a URL and whether it is one of an address.
-func place(s *blobschema.Settings, u weburl.URL, q *blobschema.Queued) string {
-	key, placed := s.PartitionBy.Key(string(u.Host()))
-	q.Host = key
-	if placed {
-		q.Flags |= blobschema.FlagPlaced
-	}
-	return key
 }
 
 // putAside makes a dead letter of what cannot be read, of n messages or URLs.

@@ -121,7 +121,7 @@ func (s *Step) loadState(t *actor.Task) error {
 		policy: s.policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1<<20, s.policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
-			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,
+			Hash: s.links.Hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
 			Topics: topics(set, nil), Hosts: HostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
@@ -216,7 +216,7 @@ func (s *Step) loadSeedScope(t *actor.Task) error {
 			return err
 		}
 		for _, q := range urls {
-			if u, err := weburl.Parse(q.URL); err == nil {
+			if u, ok := weburl.Canonical(q.URL); ok {
 				s.st.scopes.take(q.Topic, u.Host())
 			}
 		}
@@ -350,17 +350,15 @@ func (s *Step) takeRecord(t *actor.Task, rec actor.Record, shrunk map[uint8]time
 func (s *Step) rescan(t *actor.Task) error {
 	again := func(links []blobschema.Queued) {
 		for _, q := range links {
-			u, err := weburl.Parse(q.URL)
-			if sc := s.st.scopes.of(q.Topic); err != nil || !sc.host(u.Host()) || !sc.patterns(u) {
+			l, ok := s.links.Stored(&q)
+			if sc := s.st.scopes.of(l.Topic); !ok || !sc.host(l.URL.Host()) || !sc.patterns(l.URL) {
 				continue
 			}
-			slot := s.hash.Slot(place(&s.cfg.Crawl.Settings, u, &q))
-			if owner := s.owner(slot); owner != s.cfg.Partition {
-				q.Slot = slot
-				s.hold(owner, q) // past the filter of sent links: it knows this one
+			if s.owner(l.Slot) != s.cfg.Partition {
+				s.buffer(l) // past the filter of sent links: it knows this one
 				continue
 			}
-			s.found(u, slot, s.hash.Fingerprint(u.String()), q)
+			s.add(l)
 		}
 	}
 	again(s.batch.outside)
@@ -440,7 +438,7 @@ func (s *Step) readParts(t *actor.Task, wanted []frontier.PartID) (map[frontier.
 			pieces = append(pieces, piece)
 		}
 	}
-	h := s.hash
+	h := s.links.Hash
 	v, err := t.Do(actor.Work{Do: func() (any, error) { return joinParts(h, wanted, pieces) }})
 	if err != nil {
 		return nil, err

@@ -43,12 +43,12 @@ func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
 
 // hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
 // believed. It reports false where the crawl wants no looks.
-func (s *Step) hint(t frontier.Task, l *actor.Link, target *blobschema.Target, q *blobschema.Queued) bool {
+func (s *Step) hint(t frontier.Task, found *actor.Link, l frontier.Link) bool {
 	if !looks(&s.cfg.Crawl.Settings) {
 		return false
 	}
-	if l.Kind == actor.LinkListed && l.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(q.Slot) == s.cfg.Partition {
-		s.st.f.Hint(s.Clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
+	if found.Kind == actor.LinkListed && found.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(l.Slot) == s.cfg.Partition {
+		s.st.f.Hint(s.Clock(), l.Key, l.Fingerprint, time.Unix(found.Modified, 0))
 	}
 	return true
 }

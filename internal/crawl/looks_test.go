@@ -119,10 +119,9 @@ func TestHintOfOthers(t *testing.T) {
 		w, _, cfg := lookedAt(t, 0, &asked)
 		s, _ := w.step(cfg, nil)
 		url := urls(t, all("www.example")[0])[0]
-		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(url.String())}
 		task := frontier.Task{Request: actor.Request{URL: urls(t, of+"sitemap.xml")[0]}}
 		before := s.st.f.Summaries()
-		s.hint(task, &actor.Link{URL: url, Kind: actor.LinkListed, Modified: 1}, &target, &blobschema.Queued{Host: "www.example", Slot: s.hash.Slot("www.example")})
+		s.hint(task, &actor.Link{URL: url, Kind: actor.LinkListed, Modified: 1}, s.links.Link(url))
 		if hinted := s.st.f.Dirty(); hinted != (of == "https://www.example/") {
 			t.Errorf("a sitemap of %s: hinted %v; %v became %v", of, hinted, before, s.st.f.Summaries())
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -126,28 +125,22 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		return
 	}
 	s.batch.urls += len(mail.URLs)
-	var again []request
-	for _, q := range mail.URLs {
-		u, err := weburl.Parse(q.URL)
-		if err != nil {
-			continue // the sender made it canonical; a URL that is not one is nobody's page
-		}
-		if q.Flags&blobschema.FlagPlaced == 0 {
-			place(&s.cfg.Crawl.Settings, u, &q)
-		}
-		if q.Flags&blobschema.FlagAgain != 0 {
-			again = append(again, request{u, q})
+	var again []frontier.Link
+	for i := range mail.URLs {
+		l, ok := s.links.Stored(&mail.URLs[i])
+		switch {
+		case !ok: // the sender made it canonical; a URL that is not one is nobody's page
+			continue
+		case l.Flags&blobschema.FlagAgain != 0:
+			again = append(again, l)
+			continue
+		case s.owner(l.Slot) != s.cfg.Partition:
+			s.buffer(l) // past the filter of sent links: it may have gone to the slot of its name
 			continue
 		}
-		slot, fp := s.hash.Slot(q.Host), s.hash.Fingerprint(u.String())
-		if owner := s.owner(slot); owner != s.cfg.Partition {
-			q.URL, q.Slot = u.String(), slot
-			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name
-			continue
-		}
-		s.found(u, slot, fp, q)
-		if s.lateSeed(slot, fp, &q) {
-			again = append(again, request{u, q})
+		s.add(l)
+		if s.lateSeed(l) {
+			again = append(again, l)
 		}
 	}
 	applied := func() {
@@ -214,65 +207,20 @@ type DeadLetter struct {
 	Body      []byte       `json:"body"`
 }
 
-// found takes a URL that is in scope to its owner: into the frontier if that is this
-// partition, else to what is held for the owner. q has its unit, rank and flags. It
-// reports whether it was news.
-func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
-	q.URL, q.Slot = u.String(), slot
-	owner := s.owner(slot)
-	if owner == s.cfg.Partition {
-		if q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.take(q.Topic, u.Host()) {
-			s.batch.newScope = append(s.batch.newScope, scopeEntry(q.Topic, u.Host()))
-		}
-		switch s.st.f.Add(s.Clock(), u, fp, q) {
-		case frontier.Known, frontier.Capped:
-			return false
-		}
-		return true
-	}
-	rank, news := s.st.sent.tell(fp, &q)
-	if !news && q.Flags&blobschema.FlagSeed == 0 {
-		return false
-	}
-	if news {
-		q.Rank = rank
-	}
-	s.hold(owner, q)
-	return true
-}
-
-// lateSeed reports whether a URL turns out to be a seed, but may have been settled
-// already as one that was found: what it redirects to was not in scope then.
-func (s *Step) lateSeed(slot partition.Slot, fp uint64, q *blobschema.Queued) bool {
-	return q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(q.Topic).kind != blobschema.ScopeAny &&
-		s.owner(slot) == s.cfg.Partition && !s.st.f.Pending(slot, fp)
-}
-
-// placements sends the URLs of names whose address is pinned on to the slots of these.
+// placements forwards the URLs of names whose address is pinned to the slots of these.
 func (s *Step) placements() {
-	for _, p := range s.st.f.Placements() {
-		q := p.Queued
-		q.URL, q.Slot = p.URL.String(), s.hash.Slot(q.Host)
+	for _, l := range s.st.f.Placements() {
 		s.st.totals.Forwarded++
-		asked := looks(&s.cfg.Crawl.Settings) && q.Rank == 0
-		if asked { // the slot of the name does not know of looks: which generation is next, the owner knows
-			q.Flags |= blobschema.FlagAgain
+		asked := looks(&s.cfg.Crawl.Settings) && l.Rank == 0
+		if asked { // the slot of the name does not know of revisits: the owner knows the next generation
+			l.Flags |= blobschema.FlagAgain
 		}
-		if owner := s.owner(q.Slot); owner != s.cfg.Partition || asked {
-			s.hold(owner, q) // past the filter of sent links: the name's slot has sent it once
+		if asked || s.owner(l.Slot) != s.cfg.Partition {
+			s.buffer(l) // past the filter of sent links: the name's slot has sent it once
 		} else {
-			s.st.f.Add(s.Clock(), p.URL, p.Fingerprint, q)
+			s.st.f.Add(s.Clock(), l)
 		}
 	}
-}
-
-func (s *Step) hold(owner partition.ID, q blobschema.Queued) {
-	o := s.st.out[owner]
-	if o == nil {
-		o = &outgoing{}
-		s.st.out[owner] = o
-	}
-	o.links = append(o.links, q)
 }
 
 // held is the number of links that are in no mail yet.

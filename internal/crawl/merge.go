@@ -89,7 +89,7 @@ func (s *Step) compact() {
 			}
 			datas = append(datas, data)
 		}
-		h, ours := s.hash, s.ours()
+		h, ours := s.links.Hash, s.ours()
 		type result struct {
 			data []byte
 			ref  blobschema.RunRef

@@ -117,7 +117,7 @@ func TestSentFilterIsBounded(t *testing.T) {
 
 // tells is tell without ranks.
 func tells(f *sentFilter, fp uint64, depth uint16) bool {
-	_, news := f.tell(fp, &blobschema.Queued{Depth: depth, Rank: 1})
+	_, news := f.tell(&frontier.Link{Fingerprint: fp, Depth: depth, Rank: 1})
 	return news
 }
 
@@ -141,7 +141,7 @@ func TestSentFilterAdds(t *testing.T) {
 			}
 			rank := p.URLRank(c)
 			found += rated.Quality(rank)
-			send, news := f.tell(7, &blobschema.Queued{Depth: depth, Rank: rank})
+			send, news := f.tell(&frontier.Link{Fingerprint: 7, Depth: depth, Rank: rank})
 			if news {
 				tellings++
 				told += rated.Quality(send)

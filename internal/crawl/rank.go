@@ -8,7 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // policyOf is the policy that a crawl's settings name, unless another one is given.
@@ -59,8 +58,8 @@ func (s *Step) takeRanks(t *actor.Task, name string) error {
 }
 
 // seedRank is the rank of a seed. Where hosts have ranks, it is as if none had.
-func seedRank(p frontier.Policy, h partition.Hash, u weburl.URL) uint32 {
-	return p.URLRank(frontier.Candidate{Fingerprint: h.Fingerprint(u.String()), Host: string(u.Host())})
+func seedRank(p frontier.Policy, l frontier.Link) uint32 {
+	return p.URLRank(frontier.Candidate{Fingerprint: l.Fingerprint, Host: string(l.URL.Host())})
 }
 
 // rank is the place of a URL in the order within its unit, by the crawl's policy.

@@ -1,15 +1,11 @@
 package crawl
 
 import (
-	"time"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Sizes of a WARC object.
@@ -85,13 +81,13 @@ func (s *Step) done(t frontier.Task, o *actor.Outcome) {
 			s.sinceCommit++
 		}
 		if s.cfg.Crawl.Settings.Sitemaps {
-			s.follow(t, o)
+			s.discover(t, o)
 		}
 		return
 	}
 	s.count(p, t.Urgent() || t.Look())
 	s.countLook(t, p)
-	s.follow(t, o)
+	s.discover(t, o)
 	s.batch.pages = append(s.batch.pages, *p)
 	s.sinceCommit++
 	if looks(&s.cfg.Crawl.Settings) {
@@ -113,6 +109,18 @@ func (s *Step) count(p *blobschema.Page, again bool) {
 		s.st.totals.Outcomes = map[string]int64{}
 	}
 	s.st.totals.Outcomes[p.Outcome.String()]++
+}
+
+// countFate adds a found link to the totals.
+func countFate(t *blobschema.Totals, f fate) {
+	switch f {
+	case known:
+		t.Duplicates++
+	case trapped:
+		t.Trapped++
+	case outside, excluded:
+		t.OutOfScope++
+	}
 }
 
 // refusals keeps a page record of every URL that was settled without an answer.
@@ -207,117 +215,4 @@ func (s *Step) seal() {
 	b.warcs = append(b.warcs, w.name)
 	b.puts++
 	s.put(actor.PutObject{Name: w.name, Parts: w.parts}, func() { b.puts-- })
-}
-
-// follow takes an answer's links to their owners and keeps the link graph.
-func (s *Step) follow(t frontier.Task, o *actor.Outcome) {
-	if len(o.Links) == 0 {
-		return
-	}
-	var host weburl.Host
-	var at blobschema.Queued // what the links of one host have in common
-	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(t.Host()), Host: string(t.Request.URL.Host()), Targets: make([]blobschema.Target, 0, len(o.Links))}
-	cash := s.cash(t, o.Links)
-	for i := range o.Links {
-		l := &o.Links[i]
-		if h := l.URL.Host(); h != host { // neighbours are of one host more often than not
-			host, at = h, blobschema.Queued{}
-			at.Slot = s.hash.Slot(place(&s.cfg.Crawl.Settings, l.URL, &at))
-		}
-		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: at.Slot, Host: string(host), NoFollow: l.NoFollow, Anchor: l.Anchor}
-		if !l.NoFollow {
-			target.Followed = s.followLink(t, l, &target, at, cash)
-		}
-		pl.Targets = append(pl.Targets, target)
-	}
-	if !t.Request.Robots {
-		s.batch.links = append(s.batch.links, pl)
-	}
-}
-
-// changedSince reports whether a sitemap that was read again lists a URL as changed
-// since it was read before, so that it is asked for at once. Where pages are looked at again, the look comes sooner instead. A day is the least that many sitemaps tell apart.
-func changedSince(t frontier.Task, l *actor.Link) bool {
-	f := t.Request.Former
-	return f != nil && l.Kind == actor.LinkListed && l.Modified >= f.Time.Add(-24*time.Hour).Unix()
-}
-
-// maxRedirects is how long a chain of redirects is followed: it adds nothing to the depth.
-const maxRedirects = 10
-
-// followLink reports whether a link is in scope; if so its URL is known from now on.
-func (s *Step) followLink(t frontier.Task, l *actor.Link, target *blobschema.Target, q blobschema.Queued, cash float64) bool {
-	u, sc := l.URL, s.st.scopes.of(t.Topic)
-	q.Depth, q.Topic = t.Request.Depth, t.Topic
-	switch {
-	case l.Kind == actor.LinkRedirect:
-		if t.Flags.Hops() >= maxRedirects {
-			s.st.totals.Trapped++
-			return false
-		}
-		q.Flags |= t.Flags.NextHop()
-	case l.Kind != actor.LinkSitemap:
-		q.Depth++
-		if l.Kind == actor.LinkListed {
-			q.Flags |= blobschema.FlagListed
-		}
-	case t.Request.Robots:
-		q.Flags |= blobschema.FlagSitemap
-	default:
-		q.Flags |= t.Flags.NextHop() &^ blobschema.FlagSeed
-		if q.Flags&blobschema.FlagSitemap == 0 { // nested too deep, or known by its looks alone
-			q.Depth++
-		}
-	}
-	q.Rank = s.rank(u, frontier.Candidate{
-		Depth: q.Depth, Priority: l.Priority, Relevant: s.relevant(t.Topic, l), Fingerprint: target.Fingerprint, Cash: cash,
-	})
-	if !sc.depth(int(q.Depth)) {
-		return false
-	}
-	if q.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
-		s.st.totals.OutOfScope++
-		if rank, news := s.st.sent.tell(target.Fingerprint, &q); news {
-			q.URL, q.Rank = u.String(), rank
-			s.batch.outside = append(s.batch.outside, q)
-		}
-		return false
-	}
-	if !sc.patterns(u) {
-		s.st.totals.OutOfScope++
-		return false
-	}
-	if q.Flags&blobschema.FlagSeed == 0 && Trap(&s.cfg.Crawl.Settings, u) != "" {
-		s.st.totals.Trapped++
-		return false
-	}
-	if !s.hint(t, l, target, &q) && changedSince(t, l) {
-		q.URL, q.Flags = u.String(), q.Flags|blobschema.FlagAgain
-		s.hold(s.owner(q.Slot), q) // also to this partition itself: as mail it is not lost
-		return true
-	}
-	if s.heldLate(u, target.Slot, target.Fingerprint, q) {
-		return true
-	}
-	if !s.found(u, target.Slot, target.Fingerprint, q) {
-		s.st.totals.Duplicates++
-	}
-	return true
-}
-
-// heldLate holds a URL that turns out to be a seed but may be settled already: as mail to
-// its own partition it is looked at, and not lost. It reports whether that is so.
-func (s *Step) heldLate(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
-	if !s.lateSeed(slot, fp, &q) || !s.mayBeSettled(slot, fp) {
-		return false
-	}
-	q.URL, q.Slot = u.String(), slot
-	s.hold(s.cfg.Partition, q)
-	return true
-}
-
-// mayBeSettled reports whether a URL that is not pending may be settled: here, just now
-// too, or sent on to its address, or in a slot that is not loaded.
-func (s *Step) mayBeSettled(slot partition.Slot, fp uint64) bool {
-	return !s.st.f.Loaded(slot, fp) || s.st.f.Settled(slot, fp)
 }

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
@@ -32,13 +31,13 @@ func newSentFilter(limit int, p frontier.Policy) *sentFilter {
 
 // tell takes note of a link that was found. If the owner is to be told, it returns the rank to be sent. A link
 // that a sitemap lists is another one than that of a page, for which the owner keeps room.
-func (f *sentFilter) tell(fp uint64, q *blobschema.Queued) (send uint32, news bool) {
-	depth, rank := q.Depth, q.Rank
-	if q.Flags.Listed() {
+func (f *sentFilter) tell(l *frontier.Link) (send uint32, news bool) {
+	fp, depth, rank := l.Fingerprint, l.Depth, l.Rank
+	if l.Flags.Listed() {
 		fp = ^fp
 	}
-	l, known := f.get(fp)
-	news = !known || depth < l.depth
+	was, known := f.get(fp)
+	news = !known || depth < was.depth
 	if f.sums == nil || rank == 0 {
 		if !news {
 			return 0, false
@@ -46,19 +45,19 @@ func (f *sentFilter) tell(fp uint64, q *blobschema.Queued) (send uint32, news bo
 		f.put(fp, sentLink{depth: depth}, f.limit)
 		return rank, true
 	}
-	if l.untold != 0 {
-		rank = f.sums.Found(rank, l.untold)
+	if was.untold != 0 {
+		rank = f.sums.Found(rank, was.untold)
 	}
 	switch {
-	case known && !news && f.sums.Quality(rank) < f.sums.Quality(l.told):
-		l.untold = rank
-	case known && l.told != 0:
-		l = sentLink{depth: min(depth, l.depth), told: f.sums.Found(l.told, rank)}
+	case known && !news && f.sums.Quality(rank) < f.sums.Quality(was.told):
+		was.untold = rank
+	case known && was.told != 0:
+		was = sentLink{depth: min(depth, was.depth), told: f.sums.Found(was.told, rank)}
 		news = true
 	default:
-		l, news = sentLink{depth: depth, told: rank}, true
+		was, news = sentLink{depth: depth, told: rank}, true
 	}
-	f.put(fp, l, f.limit)
+	f.put(fp, was, f.limit)
 	return rank, news
 }
 

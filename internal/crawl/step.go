@@ -160,7 +160,7 @@ type state struct {
 type Step struct {
 	actor.Loop
 	cfg    StepConfig
-	hash   partition.Hash
+	links  frontier.Mapping
 	policy frontier.Policy
 	head   blobschema.Head
 	rev    actor.Revision
@@ -217,7 +217,7 @@ type Step struct {
 // NewStep returns a step for one partition. warm may be nil.
 func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	cfg = cfg.withDefaults()
-	h, err := cfg.Crawl.Hash()
+	links, err := mapping(&cfg.Crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 		return nil, err
 	}
 	s := &Step{
-		cfg: cfg, hash: h, policy: policy, batch: &batch{},
+		cfg: cfg, links: links, policy: policy, batch: &batch{},
 		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{}, waited: map[partition.Slot]int{},
 		mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{},
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/stored"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -258,7 +257,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 	if c.Published >= len(c.SeedBatches) {
 		return nil
 	}
-	h, err := c.Hash()
+	links, err := mapping(c)
 	if err != nil {
 		return err
 	}
@@ -266,7 +265,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 		upTo := min(len(c.SeedBatches), c.Published+batchesAtOnce)
 		mails := make([][][]byte, c.Partitions)
 		for i := c.Published; i < upTo; i++ {
-			batch, err := seedMail(t, c, k.first, h, i, k.cfg.Policy)
+			batch, err := seedMail(t, c, k.first, links, i, k.cfg.Policy)
 			if err != nil {
 				return err
 			}
@@ -296,7 +295,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 
 // seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
 // that its content is the same however often it is sent.
-func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int, policy frontier.Policy) ([][]byte, error) {
+func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, links frontier.Mapping, i int, policy frontier.Policy) ([][]byte, error) {
 	urls, err := stored.URLs(t.Object, c.SeedBatches[i])
 	if err != nil {
 		return nil, err
@@ -305,15 +304,15 @@ func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, h partiti
 		return nil, err
 	}
 	shares := make([][]blobschema.Queued, c.Partitions)
-	for _, q := range urls {
-		u, err := weburl.Parse(q.URL)
-		if err != nil {
+	for i := range urls {
+		l, ok := links.Stored(&urls[i])
+		if !ok {
 			continue
 		}
-		q.Flags |= blobschema.FlagSeed
-		q.Rank = seedRank(policy, h, u)
-		p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))
-		shares[p] = append(shares[p], q)
+		l.Flags |= blobschema.FlagSeed
+		l.Rank = seedRank(policy, l)
+		p := pmap.Owner(l.Slot)
+		shares[p] = append(shares[p], l.Queued())
 	}
 	mails := make([][]byte, c.Partitions)
 	for p, urls := range shares {

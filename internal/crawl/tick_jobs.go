@@ -292,7 +292,7 @@ func missing(m blobschema.Marks, n uint64) bool {
 // resendTo sends what a partition has not applied; of partitions what they committed before a time, if that is not zero.
 func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
 	c := &k.report.Crawl
-	h, err := c.Hash()
+	links, err := mapping(c)
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
 			continue
 		}
-		mails, err := seedMail(t, c, k.first, h, i, k.cfg.Policy)
+		mails, err := seedMail(t, c, k.first, links, i, k.cfg.Policy)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func (r *rig) again(raw string, request uint64) Added {
 	r.t.Helper()
 	u := mustParse(r.t, raw)
-	return r.f.Again(r.now, u, r.hash.Fingerprint(u.String()), blobschema.Queued{Host: string(u.Host()), Rank: 77, Generation: 9, Flags: blobschema.FlagAgain}, request)
+	return r.f.Again(r.now, r.link(u, blobschema.Queued{Host: string(u.Host()), Rank: 77, Generation: 9, Flags: blobschema.FlagAgain}), request)
 }
 
 // done ends a task at once.
@@ -385,7 +385,7 @@ func TestSeedTriedAgain(t *testing.T) {
 	r.done(r.mustNext(urlX), answer{outcome: blobschema.OutcomeCut, final: true})
 	u := mustParse(t, urlX)
 	q := blobschema.Queued{Host: string(u.Host()), Rank: 7, Flags: blobschema.FlagAgain | blobschema.FlagSeed}
-	if got := r.f.Again(r.now, u, r.hash.Fingerprint(urlX), q, 1); got != Fresh {
+	if got := r.f.Again(r.now, r.link(u, q), 1); got != Fresh {
 		t.Errorf("got %d", got)
 	}
 	r.now = r.now.Add(time.Minute)

@@ -6,7 +6,6 @@
 // a run. The main type is [Frontier]. State is stored by slot: a slot that moves away is
 // frozen and then released; one that arrives is awaited, taken and opened.
 //
-// De-duplication is exact (I7, I8): the fingerprints of all URLs of a loaded part are in
-// memory. Pace and robots.txt decide when a unit is ready (I9). The package is pure: no I/O,
-// no clock, no goroutines, no locks.
+// De-duplication is exact (I7, I8): all fingerprints of a loaded part are in memory. Pace
+// and robots.txt decide when a unit is ready (I9). It is pure.
 package frontier

@@ -315,18 +315,13 @@ func (m *measured) add() {
 	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 	f := New(Config{Hash: h, Token: "bot", Delay: time.Second})
 	adding, n, mallocs := time.Duration(0), 0, uint64(0)
-	type found struct {
-		u  weburl.URL
-		fp uint64
-		q  blobschema.Queued
-	}
-	batch := make([]found, 0, 30_000)
+	batch := make([]Link, 0, 30_000)
 	var before, after runtime.MemStats
 	pass := func() {
 		runtime.ReadMemStats(&before)
 		start := ledger.Processor()
 		for i := range batch {
-			f.Add(epoch, batch[i].u, batch[i].fp, batch[i].q)
+			f.Add(epoch, batch[i])
 		}
 		adding += ledger.Processor() - start
 		runtime.ReadMemStats(&after)
@@ -342,7 +337,7 @@ func (m *measured) add() {
 				m.t.Fatal(err)
 			}
 			depth := g.depth()
-			batch = append(batch, found{u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Depth: depth, Rank: uint32(depth) + 1}})
+			batch = append(batch, linkOf(h, u, blobschema.Queued{Host: host, Depth: depth, Rank: uint32(depth) + 1}))
 		}
 		pass()
 		f.Delta(1)
@@ -372,7 +367,7 @@ func (m *measured) oneHost() {
 			m.t.Fatal(err)
 		}
 		rank := 1 + g.r.Uint32N(100_000)
-		if f.Add(epoch, u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Rank: rank}) == Fresh {
+		if f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: rank})) == Fresh {
 			ranks = append(ranks, rank)
 		}
 	}
@@ -398,7 +393,7 @@ func (m *measured) hosts() {
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			f.Add(epoch, u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Rank: p.URLRank(Candidate{Depth: g.depth()})})
+			f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: p.URLRank(Candidate{Depth: g.depth()})}))
 		}
 		fmt.Println(" ", p.Name())
 		m.tasks(f, 300_000, func(int, Task) {})
@@ -507,7 +502,7 @@ func (m *measured) giant(maxPart, room int) {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		f.Add(epoch, u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Rank: 1 + uint32(r.IntN(6))})
+		f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: 1 + uint32(r.IntN(6))}))
 	}
 	for ; made < 1000; made++ {
 		add(made)

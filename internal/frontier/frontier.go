@@ -110,7 +110,7 @@ type Frontier struct {
 	counts     Counts
 	pending    [256]int64 // URLs of parts in memory that are not settled, by topic
 	refusals   []Refusal
-	placements []Placement
+	placements []Link
 	full       []*part   // see watch
 	view       HostView  // for rank, which is called often
 	viewed     [1]*stand // by it
@@ -165,25 +165,23 @@ const (
 	Capped                // its site or domain has too many: counted, not kept
 )
 
-// Add records a URL; fp is its fingerprint. q.Host is its unit, q.Rank the policy's (or
-// 0, if it is asked for on purpose), q.URL and q.Slot are taken from u and q.Host. Adding a URL
-// again changes nothing but a lower depth, rank or topic of one that is pending, its flags, or
-// a higher generation. If that comes while a request for the URL is under way, the request
-// settles the generation that it was made for, and the higher one is pending after it.
-func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
-	q.Flags &^= blobschema.FlagAgain
-	un := f.units[q.Host]
-	p := f.slotOf(un, q.Host).of(fp)
+// Add records a link. Adding a URL again changes nothing except a lower depth, rank or topic of one
+// that is pending, its flags, or a higher generation. If that comes while a request for the URL is under
+// way, the request settles the generation that it was made for, and the higher one is pending after it.
+func (f *Frontier) Add(now time.Time, l Link) Added {
+	l.Flags &^= blobschema.FlagAgain
+	q, fp := l.Queued(), l.Fingerprint
+	un := f.units[l.Key]
+	p := f.slot(l.Slot).of(fp)
 	if p.loaded && !p.full {
 		f.counts.Hits++
-		return f.add(now, p, un, u, fp, &q, fromOutside)
+		return f.add(now, p, un, l.URL, fp, &q, fromOutside)
 	}
 	f.counts.Misses++
 	if f.domainCapped(nil, &q) {
 		f.counts.Capped++
 		return Capped
 	}
-	q.URL, q.Slot = u.String(), p.slot.id
 	p.fresh = append(p.fresh, q)
 	p.unexamined++
 	f.countUrgent(p, q.Rank, 1) // perhaps one too many, until the part is loaded
@@ -193,28 +191,28 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 	return Deferred
 }
 
-// Again asks for a URL on purpose: it comes before all that is found, and if it was
-// settled it is pending once more, in the next generation. Its part must be loaded
-// ([Frontier.Want]); else nothing happens and the result is Deferred. q is as for Add, its
-// rank and generation apart, which come from here. request names the request from outside
-// that this is part of: its repeats do nothing for 15 days. 0 is a request that is never
-// repeated.
-func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued, request uint64) Added {
-	un := f.units[q.Host]
-	p := f.slotOf(un, q.Host).of(fp)
+// Again requests a URL on purpose: it comes before all that was found, and if it was settled it is
+// pending once more, in the next generation. Its part must be loaded ([Frontier.Want]); otherwise
+// nothing happens and the result is Deferred. The link's rank and generation are set here. request
+// names the request from outside that this is part of: its repeats do nothing for 15 days. 0 is a
+// request that is never repeated.
+func (f *Frontier) Again(now time.Time, l Link, request uint64) Added {
+	un, fp := f.units[l.Key], l.Fingerprint
+	p := f.slot(l.Slot).of(fp)
 	if !p.loaded {
 		return Deferred
 	}
 	p.want = false
-	q.Generation, q.Flags = 0, q.Flags&^blobschema.FlagAgain
-	if q.Flags&blobschema.FlagSeed == 0 { // a seed that is tried again has the rank of any seed, and its page counts
-		q.Rank = 0
+	l.Generation, l.Flags, l.Ask = 0, l.Flags&^blobschema.FlagAgain, 0
+	if l.Flags&blobschema.FlagSeed == 0 { // a seed that is tried again has the rank of any seed, and its page counts
+		l.Rank = 0
 	}
 	if request != 0 {
-		if un = f.unit(p.slot, q.Host); !f.firstAsk(un, request, fp, now) {
+		if un = f.unit(p.slot, l.Key); !f.firstAsk(un, request, fp, now) {
 			return Known
 		}
 	}
+	q := l.Queued()
 	switch i, k := p.find(fp); k {
 	case inMarks:
 		q.Generation = p.marks[i].gen + 1
@@ -229,7 +227,7 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		}
 		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, it.topic
 	}
-	return f.add(now, p, un, u, fp, &q, fromOutside)
+	return f.add(now, p, un, l.URL, fp, &q, fromOutside)
 }
 
 // source says where an entry comes from.
@@ -554,14 +552,6 @@ func (f *Frontier) countSettled(st *site, n int) {
 	st.settled += uint64(n)
 	st.unit.settled += uint64(n)
 	f.touchSite(st)
-}
-
-// slotOf returns the slot of a unit, which is nil if it is not in memory.
-func (f *Frontier) slotOf(u *unit, host string) *slot {
-	if u != nil {
-		return u.slot
-	}
-	return f.slot(f.cfg.Hash.Slot(host))
 }
 
 func (f *Frontier) slot(id partition.Slot) *slot {

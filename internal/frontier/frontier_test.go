@@ -429,7 +429,7 @@ func BenchmarkAddNextDone(b *testing.B) {
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
 		u := mustParse(b, fmt.Sprintf("https://a.example/%d", i))
-		r.f.Add(r.now, u, r.hash.Fingerprint(u.String()), blobschema.Queued{Host: "a.example", Depth: 1, Rank: 2})
+		r.f.Add(r.now, r.link(u, blobschema.Queued{Host: "a.example", Depth: 1, Rank: 2}))
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
 			b.Fatal("nothing to ask for")

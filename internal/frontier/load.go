@@ -103,18 +103,19 @@ func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
 	return p.marks[i].origin()
 }
 
-// SentOn returns the address that a URL of a name was sent on to, as the host of URLs
-// placed there. ok is false if it was not, or its part is not loaded.
-func (f *Frontier) SentOn(name string, id partition.Slot, fp uint64) (address string, ok bool) {
-	u := f.units[name]
+// SentOn returns a link of a name as it was forwarded to the address of that name. ok is false if it was not
+// forwarded, or its part is not loaded.
+func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
+	u := f.units[l.Key]
 	if u == nil || !u.pinned() {
-		return "", false
+		return l, false
 	}
-	p, i, k := f.find(id, fp)
+	p, i, k := f.find(l.Slot, l.Fingerprint)
 	if k != inMarks || p.marks[i].state != blobschema.Forwarded {
-		return "", false
+		return l, false
 	}
-	return u.address(), true
+	l.place(f.cfg.Hash, u.address())
+	return l, true
 }
 
 // Want has Wanted return the part of a URL that is not loaded before others, whatever is due. Once

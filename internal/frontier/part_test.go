@@ -42,7 +42,7 @@ func TestHalved(t *testing.T) {
 	p.add(blobschema.Queued{URL: pageURL(4)})
 	p.check()
 	fifth := mustParse(t, pageURL(5))
-	if got := p.f.Add(p.now, fifth, p.hash.Fingerprint(pageURL(5)), blobschema.Queued{Host: "a.example", Rank: 1}); got != Deferred {
+	if got := p.f.Add(p.now, p.link(fifth, blobschema.Queued{Host: "a.example", Rank: 1})); got != Deferred {
 		t.Errorf("a URL that comes to a full part is %d", got)
 	}
 	p.now = p.now.Add(time.Minute)
@@ -132,7 +132,7 @@ func TestUrgentInAFullPart(t *testing.T) {
 	p.start(0)
 	p.add(blobschema.Queued{URL: pageURL(4)})
 	u := mustParse(t, pageURL(5))
-	p.f.Add(p.now, u, p.hash.Fingerprint(pageURL(5)), blobschema.Queued{Host: "a.example", Generation: 3})
+	p.f.Add(p.now, p.link(u, blobschema.Queued{Host: "a.example", Generation: 3}))
 	p.commit() // it is in runs only from now on
 	p.finish(0)
 	p.commit()
@@ -199,7 +199,7 @@ func TestHalvedWithMail(t *testing.T) {
 			}
 			p.next.added = append(p.next.added, q)
 			u := mustParse(t, q.URL)
-			got := p.f.Add(p.now, u, p.hash.Fingerprint(q.URL), blobschema.Queued{Host: "a.example", Rank: 1 - q.Generation, Generation: q.Generation})
+			got := p.f.Add(p.now, p.link(u, blobschema.Queued{Host: "a.example", Rank: 1 - q.Generation, Generation: q.Generation}))
 			if n > 4 != (got == Deferred) {
 				t.Fatalf("page %d: %d", n, got)
 			}

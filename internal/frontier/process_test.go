@@ -103,7 +103,7 @@ type commit struct {
 	added   []blobschema.Queued // to be told of again if this is lost, as mail would be
 	asked   []asking            // likewise
 	settled []record
-	placed  []Placement
+	placed  []Link
 	gives   bool // slots away go with it
 	state   []blobschema.SlotSummary
 	takes   bool // they come with it
@@ -146,7 +146,7 @@ func (p *process) ask() {
 		}
 		p.ops++
 		p.topics[a.url] |= 1
-		switch got := p.f.Again(p.now, u, fp, blobschema.Queued{Host: unit}, a.request); got {
+		switch got := p.f.Again(p.now, p.link(u, blobschema.Queued{Host: unit}), a.request); got {
 		case Fresh, Lowered:
 			p.heard[a.url] = p.ops
 		case Known:
@@ -165,7 +165,7 @@ func (p *process) placements() {
 		if x.Rank == 0 { // what was wished for the name is to be had from the address
 			p.heard[x.URL.String()] = p.ops
 		}
-		p.f.Add(p.now, x.URL, x.Fingerprint, x.Queued)
+		p.f.Add(p.now, x)
 	}
 }
 
@@ -341,10 +341,10 @@ func (p *process) endCommit() {
 	}
 	for _, x := range c.placed {
 		name := string(x.URL.Host())
-		if old, ok := p.pinned[name]; ok && old != x.Host {
-			p.t.Fatalf("%s was sent on to %s, its name to %s", x.URL, x.Host, old)
+		if old, ok := p.pinned[name]; ok && old != x.Key {
+			p.t.Fatalf("%s was sent on to %s, its name to %s", x.URL, x.Key, old)
 		}
-		p.pinned[name] = x.Host
+		p.pinned[name] = x.Key
 	}
 	p.f.Committed()
 	switch {

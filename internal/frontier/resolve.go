@@ -10,18 +10,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Placement is a URL that was sent on to the address of its name. Its Host and Slot are
-// the address's; the owner of that slot adds it as it is.
-type Placement struct {
-	URL         weburl.URL
-	Fingerprint uint64
-	blobschema.Queued
-}
-
-// Placements returns what was sent on to another slot since the last call: the URLs of names whose address
-// became known, those that are found first, first. The commit that holds the next delta
-// must hold them too, for from that on they are settled here, as Forwarded.
-func (f *Frontier) Placements() []Placement {
+// Placements returns the links that were forwarded to the slot of their address since the last call: those of
+// names whose address became known, those found first, first. The commit that holds the next delta
+// must hold them too, because from then on they are settled here, as Forwarded.
+func (f *Frontier) Placements() []Link {
 	p := f.placements
 	f.placements = nil
 	return p
@@ -126,12 +118,9 @@ func (f *Frontier) forward(u *unit, st *site, url weburl.URL, fp uint64, q *blob
 	f.addSettled(p, st, fp, q.Generation, blobschema.Forwarded, blobschema.Origin{})
 }
 
-// sendOn makes a placement.
+// sendOn forwards a URL of a name to the slot of the name's address.
 func (f *Frontier) sendOn(u *unit, url weburl.URL, fp uint64, q *blobschema.Queued) {
-	p := Placement{URL: url, Fingerprint: fp, Queued: blobschema.Queued{
-		Host: u.address(), URL: url.String(), Rank: q.Rank, Generation: q.Generation, Depth: q.Depth,
-		Flags: q.Flags | blobschema.FlagPlaced, Topic: q.Topic,
-	}}
-	p.Slot = f.cfg.Hash.Slot(p.Host)
-	f.placements = append(f.placements, p)
+	l := Link{URL: url, Fingerprint: fp, Rank: q.Rank, Generation: q.Generation, Depth: q.Depth, Topic: q.Topic, Flags: q.Flags}
+	l.place(f.cfg.Hash, u.address())
+	f.placements = append(f.placements, l)
 }

@@ -67,7 +67,21 @@ func (r *rig) queue(raw string, q blobschema.Queued) Added {
 	if q.Rank == 0 {
 		q.Rank = r.f.cfg.Policy.URLRank(Candidate{Depth: q.Depth})
 	}
-	return r.f.Add(r.now, u, r.hash.Fingerprint(u.String()), q)
+	l := r.link(u, q)
+	if q.Attempts > 0 || q.NotBefore > 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) { // no link has these
+		return r.f.add(r.now, r.f.slot(l.Slot).of(l.Fingerprint), r.f.units[l.Key], u, l.Fingerprint, &q, fromOutside)
+	}
+	return r.f.Add(r.now, l)
+}
+
+// link returns the link that a URL and what is stored of it make.
+func (r *rig) link(u weburl.URL, q blobschema.Queued) Link { return linkOf(r.hash, u, q) }
+
+func linkOf(h partition.Hash, u weburl.URL, q blobschema.Queued) Link {
+	return Link{
+		URL: u, Key: q.Host, Slot: h.Slot(q.Host), Fingerprint: h.Fingerprint(u.String()), Rank: q.Rank,
+		Generation: q.Generation, Depth: q.Depth, Topic: q.Topic, Flags: q.Flags,
+	}
 }
 
 // mustNext returns the next task, which must ask for a URL.

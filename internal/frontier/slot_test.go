@@ -143,7 +143,7 @@ func TestPartsOfOneSlot(t *testing.T) {
 	for i := range 2 * n { // half of them are new
 		u := mustParse(t, pageURL(i))
 		fp := p.hash.Fingerprint(pageURL(i))
-		switch got := p.f.Add(p.now, u, fp, blobschema.Queued{Host: "a.example", Rank: 2}); {
+		switch got := p.f.Add(p.now, p.link(u, blobschema.Queued{Host: "a.example", Rank: 2})); {
 		case p.f.Loaded(id, fp) != (got != Deferred):
 			t.Errorf("page %d: its part is loaded: %v; added: %d", i, p.f.Loaded(id, fp), got)
 		case got == Fresh:
@@ -174,7 +174,7 @@ func TestAgainUnexamined(t *testing.T) {
 			id := p.hash.Slot("a.example")
 			for i := range 2 {
 				fp := p.hash.Fingerprint(pageURL(i))
-				if got := p.f.Add(p.now, mustParse(t, pageURL(i)), fp, blobschema.Queued{Host: "a.example", Rank: 2, Generation: gen}); got != Deferred || p.f.Loaded(id, fp) {
+				if got := p.f.Add(p.now, p.link(mustParse(t, pageURL(i)), blobschema.Queued{Host: "a.example", Rank: 2, Generation: gen})); got != Deferred || p.f.Loaded(id, fp) {
 					t.Fatalf("added: %d", got)
 				}
 			}

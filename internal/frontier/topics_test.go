@@ -230,7 +230,7 @@ func TestWishHasATopic(t *testing.T) {
 	r.find("https://a.example/x", 2)
 	task := r.mustNext("https://a.example/x")
 	u := mustParse(t, "https://a.example/x")
-	r.f.Add(r.now, u, r.hash.Fingerprint(u.String()), blobschema.Queued{Host: "a.example", Generation: 1, Rank: 1, Topic: 1})
+	r.f.Add(r.now, r.link(u, blobschema.Queued{Host: "a.example", Generation: 1, Rank: 1, Topic: 1}))
 	run, _ := r.f.Delta(1)
 	r.f.Committed()
 	if len(run.Queued) != 1 || run.Queued[0].Topic != 1 || r.done(task, answer{status: 500}) != Again {

@@ -313,10 +313,10 @@ func TestPlacements(t *testing.T) {
 	}
 	placed := func() (out []string) {
 		for _, x := range p.f.Placements() {
-			if x.Slot != p.hash.Slot(x.Host) || x.Fingerprint != p.hash.Fingerprint(x.URL.String()) || x.Queued.URL != x.URL.String() || x.Flags&blobschema.FlagPlaced == 0 {
+			if x.Slot != p.hash.Slot(x.Key) || x.Fingerprint != p.hash.Fingerprint(x.URL.String()) || x.Flags&blobschema.FlagPlaced == 0 {
 				t.Errorf("a placement is %+v", x)
 			}
-			out = append(out, fmt.Sprintf("%s generation %d, rank %d: %s", x.Host, x.Generation, x.Rank, x.URL))
+			out = append(out, fmt.Sprintf("%s generation %d, rank %d: %s", x.Key, x.Generation, x.Rank, x.URL))
 		}
 		return out
 	}

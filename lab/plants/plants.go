@@ -173,7 +173,7 @@ var plants = []plant{
 		Bug: "mail for a slot that was given away is dropped, not sent on",
 		Edits: []edit{{
 			"internal/crawl/mail.go",
-			"			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name\n", "",
+			"			s.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "",
 		}},
 	},
 	{
@@ -182,7 +182,7 @@ var plants = []plant{
 		Escapes: "it takes a URL sent on by its name's slot to one that has just moved, past a partition that had sent it before",
 		Edits: []edit{{
 			"internal/crawl/mail.go",
-			"			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name\n", "			s.found(u, slot, fp, q)\n",
+			"			s.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "			s.deliver(l)\n",
 		}},
 	},
 	{
@@ -224,7 +224,7 @@ var plants = []plant{
 		Bug: "seeds are dealt by the map in force: sent again, a mail has the same number and other URLs",
 		Edits: []edit{
 			{"internal/crawl/tick.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = stored.Map(t.Object, c, k.report.Map.Object); err != nil {"},
-			{"internal/crawl/tick.go", "p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))", "p := pmap.Owner(h.Slot(place(&c.Settings, u, &q))) % partition.ID(c.Partitions)"},
+			{"internal/crawl/tick.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
 		},
 	},
 	{

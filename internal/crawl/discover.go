@@ -1,0 +1,191 @@
+package crawl
+
+import (
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+)
+
+// This file is the way of a found link, from top to bottom. The fetcher has resolved it against its page.
+//
+//	discover    politeness key → slot → fingerprint; the link graph; the count of each fate
+//	follow      depth, flags and topic → traps → scope → rank → deliver
+//	deliver     own partition, or buffered for the owner of its slot
+
+// fate is what becomes of a found link.
+type fate uint8
+
+const (
+	added    fate = iota // in this partition's frontier, pending or not examined yet
+	buffered             // for the owner of its slot, until a commit mails it
+	known                // dropped: it is known here or was mailed before, or its host has too many URLs
+	trapped              // dropped: the URL looks like one of endlessly many, or its chain of redirects is too long
+	tooDeep              // dropped: more links from a seed than the scope allows
+	outside              // dropped, but kept in the commit: its host may come into the scope
+	excluded             // dropped: a pattern of the operator excludes it
+)
+
+// discover decides what becomes of each link of an answer, and adds all of them to the link graph.
+func (s *Step) discover(t frontier.Task, o *actor.Outcome) {
+	if len(o.Links) == 0 {
+		return
+	}
+	graph := blobschema.PageLinks{
+		Source: t.Fingerprint(), Slot: s.links.Hash.Slot(t.Host()), Host: string(t.Request.URL.Host()),
+		Targets: make([]blobschema.Target, 0, len(o.Links)),
+	}
+	cash := s.cash(t, o.Links)
+	for i := range o.Links {
+		found := &o.Links[i]
+		l := s.links.Link(found.URL)
+		target := blobschema.Target{
+			Fingerprint: l.Fingerprint, Slot: l.Slot, Host: string(found.URL.Host()), NoFollow: found.NoFollow, Anchor: found.Anchor,
+		}
+		if !found.NoFollow {
+			f := s.follow(t, found, l, cash)
+			countFate(&s.st.totals, f)
+			target.Followed = f <= known
+		}
+		graph.Targets = append(graph.Targets, target)
+	}
+	if !t.Request.Robots {
+		s.batch.links = append(s.batch.links, graph)
+	}
+}
+
+// follow decides what becomes of one link of an answer.
+func (s *Step) follow(t frontier.Task, found *actor.Link, l frontier.Link, cash float64) fate {
+	// Depth, flags and topic come from the page that the link is on.
+	if !descend(&l, t, found) {
+		return trapped
+	}
+	seed := l.Flags&blobschema.FlagSeed != 0
+	// A trap shows in the URL alone. A seed may look like one.
+	if !seed && Trap(&s.cfg.Crawl.Settings, l.URL) != "" {
+		return trapped
+	}
+	// Each topic has its own scope. A redirect of a seed widens it.
+	sc := s.st.scopes.of(l.Topic)
+	inside := seed || sc.host(l.URL.Host())
+	switch {
+	case !sc.depth(int(l.Depth)):
+		return tooDeep
+	case inside && !sc.patterns(l.URL):
+		return excluded
+	}
+	l.Rank = s.rank(l.URL, frontier.Candidate{
+		Depth: l.Depth, Priority: found.Priority, Relevant: s.relevant(l.Topic, found), Fingerprint: l.Fingerprint, Cash: cash,
+	})
+	if !inside {
+		s.keepOutside(l)
+		return outside
+	}
+	// A sitemap may say that a page has changed: then it is requested once more.
+	if !s.hint(t, found, l) && changedSince(t, found) {
+		l.Flags |= blobschema.FlagAgain
+		s.buffer(l)
+		return buffered
+	}
+	return s.deliver(l)
+}
+
+// deliver takes a link that is in scope to the owner of its slot. Mail and redirects of late seeds come here too.
+func (s *Step) deliver(l frontier.Link) fate {
+	seed := l.Flags&blobschema.FlagSeed != 0
+	// Another partition's link is buffered, unless its owner was told before.
+	if s.owner(l.Slot) != s.cfg.Partition {
+		rank, news := s.st.sent.tell(&l)
+		if !news && !seed {
+			return known
+		}
+		if news {
+			l.Rank = rank
+		}
+		s.buffer(l)
+		return buffered
+	}
+	// What a settled URL redirects to was not in scope before the URL was known to be a seed. It is
+	// buffered even here: as mail it is looked at (again.go), and not lost.
+	if s.lateSeed(l) && (!s.st.f.Loaded(l.Slot, l.Fingerprint) || s.st.f.Settled(l.Slot, l.Fingerprint)) {
+		s.buffer(l)
+		return buffered
+	}
+	return s.add(l)
+}
+
+// add puts a link of this partition into the frontier. The host of a seed comes into the scope.
+func (s *Step) add(l frontier.Link) fate {
+	if host := l.URL.Host(); l.Flags&blobschema.FlagSeed != 0 && s.st.scopes.take(l.Topic, host) {
+		s.batch.newScope = append(s.batch.newScope, scopeEntry(l.Topic, host))
+	}
+	switch s.st.f.Add(s.Clock(), l) {
+	case frontier.Known, frontier.Capped:
+		return known
+	}
+	return added
+}
+
+// buffer keeps a link for the owner of its slot until a commit mails it.
+func (s *Step) buffer(l frontier.Link) {
+	owner := s.owner(l.Slot)
+	o := s.st.out[owner]
+	if o == nil {
+		o = &outgoing{}
+		s.st.out[owner] = o
+	}
+	o.links = append(o.links, l.Queued())
+}
+
+// keepOutside keeps a link for a later commit to follow, should its host come into the scope: see [Step.rescan].
+func (s *Step) keepOutside(l frontier.Link) {
+	if rank, news := s.st.sent.tell(&l); news {
+		l.Rank = rank
+		s.batch.outside = append(s.batch.outside, l.Queued())
+	}
+}
+
+// maxRedirects bounds a chain of redirects, which add nothing to the depth.
+const maxRedirects = 10
+
+// descend sets depth, topic and flags of a link on the page of a task. It returns false at the end of a long chain of redirects.
+func descend(l *frontier.Link, t frontier.Task, found *actor.Link) bool {
+	l.Depth, l.Topic = t.Request.Depth, t.Topic
+	switch {
+	case found.Kind == actor.LinkRedirect:
+		l.Flags |= t.Flags.NextHop()
+		return t.Flags.Hops() < maxRedirects
+	case found.Kind == actor.LinkListed:
+		l.Flags |= blobschema.FlagListed
+		l.Depth++
+	case found.Kind != actor.LinkSitemap:
+		l.Depth++
+	case t.Request.Robots:
+		l.Flags |= blobschema.FlagSitemap
+	default:
+		l.Flags |= t.Flags.NextHop() &^ blobschema.FlagSeed
+		if l.Flags&blobschema.FlagSitemap == 0 { // nested too deep, or known by its media type alone
+			l.Depth++
+		}
+	}
+	return true
+}
+
+// changedSince reports whether a sitemap that was read again lists a URL as changed since it was
+// read before. A day is the least difference that many sitemaps show.
+func changedSince(t frontier.Task, found *actor.Link) bool {
+	f := t.Request.Former
+	return f != nil && found.Kind == actor.LinkListed && found.Modified >= f.Time.Unix()-24*60*60
+}
+
+// lateSeed reports whether a link turns out to be a seed, but may have been settled
+// already as one that was found: what it redirects to was not in scope then.
+func (s *Step) lateSeed(l frontier.Link) bool {
+	return l.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(l.Topic).kind != blobschema.ScopeAny &&
+		s.owner(l.Slot) == s.cfg.Partition && !s.st.f.Pending(l.Slot, l.Fingerprint)
+}
+
+// mapping returns how a crawl maps URLs to politeness keys and slots.
+func mapping(c *blobschema.Crawl) (frontier.Mapping, error) {
+	h, err := c.Hash()
+	return frontier.Mapping{Hash: h, By: c.Settings.PartitionBy}, err
+}
