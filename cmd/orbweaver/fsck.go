@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
@@ -58,7 +54,7 @@ func newFsck() *cobra.Command {
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "read only one in 32 of the WARC files")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "least time between two answers of a host (default: the --delay that was in force)")
 	cmd.Flags().IntVar(&f.max, "max", 100, "number of violations of each invariant to show")
-	cmd.Flags().BoolVar(&f.repair, "repair", false, "delete objects that nothing names, and send wakes that were lost")
+	cmd.Flags().BoolVar(&f.repair, "repair", false, "delete objects that nothing names")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --repair: only show what would be done")
 	cmd.Flags().DurationVar(&f.grace, "grace", time.Hour, "with --repair: keep objects that are younger")
 	return cmd
@@ -100,34 +96,8 @@ type repairStore struct {
 	p *platform.Platform
 }
 
-func (s repairStore) Modified(ctx context.Context, name string) (time.Time, error) {
-	a, err := s.p.Bucket.Attributes(ctx, name)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return a.ModTime, nil
-}
-
 func (s repairStore) Delete(ctx context.Context, name string) error {
 	return s.p.DeleteObject(ctx, name)
-}
-
-func (s repairStore) Wake(ctx context.Context, crawl string, ids []partition.ID) (err error) {
-	q, err := s.p.Queue(naming.WakesQueue)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, q.Close(ctx)) }()
-	for some := range slices.Chunk(ids, 10) { // what queues take in one call
-		var bodies [][]byte
-		for _, p := range some {
-			bodies = append(bodies, blobschema.EncodeWake(crawl, p))
-		}
-		if err := q.Send(ctx, bodies, 0); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func printRepair(out *output, did *fsck.Repairs) {
@@ -135,9 +105,9 @@ func printRepair(out *output, did *fsck.Repairs) {
 		out.line("nothing was repaired: look at the violations first")
 		return
 	}
-	deleted, woken := "deleted", "woke"
+	deleted := "deleted"
 	if did.DryRun {
-		deleted, woken = "would delete", "would wake"
+		deleted = "would delete"
 	}
 	for _, r := range did.Deleted {
 		out.line("%s %s: %s", deleted, printable(r.Object), r.Why)
@@ -145,10 +115,7 @@ func printRepair(out *output, did *fsck.Repairs) {
 	for _, r := range did.Kept {
 		out.line("kept %s: %s", printable(r.Object), r.Why)
 	}
-	for _, w := range did.Woken {
-		out.line("%s partition %d: %s", woken, w.Partition, w.Why)
-	}
-	out.line("%s %s and %s %s", deleted, plural(len(did.Deleted), "object"), woken, plural(len(did.Woken), "partition"))
+	out.line("%s %s", deleted, plural(len(did.Deleted), "object"))
 }
 
 // fsckProgress reports every few seconds how far the check is.

@@ -4,8 +4,8 @@
 //
 // Operators run it as a command, and every test that crawls ends with it. [Check] only
 // reads, from any [Store], and may run while the crawl does: it checks the commits that
-// are visible when it begins. [Repair] deletes objects that nothing names and wakes
-// partitions whose wake was lost; it does nothing to a crawl with violations.
+// are visible when it begins. [Repair] deletes objects that nothing names; it does nothing
+// to a crawl with violations.
 //
 // One pass gathers facts (pass.go, facts.go): records and heads, batches of seeds and
 // requests, blocks of runs, commits, and the joined state of partitions. It shows each

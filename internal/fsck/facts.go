@@ -51,7 +51,7 @@ type checker struct {
 	pmap     *partition.Map // of epoch 1
 	atlas    atlas
 	parts    []*part         // by ID
-	listed   map[string]bool // all objects of the crawl
+	listed   map[string]time.Time // all objects of the crawl, with the times of their last puts
 	wish     blobschema.Wish
 	requests blobschema.Requests
 	numbered map[partition.ID]uint64 // requests, by a record newer than the heads
@@ -74,8 +74,6 @@ type checker struct {
 	captures []claim         // for I6
 	asked    []asked         // for I9
 	hops     map[uint64]bool // for I9
-	granted  map[partition.ID]int64
-	spent    bool // no page of the limit is left
 
 	lastJob uint64 // of ranks, as far as it was read
 	index   IndexReport

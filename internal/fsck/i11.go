@@ -448,7 +448,7 @@ func (x *index) openSegment(ref *blobschema.SegmentRef, whole bool) segment.Sour
 	if err != nil || p != x.p.id || number > x.man.Number {
 		x.damaged(x.head.Manifest, "it names %s, which is no segment of it", ref.Object)
 	}
-	if !whole && x.listed[ref.Object] {
+	if _, listed := x.listed[ref.Object]; listed && !whole {
 		return func(offset, length int64) ([]byte, error) {
 			x.reads.Objects++
 			x.reads.Bytes += length

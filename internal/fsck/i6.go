@@ -21,8 +21,9 @@ func i6(v *judge, fact any) {
 			v.headAsManifest(p)
 		}
 		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.WishKey(v.id), v.wish.HostRanks}} {
-			by, name := r[0], r[1]
-			v.must(name == "" || !v.name(name, by) || v.listed[name], name, "the object does not exist; %s names it", by)
+			if by, name := r[0], r[1]; name != "" && v.name(name, by) {
+				v.exists(name, by)
+			}
 		}
 	case *batch:
 		v.batchAsNamed(f)

@@ -78,7 +78,7 @@ func (c *checker) readMoment() bool {
 		if err != nil {
 			return c.fail(fmt.Errorf("list objects: %w", err))
 		}
-		c.listed[o.Name] = true
+		c.listed[o.Name] = o.Time
 		c.indexed = c.indexed || strings.HasPrefix(o.Name, naming.IndexPrefix(c.id))
 	}
 	for _, p := range c.parts {
@@ -309,20 +309,6 @@ func (c *checker) had(p partition.ID, s partition.Slot) bool {
 // where names what says how a partition is: its last commit, or its head before that.
 func (c *checker) where(p *part) string {
 	return cmp.Or(p.head.Commit, naming.HeadKey(c.id, p.id))
-}
-
-// sent is how much mail a partition is to apply.
-func (c *checker) sent(p *part) uint64 {
-	n := c.numbered[p.id]
-	if int(p.id) < c.crawl.Partitions {
-		n += uint64(len(c.crawl.SeedBatches))
-	}
-	for _, q := range c.parts {
-		if int(p.id) < len(q.head.Sent) {
-			n += q.head.Sent[p.id]
-		}
-	}
-	return n
 }
 
 // hasApplied reports whether a partition has applied a mail.

@@ -17,7 +17,7 @@ import (
 
 func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker {
 	c := &checker{
-		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]bool{}, named: map[string]string{},
+		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]time.Time{}, named: map[string]string{},
 		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
 		pins: map[uint64]netip.Addr{}, moves: newMoves(), hops: map[uint64]bool{},
 	}

@@ -54,16 +54,19 @@ func (c *checker) bytes(name string) ([]byte, error) {
 func (c *checker) object(name, by string) (data []byte, ok bool) {
 	c.judge("I6").Checked++
 	b, err := c.bytes(name)
-	switch {
-	case c.err != nil:
-	case err == nil:
-		return b, true
-	case c.listed[name]:
+	if c.err == nil && err != nil && c.exists(name, by) {
 		c.damaged(name, "the object cannot be read: %v", err)
-	default:
+	}
+	return b, err == nil
+}
+
+// exists reports whether an object that by names was listed. If not, it reports the damage.
+func (c *checker) exists(name, by string) bool {
+	_, listed := c.listed[name]
+	if !listed {
 		c.damaged(name, "the object does not exist; %s names it", by)
 	}
-	return nil, false
+	return listed
 }
 
 // decoded is object, and decodes what it has read.

@@ -3,16 +3,16 @@ package fsck_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -20,25 +20,24 @@ import (
 type mendable struct {
 	*memory
 	modified map[string]time.Time
-	woken    []partition.ID
 	second   func() // called when a check lists the objects for the second time
 	lists    int
 }
 
-func (m *mendable) Modified(_ context.Context, name string) (time.Time, error) {
-	return m.modified[name], nil
+// List gives the objects the times of modified.
+func (m *mendable) List(ctx context.Context, prefix string) iter.Seq2[stored.Object, error] {
+	return func(yield func(stored.Object, error) bool) {
+		for o, err := range m.memory.List(ctx, prefix) {
+			o.Time = m.modified[o.Name]
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
 }
 
 func (m *mendable) Delete(_ context.Context, name string) error {
 	delete(m.objects, name)
-	return nil
-}
-
-func (m *mendable) Wake(_ context.Context, crawl string, ids []partition.ID) error {
-	if crawl != crawlID {
-		return errors.New("another crawl")
-	}
-	m.woken = append(m.woken, ids...)
 	return nil
 }
 
@@ -107,7 +106,7 @@ func TestRepair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.objects) != len(before) || len(s.woken) > 0 {
+	if len(m.objects) != len(before) {
 		t.Error("a dry run does something")
 	}
 	opt.DryRun = false
@@ -166,62 +165,7 @@ func TestRepairRefuses(t *testing.T) {
 	m.totals(func(t *blobschema.Totals) { t.Robots++ })
 	before := maps.Clone(m.objects)
 	did, err := fsck.Repair(t.Context(), s, fsck.RepairOptions{Options: fsck.Options{Time: m.now}})
-	if !errors.Is(err, fsck.ErrViolations) || did.Report.Clean() || len(m.objects) != len(before) || len(s.woken) > 0 {
+	if !errors.Is(err, fsck.ErrViolations) || did.Report.Clean() || len(m.objects) != len(before) {
 		t.Errorf("error %v, %v", err, did)
-	}
-}
-
-func TestWakes(t *testing.T) {
-	later := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	limit := func(pages int64, perHour float64, looksDue time.Time) func(*maker) {
-		return func(m *maker) {
-			edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxPages, c.Settings.RecrawlPerHour = pages, perHour })
-			m.put(naming.GrantsKey(crawlID), blobschema.Grants{Limit: pages, Granted: map[partition.ID]int64{0: 1, 1: 1, 2: 1, 4: 1}})
-			m.headOf(1, func(h *blobschema.Head) { h.Published, h.LooksDue = h.Seq, looksDue })
-		}
-	}
-	for _, tt := range []struct {
-		name string
-		do   func(*maker)
-		want []partition.ID
-	}{
-		{"some of the limit is left", limit(5, 0, time.Time{}), []partition.ID{0, 1, 2, 3, 4}},
-		{"the limit is reached", limit(4, 0, time.Time{}), []partition.ID{0, 2, 3, 4}},
-		{"the limit is reached, and looks are due", limit(4, 100, later), []partition.ID{0, 1, 2, 3, 4}},
-		{"the limit is reached, and no look is due", limit(4, 100, later.Add(time.Minute)), []partition.ID{0, 2, 3, 4}},
-		{"mail, moves and what is due", func(*maker) {}, []partition.ID{0, 1, 2, 3, 4}},
-		{"paused", func(m *maker) {
-			m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 0, Pause: true})
-			m.headOf(1, func(h *blobschema.Head) { h.Published = h.Seq })
-		}, []partition.ID{0, 2, 3, 4}},
-		{"stopped", func(m *maker) { m.put(naming.WishKey(crawlID), blobschema.Wish{Stop: true}) }, nil},
-		{"at work", func(m *maker) {
-			for p := range partition.ID(5) {
-				if m.heads[p] == nil {
-					m.put(naming.HeadKey(crawlID, p), blobschema.Head{Partition: p, Fence: 1})
-				}
-				m.headOf(p, func(h *blobschema.Head) { h.Owner, h.LeaseUntil = "x", later.Add(time.Hour) })
-			}
-		}, nil},
-		{"lease over", func(m *maker) {
-			m.headOf(1, func(h *blobschema.Head) {
-				h.Published, h.Due, h.Owner, h.LeaseUntil = h.Seq, later.Add(time.Hour), "x", later.Add(-time.Second)
-			})
-		}, []partition.ID{0, 1, 2, 3, 4}},
-		{"nothing to do", func(m *maker) {
-			m.headOf(1, func(h *blobschema.Head) { h.Published, h.Due = h.Seq, later.Add(time.Hour) })
-		}, []partition.ID{0, 2, 3, 4}},
-	} {
-		m := moved(t)
-		tt.do(m)
-		s := &mendable{memory: m.memory}
-		did, err := fsck.Repair(t.Context(), s, fsck.RepairOptions{Options: fsck.Options{Time: later}})
-		if err != nil {
-			t.Errorf("%s: %v %v", tt.name, err, did.Report.Violations)
-			continue
-		}
-		if d := cmp.Diff(tt.want, s.woken); d != "" {
-			t.Errorf("%s (-want +got):\n%s%v", tt.name, d, did.Woken)
-		}
 	}
 }

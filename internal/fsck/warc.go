@@ -30,9 +30,8 @@ func (c *checker) readWARCs(f *commit) {
 		c.report.WARCs++
 		if c.opt.WARCs == SomeWARCs && (c.report.WARCs-1)%sampleEvery != 0 {
 			f.unread = true
-			if !c.listed[w] {
+			if !c.exists(w, f.name) {
 				c.report.WARCsBad++
-				c.damaged(w, "the object does not exist; %s names it", f.name)
 			}
 			continue
 		}
