@@ -94,54 +94,27 @@ func appendPrintable(dst []byte, s string) []byte {
 	return dst
 }
 
-// HTTPMessage is the HTTP block of a record, taken apart.
-type HTTPMessage struct {
-	Start  string // the first line
-	Proto  string // of a response, such as "HTTP/1.1"; empty for a request
-	Status int    // of a response, 0 to 999; 0 for a request
-	Reason string // of a response; may be empty
+// HTTPHead is the header of an HTTP message.
+type HTTPHead struct {
+	Status int // of a response, 0 to 999; 0 for a request
 	Fields []HeaderField
-	Body   []byte // the rest of the block, not copied
 }
 
-// SplitHTTP takes the block of an http response or request apart. All but Body is
-// copied. It refuses a block without a blank line within MaxHTTPHeader bytes, a
+// HTTP parses r.Header and copies it. It refuses a header without a blank line, a
 // status that is not three digits and a field without name or colon; it accepts
 // lines that end in a bare LF and fields folded over several lines.
-func SplitHTTP(block []byte) (HTTPMessage, error) {
-	n := headEnd(block[:min(len(block), MaxHTTPHeader)])
-	if n < 0 {
-		return HTTPMessage{}, errors.New("split HTTP message: no end of header")
+func (r *Record) HTTP() (h HTTPHead, err error) {
+	if headEnd(r.Header) != len(r.Header) {
+		return h, errors.New("parse HTTP header: it does not end in a blank line")
 	}
-	m, err := parseHTTP(block[:n])
-	if err != nil {
-		return HTTPMessage{}, fmt.Errorf("split HTTP message: %w", err)
-	}
-	m.Body = block[n:]
-	return m, nil
-}
-
-// HTTP returns the HTTP message that r holds, as SplitHTTP does. Its Body is
-// r.Body.
-func (r *Record) HTTP() (HTTPMessage, error) {
-	m, err := SplitHTTP(r.Header)
-	m.Body = r.Body
-	return m, err
-}
-
-// parseHTTP parses a header that ends in its only blank line.
-func parseHTTP(head []byte) (m HTTPMessage, err error) {
-	first, rest, _ := strings.Cut(unfold(head), "\n")
-	m.Start = strings.TrimSuffix(first, "\r")
-	if strings.HasPrefix(m.Start, "HTTP/") {
-		var status string
-		m.Proto, status, _ = strings.Cut(m.Start, " ")
-		status, m.Reason, _ = strings.Cut(status, " ")
+	start, rest, _ := strings.Cut(unfold(r.Header), "\n")
+	if proto, status, _ := strings.Cut(strings.TrimSuffix(start, "\r"), " "); strings.HasPrefix(proto, "HTTP/") {
+		status, _, _ = strings.Cut(status, " ")
 		n, err := strconv.ParseUint(status, 10, 16)
 		if err != nil || len(status) != 3 {
-			return m, fmt.Errorf("status line %q", clip(m.Start))
+			return h, fmt.Errorf("parse HTTP header: status line %q", clip(start))
 		}
-		m.Status = int(n)
+		h.Status = int(n)
 	}
 	for line := range strings.Lines(rest) {
 		line = strings.TrimRight(line, "\r\n")
@@ -150,11 +123,11 @@ func parseHTTP(head []byte) (m HTTPMessage, err error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if name == "" || !ok {
-			return m, fmt.Errorf("field %q", clip(line))
+			return h, fmt.Errorf("parse HTTP header: field %q", clip(line))
 		}
-		m.Fields = append(m.Fields, HeaderField{name, strings.Trim(value, " \t")})
+		h.Fields = append(h.Fields, HeaderField{name, strings.Trim(value, " \t")})
 	}
-	return m, nil
+	return h, nil
 }
 
 // unfold returns head with spaces for each line end that is followed by space

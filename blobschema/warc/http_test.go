@@ -1,8 +1,6 @@
 package warc
 
 import (
-	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,29 +36,26 @@ func TestHTTPHeads(t *testing.T) {
 	}
 }
 
-func TestSplitHTTP(t *testing.T) {
-	long := "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", MaxHTTPHeader) + "\r\n\r\n"
-	for block, want := range map[string]*HTTPMessage{
-		"HTTP/1.1 200 OK\r\nA: b\r\nc:d \r\n\r\nbody\r\n\r\n": {Start: "HTTP/1.1 200 OK", Proto: "HTTP/1.1", Status: 200, Reason: "OK",
-			Fields: []HeaderField{{"A", "b"}, {"c", "d"}}, Body: []byte("body\r\n\r\n")},
-		"HTTP/1.0 404\nA: b\r\n  c\n\td\n\n": {Start: "HTTP/1.0 404", Proto: "HTTP/1.0", Status: 404,
-			Fields: []HeaderField{{"A", "b    c \td"}}, Body: []byte{}},
-		"GET /x HTTP/1.1\r\n\r\n": {Start: "GET /x HTTP/1.1", Body: []byte{}},
-		"HTTP/1.1 20 OK\r\n\r\n":  nil,
-		"HTTP/1.1 +20 OK\r\n\r\n": nil,
-		"HTTP/1.1\r\n\r\n":        nil,
-		"HTTP/1.1 200 OK\r\nA":    nil,
-		"HTTP/1.1 200\r\nA\r\n\n": nil,
-		"HTTP/1.1 200\r\n: b\n\n": nil,
-		"":                        nil,
-		long:                      nil,
+func TestRecordHTTP(t *testing.T) {
+	for head, want := range map[string]*HTTPHead{
+		"HTTP/1.1 200 OK\r\nA: b\r\nc:d \r\n\r\n": {Status: 200, Fields: []HeaderField{{"A", "b"}, {"c", "d"}}},
+		"HTTP/1.0 404\nA: b\r\n  c\n\td\n\n":      {Status: 404, Fields: []HeaderField{{"A", "b    c \td"}}},
+		"GET /x HTTP/1.1\r\n\r\n":                 {},
+		"HTTP/1.1 20 OK\r\n\r\n":                  nil,
+		"HTTP/1.1 +20 OK\r\n\r\n":                 nil,
+		"HTTP/1.1\r\n\r\n":                        nil,
+		"HTTP/1.1 200 OK\r\nA":                    nil,
+		"HTTP/1.1 200\r\nA\r\n\n":                 nil,
+		"HTTP/1.1 200\r\n: b\n\n":                 nil,
+		"HTTP/1.1 200 OK\r\n\r\nbody":             nil,
+		"":                                        nil,
 	} {
-		got, err := SplitHTTP([]byte(block))
+		got, err := (&Record{Header: []byte(head)}).HTTP()
 		if (err == nil) != (want != nil) {
-			t.Errorf("%.80q: %v", block, err)
+			t.Errorf("%.80q: %v", head, err)
 		} else if want != nil {
 			if diff := cmp.Diff(*want, got); diff != "" {
-				t.Errorf("%q: %s", block, diff)
+				t.Errorf("%q: %s", head, diff)
 			}
 		}
 	}
@@ -77,19 +72,17 @@ func TestHeadEnd(t *testing.T) {
 	}
 }
 
-// FuzzSplitHTTP: a header written from any values comes apart into one field each.
-func FuzzSplitHTTP(f *testing.F) {
-	f.Add([]byte("HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody"), "HTTP/1.1", 200, "OK", "Name", "value")
+// FuzzHTTP parses any header, and finds one field for each in a header that it wrote from any values.
+func FuzzHTTP(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), "HTTP/1.1", 200, "OK", "Name", "value")
 	f.Add([]byte("\n\n"), "", -5, "\r\n\r\n", "a:b", "\r\nX: y")
-	f.Fuzz(func(t *testing.T, block []byte, proto string, status int, reason, name, value string) {
-		if m, err := SplitHTTP(block); err == nil && (len(m.Body) >= len(block) || !bytes.HasSuffix(block, m.Body)) {
-			t.Fatalf("body %q of %q", m.Body, block)
-		}
+	f.Fuzz(func(t *testing.T, head []byte, proto string, status int, reason, name, value string) {
+		_, _ = (&Record{Header: head}).HTTP()
 		if len(reason)+len(name)+len(value) > 1000 {
 			return
 		}
-		head := AppendHTTPResponseHead(nil, proto, status, reason, []HeaderField{{name, value}, {"Last", "1"}})
-		m, err := SplitHTTP(append(head, block...))
+		head = AppendHTTPResponseHead(nil, proto, status, reason, []HeaderField{{name, value}, {"Last", "1"}})
+		h, err := (&Record{Header: head}).HTTP()
 		if err != nil {
 			t.Fatalf("%q: %v", head, err)
 		}
@@ -97,12 +90,12 @@ func FuzzSplitHTTP(f *testing.F) {
 		if name == "" {
 			want = 1
 		}
-		if len(m.Fields) != want || m.Fields[want-1] != (HeaderField{"Last", "1"}) || !bytes.Equal(m.Body, block) {
-			t.Fatalf("%q came apart into %+v", head, m)
+		if len(h.Fields) != want || h.Fields[want-1] != (HeaderField{"Last", "1"}) {
+			t.Fatalf("%q was parsed as %+v", head, h)
 		}
 		head = AppendHTTPRequestHead(nil, reason, value, []HeaderField{{name, value}})
-		if m, err := SplitHTTP(head); err == nil && len(m.Fields) != want-1 || headEnd(head) != len(head) {
-			t.Fatalf("%q came apart into %+v", head, m)
+		if h, err := (&Record{Header: head}).HTTP(); err == nil && len(h.Fields) != want-1 || headEnd(head) != len(head) {
+			t.Fatalf("%q was parsed as %+v", head, h)
 		}
 	})
 }

@@ -32,8 +32,6 @@ var (
 // bounded by MaxBlock, whatever the input claims, and grows only with bytes that
 // really came. It may be used by one goroutine at a time.
 type Reader struct {
-	MaxBlock int64 // bytes of the largest block accepted; set before the first Next; 0: MaxBlock
-
 	base  int64 // offset at which src begins
 	src   memberSource
 	in    *bufio.Reader // over src
@@ -147,12 +145,8 @@ func (w *Reader) record(in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	bound := w.MaxBlock
-	if bound <= 0 {
-		bound = MaxBlock
-	}
-	if size > bound {
-		return fmt.Errorf("block of %d bytes is over the bound of %d", size, bound)
+	if size > MaxBlock {
+		return fmt.Errorf("block of %d bytes is over the bound of %d", size, MaxBlock)
 	}
 	if err := w.readBlock(in, int(size)); err != nil {
 		return err
@@ -236,14 +230,11 @@ func parseHead(r *Record, head []byte) (size int64, err error) {
 		{"WARC-Block-Digest", &r.BlockDigest},
 		{"WARC-Payload-Digest", &r.PayloadDigest},
 		{"WARC-IP-Address", &r.IPAddress},
-		{"WARC-Refers-To", &r.RefersTo},
 		{"WARC-Refers-To-Target-URI", &r.RefersToTargetURI},
 		{"WARC-Refers-To-Date", &refersToDate},
 		{"WARC-Truncated", &r.Truncated},
-		{"WARC-Warcinfo-ID", &r.WarcinfoID},
 		{"WARC-Filename", &r.Filename},
 		{"WARC-Profile", &r.Profile},
-		{"WARC-Identified-Payload-Type", &r.PayloadType},
 	}
 	for line := range strings.Lines(rest) {
 		line = strings.TrimRight(line, "\r\n")

@@ -35,7 +35,7 @@ var sameRecord = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Record{
 
 func TestReader(t *testing.T) {
 	records := sampleRecords(t)
-	for _, c := range []Compression{GzipFast, Gzip6, None} {
+	for _, c := range []Compression{GzipFast, None} {
 		file, starts := packFile(t, c, records)
 		for _, slow := range []bool{false, true} {
 			var in io.Reader = bytes.NewReader(file)
@@ -193,11 +193,10 @@ func TestReaderRefuses(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	r := NewReader(strings.NewReader(ok))
-	r.MaxBlock = 1
+	r := NewReader(strings.NewReader(strings.Replace(ok, "Content-Length: ", "Content-Length: 99999999", 1)))
 	for range 2 {
-		if _, err := r.Next(); !errors.Is(err, ErrDamaged) {
-			t.Errorf("over the configured bound: %v", err)
+		if _, err := r.Next(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "over the bound") {
+			t.Errorf("over the bound: %v", err)
 		}
 	}
 	broken := errors.New("network")
@@ -219,7 +218,7 @@ func TestReaderTolerates(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Record{
-		Type: TypeResource, ID: "urn:x:1", TargetURI: "http://e.example/", Date: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+		Type: "resource", ID: "urn:x:1", TargetURI: "http://e.example/", Date: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
 		ContentType: "text/plain", ConcurrentTo: "urn:x:2", Body: []byte("ab"), Length: int64(len(folded)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -251,21 +250,21 @@ func TestVerify(t *testing.T) {
 		typ            Type
 		ok             bool
 	}{
-		{helloSHA1, "", TypeResource, true},
-		{"", helloSHA1, TypeResource, true},
-		{"SHA-1:6vznhfx25eqgmkdrj6zm4ahxf2kpejmp", "", TypeResource, true},
-		{"sha1:F572D396FAE9206628714FB2CE00F72E94F2258F", "", TypeResource, true},
-		{helloSHA256, helloSHA1, TypeResource, true},
-		{"sha256:LCI3LNJC2XPQQ3IP6CYRB66Z2IN3J7DRMOXTJUECQ2ROQRXWXYBQ====", "", TypeResource, true},
+		{helloSHA1, "", "resource", true},
+		{"", helloSHA1, "resource", true},
+		{"SHA-1:6vznhfx25eqgmkdrj6zm4ahxf2kpejmp", "", "resource", true},
+		{"sha1:F572D396FAE9206628714FB2CE00F72E94F2258F", "", "resource", true},
+		{helloSHA256, helloSHA1, "resource", true},
+		{"sha256:LCI3LNJC2XPQQ3IP6CYRB66Z2IN3J7DRMOXTJUECQ2ROQRXWXYBQ====", "", "resource", true},
 		{helloSHA1, PayloadDigest(nil), TypeRevisit, true}, // its payload is elsewhere
-		{"", "", TypeResource, false},
+		{"", "", "resource", false},
 		{"", helloSHA1, TypeRevisit, false},
-		{helloSHA1, PayloadDigest(nil), TypeResource, false},
-		{PayloadDigest(nil), helloSHA1, TypeResource, false},
-		{"md5:b1946ac92492d2347c6235b4d2611184", "", TypeResource, false},
-		{"sha1:", "", TypeResource, false},
-		{"sha1", "", TypeResource, false},
-		{"sha1:!!!", "", TypeResource, false},
+		{helloSHA1, PayloadDigest(nil), "resource", false},
+		{PayloadDigest(nil), helloSHA1, "resource", false},
+		{"md5:b1946ac92492d2347c6235b4d2611184", "", "resource", false},
+		{"sha1:", "", "resource", false},
+		{"sha1", "", "resource", false},
+		{"sha1:!!!", "", "resource", false},
 	} {
 		r := &Record{Type: c.typ, Body: []byte("hello\n"), BlockDigest: c.block, PayloadDigest: c.payload}
 		if err := r.Verify(); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrDigest) {
@@ -276,7 +275,7 @@ func TestVerify(t *testing.T) {
 
 // Files that warcio wrote, in both forms, are read record by record.
 func TestForeign(t *testing.T) {
-	types := []Type{TypeInfo, TypeResponse, TypeRequest, TypeRevisit, TypeMetadata}
+	types := []Type{TypeInfo, TypeResponse, TypeRequest, TypeRevisit, "metadata"}
 	for _, name := range []string{"foreign.warc", "foreign.warc.gz"} {
 		file, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
@@ -295,7 +294,7 @@ func TestForeign(t *testing.T) {
 				continue
 			}
 			m, err := got.HTTP()
-			if err != nil || m.Status != 200 || string(m.Body) != "<title>Un été</title>\n<p>x" || got.TargetURI != "http://example.org/" || got.IPAddress != "192.0.2.7" {
+			if err != nil || m.Status != 200 || string(got.Body) != "<title>Un été</title>\n<p>x" || got.TargetURI != "http://example.org/" || got.IPAddress != "192.0.2.7" {
 				t.Errorf("%s: response %+v, %v", name, m, err)
 			}
 		}
@@ -341,7 +340,6 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("WARC/1.0\nWARC-Type:revisit\nWARC-Record-ID:<>\nWARC-Date:2024\nContent-Length:0\n\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		r := NewReader(bytes.NewReader(file))
-		r.MaxBlock = 1 << 20
 		at := int64(0)
 		for {
 			got, err := r.Next()

@@ -14,88 +14,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/klauspost/compress/flate"
 )
 
-// Bounds of one record, kept by writer and reader alike, so that nothing is
-// written that a default reader would refuse.
-const (
-	MaxHeader     = 64 << 10 // bytes of the record header, its blank line included
-	MaxBlock      = 64 << 20 // bytes of the block (Header and Body)
-	MaxHTTPHeader = 1 << 20  // bytes of Record.Header
-)
-
-// Type is the kind of a record (WARC 1.1 section 5.5). A reader skips types
-// it does not know.
-type Type string
-
-// The types that are written here; sections 6.2 to 6.7 define them.
-const (
-	TypeInfo     Type = "warcinfo"
-	TypeResponse Type = "response"
-	TypeResource Type = "resource"
-	TypeRequest  Type = "request"
-	TypeMetadata Type = "metadata"
-	TypeRevisit  Type = "revisit"
-)
-
-// Values of Record.Truncated (section 5.15).
-const (
-	TruncatedLength      = "length"      // longer than the configured bound
-	TruncatedTime        = "time"        // took longer than the configured bound
-	TruncatedDisconnect  = "disconnect"  // the connection ended within the body
-	TruncatedUnspecified = "unspecified" // any other reason
-)
-
-// Values of Record.Profile, for revisit records (section 6.7).
-const (
-	ProfileIdenticalPayload = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
-	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
-)
-
-// Record is one record of a WARC file. Its block is Header followed by Body;
-// keeping the two apart saves the copy that joining them would need, and makes
-// Body the payload. The zero value of a field means that it is absent.
-//
-// URIs and record ids are without angle brackets.
-type Record struct {
-	Type              Type
-	Date              time.Time // start of the capture, shared by all records of one capture (5.4); written in UTC, to the microsecond
-	TargetURI         string    // RFC 3986 (5.14)
-	ContentType       string    // of the block (5.6); empty with a Header: application/http with the fitting msgtype
-	IPAddress         string    // of the server (5.10)
-	ConcurrentTo      string    // id of another record of the same capture (5.7)
-	WarcinfoID        string    // id of the warcinfo record (5.16)
-	RefersTo          string    // id of the record described or revisited (5.11)
-	RefersToTargetURI string    // revisit only (5.12)
-	RefersToDate      time.Time // revisit only (5.13)
-	Truncated         string    // why Body is not whole (5.15); see TruncatedLength
-	Profile           string    // revisit only, and mandatory there (5.18)
-	PayloadDigest     string    // of the payload (5.9); empty: Append computes it where a payload is defined
-	PayloadType       string    // media type found by looking at the payload (5.19)
-	Filename          string    // warcinfo only: name of the file (5.17)
-
-	Header []byte // HTTP start line and fields with the blank line that ends them, or nil
-	Body   []byte
-	Packed bool // Body is compressed already: store it as it is, see Append; not set by the reader
-
-	// The rest is set by the reader. Append ignores it.
-	ID          string // 5.2
-	BlockDigest string // 5.8
-	Offset      int64  // of the record, or of its gzip member, in the input; bytes
-	Length      int64  // bytes of the record or its member, as stored
-}
-
-// Compression says how records are packed.
+// Compression selects how records are stored.
 type Compression uint8
 
-// The ways of packing. Each gzip record is a member of its own, so that it can be
-// read alone (WARC 1.1 annex D.2).
+// The compressions. Each gzip record is a member of its own, so that a reader can
+// read it alone (WARC 1.1 annex D.2).
 const (
-	GzipFast Compression = iota // gzip level 1, or as small and in less time where a record is short: the default
-	Gzip6                       // gzip level 6: smaller, for what is kept long
+	GzipFast Compression = iota // gzip level 1: the default
 	None                        // plain text, readable with an editor
 )
 
@@ -104,11 +33,10 @@ const (
 var ErrField = errors.New("unfit WARC field")
 
 // Encoder turns records into bytes. It holds about 0.8 MiB of tables and
-// buffers, whatever it encodes, and starts no goroutine. It may be used again
-// and again, but by one goroutine at a time.
+// buffers and starts no goroutine. It can be used again and again, but by one
+// goroutine at a time.
 type Encoder struct {
-	deflate *flate.Writer  // nil: plain
-	short   *shortDeflater // for what is short; nil: deflate serves that too
+	deflate *flate.Writer // nil: plain
 	sink    sink
 	block   hash.Hash
 	sum     [sha1.Size]byte
@@ -123,20 +51,12 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// NewEncoder returns an encoder. An unknown compression means GzipFast.
+// NewEncoder returns an encoder.
 func NewEncoder(c Compression) *Encoder {
 	e := &Encoder{block: sha1.New()}
-	level := flate.BestSpeed
-	switch c {
-	case None:
-		return e
-	case Gzip6:
-		level = 6
+	if c != None {
+		e.deflate, _ = flate.NewWriter(&e.sink, flate.BestSpeed) // fails only for levels out of range
 	}
-	if level == flate.BestSpeed {
-		e.short = newShortDeflater()
-	}
-	e.deflate, _ = flate.NewWriter(&e.sink, level) // fails only for levels out of range
 	return e
 }
 
@@ -146,20 +66,13 @@ var (
 	httpRequest = "application/http;msgtype=request"
 	httpAnswer  = "application/http;msgtype=response"
 
-	// The header of a gzip member (RFC 1952 section 2.3): deflate, no flags, no time, of
-	// the system "unknown", so that it says nothing of when or where it was made.
+	// gzipHeader is the header of a gzip member (RFC 1952 section 2.3): deflate, no flags, no
+	// time and the system "unknown", so that it does not say when or where it was made.
 	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 )
 
-const (
-	maxStored = 1<<16 - 1 // bytes of a stored DEFLATE block (RFC 1951 section 3.2.4)
-
-	// What a shortDeflater is given at most: heads that its window spans, with bodies of
-	// such a length that it matters little which they are. It makes HTML of 2 KiB no
-	// larger than level 1 does, but Cyrillic text by a fifth; at 512 bytes by a seventh.
-	maxShort     = shortWindow
-	maxShortBody = 512
-)
+// maxStored is the largest stored DEFLATE block (RFC 1951 section 3.2.4), in bytes.
+const maxStored = 1<<16 - 1
 
 // Append appends r as one record (one gzip member, unless plain) to dst, and
 // returns the extended slice and the record's id, "urn:uuid:…". The bytes added
@@ -200,29 +113,37 @@ func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err erro
 	return out, id, nil
 }
 
-// appendMember appends e.head and r's block as one gzip member. The framing is written
-// here, since a gzip writer offers no way to store a part.
+// appendMember appends e.head and r's block as one gzip member. It writes the framing
+// itself, since a gzip writer offers no way to store a part.
 func (e *Encoder) appendMember(dst []byte, r *Record) (out []byte, err error) {
 	parts := [...][]byte{e.head, r.Header, r.Body, recordEnd}
-	var sum, size uint32 // CRC-32 and length modulo 2^32 of what is packed
+	var sum, size uint32 // CRC-32 and length modulo 2^32 of the parts
 	for _, part := range parts {
 		sum = crc32.Update(sum, crc32.IEEETable, part)
 		size += uint32(len(part))
 	}
+	e.sink.b = append(dst, gzipHeader...)
+	e.deflate.Reset(&e.sink)
+	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
 	deflated := parts[:]
 	stored := r.Packed && len(r.Body) > 0
 	if stored {
 		deflated = parts[:2]
 	}
-	dst = append(dst, gzipHeader...)
-	if e.isShort(r, stored) {
-		for _, part := range deflated[1:] {
-			e.head = append(e.head, part...)
+	for _, part := range deflated {
+		if _, err := e.deflate.Write(part); err != nil {
+			return nil, err
 		}
-		out = e.short.append(dst, e.head, !stored)
-	} else if out, err = e.appendDeflated(dst, deflated, !stored); err != nil {
+	}
+	if stored {
+		err = e.deflate.Flush() // ends on a whole byte
+	} else {
+		err = e.deflate.Close()
+	}
+	if err != nil {
 		return nil, err
 	}
+	out = e.sink.b
 	if stored {
 		out = slices.Grow(out, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(recordEnd)+8)
 		out = appendStored(out, r.Body, 0)
@@ -230,29 +151,6 @@ func (e *Encoder) appendMember(dst []byte, r *Record) (out []byte, err error) {
 	}
 	out = binary.LittleEndian.AppendUint32(out, sum)
 	return binary.LittleEndian.AppendUint32(out, size), nil
-}
-
-// isShort reports whether what of r is to be deflated is for e.short.
-func (e *Encoder) isShort(r *Record, stored bool) bool {
-	return e.short != nil && len(e.head)+len(r.Header) <= maxShort && (stored || len(r.Body) <= maxShortBody)
-}
-
-// appendDeflated appends parts, deflated, as shortDeflater.append does.
-func (e *Encoder) appendDeflated(dst []byte, parts [][]byte, last bool) (out []byte, err error) {
-	e.sink.b = dst
-	e.deflate.Reset(&e.sink)
-	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
-	for _, part := range parts {
-		if _, err := e.deflate.Write(part); err != nil {
-			return nil, err
-		}
-	}
-	if last {
-		err = e.deflate.Close()
-	} else {
-		err = e.deflate.Flush() // ends on a whole byte
-	}
-	return e.sink.b, err
 }
 
 // appendStored appends b as stored DEFLATE blocks. final is 1 if b is one block that ends the stream, and 0 otherwise.
@@ -304,9 +202,10 @@ func (e *Encoder) appendHead(r *Record, id string) {
 		b = append(b, "WARC-IP-Address: "...)
 		b = append(a.Unmap().AppendTo(b), "\r\n"...)
 	}
-	b = appendID(b, "WARC-Concurrent-To", r.ConcurrentTo)
-	b = appendID(b, "WARC-Warcinfo-ID", r.WarcinfoID)
-	b = appendID(b, "WARC-Refers-To", r.RefersTo)
+	if r.ConcurrentTo != "" {
+		b = append(b, "WARC-Concurrent-To: <"...)
+		b = append(append(b, r.ConcurrentTo...), ">\r\n"...)
+	}
 	b = appendField(b, "WARC-Refers-To-Target-URI", r.RefersToTargetURI)
 	if !r.RefersToDate.IsZero() {
 		b = append(b, "WARC-Refers-To-Date: "...)
@@ -315,7 +214,6 @@ func (e *Encoder) appendHead(r *Record, id string) {
 	b = appendField(b, "WARC-Profile", r.Profile)
 	b = appendField(b, "WARC-Truncated", r.Truncated)
 	b = appendField(b, "WARC-Filename", r.Filename)
-	b = appendField(b, "WARC-Identified-Payload-Type", r.PayloadType)
 	b = append(b, "WARC-Block-Digest: sha1:"...)
 	b = append(digestText.AppendEncode(b, e.sum[:]), "\r\n"...)
 	b = e.appendPayloadDigest(b, r)
@@ -325,22 +223,16 @@ func (e *Encoder) appendHead(r *Record, id string) {
 	e.head = append(b, "\r\n\r\n"...)
 }
 
-// appendPayloadDigest appends the payload's digest: the one given, or else the
-// one of Body if the record has a payload (section 5.9). A request without a body
-// gets none: it would say the same in every record.
+// appendPayloadDigest appends the payload's digest (section 5.9): the one given, or
+// that of a response's Body. A request has no body, and gets none.
 func (e *Encoder) appendPayloadDigest(b []byte, r *Record) []byte {
 	if r.PayloadDigest != "" {
 		return appendField(b, "WARC-Payload-Digest", r.PayloadDigest)
 	}
-	sum := e.sum
-	switch {
-	case r.Type == TypeRequest && len(r.Body) > 0, r.Type == TypeResponse, r.Type == TypeResource:
-		if len(r.Header) > 0 { // else the block is the payload: hashed already
-			sum = sha1.Sum(r.Body)
-		}
-	default: // a revisit's payload is elsewhere; warcinfo and metadata have none
+	if r.Type != TypeResponse { // a revisit's payload is elsewhere; warcinfo has none
 		return b
 	}
+	sum := sha1.Sum(r.Body)
 	b = append(b, "WARC-Payload-Digest: sha1:"...)
 	return append(digestText.AppendEncode(b, sum[:]), "\r\n"...)
 }
@@ -362,16 +254,6 @@ func appendField(b []byte, name, value string) []byte {
 	b = append(b, ": "...)
 	b = append(b, value...)
 	return append(b, "\r\n"...)
-}
-
-func appendID(b []byte, name, id string) []byte {
-	if id == "" {
-		return b
-	}
-	b = append(b, name...)
-	b = append(b, ": <"...)
-	b = append(b, id...)
-	return append(b, ">\r\n"...)
 }
 
 // appendDate writes t in UTC (section 5.4): to the second if it has no
@@ -406,222 +288,4 @@ func isHTTP(t Type, contentType string) bool {
 	}
 	rest := strings.TrimLeft(contentType[len(media):], " \t")
 	return rest == "" || rest[0] == ';'
-}
-
-// checkRecord refuses what section 5 does not allow in a record of this type, and
-// any value that could end its line or be read as something else.
-func checkRecord(r *Record) error {
-	const (
-		info = 1 << iota
-		response
-		resource
-		request
-		metadata
-		revisit
-	)
-	var t int
-	switch r.Type {
-	case TypeInfo:
-		t = info
-	case TypeResponse:
-		t = response
-	case TypeResource:
-		t = resource
-	case TypeRequest:
-		t = request
-	case TypeMetadata:
-		t = metadata
-	case TypeRevisit:
-		t = revisit
-	default:
-		return fmt.Errorf("%w: WARC-Type %q", ErrField, string(r.Type))
-	}
-	const captures = response | resource | request | metadata | revisit
-	for _, f := range [...]struct {
-		name, value      string
-		allowed, missing int // types that may have it; types that must
-		check            func(string) error
-	}{
-		{"WARC-Target-URI", r.TargetURI, captures, response | resource | request | revisit, checkURI},
-		{"WARC-IP-Address", r.IPAddress, captures, 0, checkIP},
-		{"WARC-Concurrent-To", r.ConcurrentTo, captures, 0, checkURI},
-		{"WARC-Warcinfo-ID", r.WarcinfoID, captures, 0, checkURI},
-		{"WARC-Refers-To", r.RefersTo, metadata | revisit, 0, checkURI},
-		{"WARC-Refers-To-Target-URI", r.RefersToTargetURI, revisit, 0, checkURI},
-		{"WARC-Profile", r.Profile, revisit, revisit, checkURI},
-		{"WARC-Truncated", r.Truncated, info | captures, 0, checkToken},
-		{"WARC-Filename", r.Filename, info, 0, checkText},
-		{"WARC-Identified-Payload-Type", r.PayloadType, response | resource | request | revisit, 0, checkText},
-		{"WARC-Payload-Digest", r.PayloadDigest, response | resource | request | revisit, 0, checkDigest},
-		{"Content-Type", r.ContentType, info | captures, 0, checkText},
-	} {
-		if f.value == "" {
-			if f.missing&t != 0 {
-				return fmt.Errorf("%w: no %s", ErrField, f.name)
-			}
-			continue
-		}
-		if f.allowed&t == 0 {
-			return fmt.Errorf("%w: %s does not belong here", ErrField, f.name)
-		}
-		if err := f.check(f.value); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrField, f.name, err)
-		}
-	}
-	if y := r.Date.UTC().Year(); r.Date.IsZero() || y < 1 || y > 9999 {
-		return fmt.Errorf("%w: WARC-Date is absent or out of range", ErrField)
-	}
-	if y := r.RefersToDate.UTC().Year(); !r.RefersToDate.IsZero() && (t != revisit || y < 1 || y > 9999) {
-		return fmt.Errorf("%w: WARC-Refers-To-Date is out of range or does not belong here", ErrField)
-	}
-	if r.Profile == ProfileIdenticalPayload && r.PayloadDigest == "" {
-		return fmt.Errorf("%w: no WARC-Payload-Digest", ErrField) // mandatory by 6.7.2
-	}
-	return checkBlock(r)
-}
-
-// checkBlock keeps Header and Body where a reader will find them again: the
-// first blank line of an HTTP block is the end of Header.
-func checkBlock(r *Record) error {
-	if n := len(r.Header) + len(r.Body); n > MaxBlock {
-		return fmt.Errorf("%w: block of %d bytes", ErrField, n)
-	}
-	switch isHTTP := isHTTP(r.Type, contentType(r)); {
-	case len(r.Header) > MaxHTTPHeader:
-		return fmt.Errorf("%w: Header of %d bytes", ErrField, len(r.Header))
-	case len(r.Header) > 0 && !isHTTP:
-		return fmt.Errorf("%w: Header in a record that is not HTTP", ErrField)
-	case len(r.Header) > 0 && headEnd(r.Header) != len(r.Header):
-		return fmt.Errorf("%w: Header does not end at its first blank line", ErrField)
-	case len(r.Header) == 0 && len(r.Body) > 0 && isHTTP:
-		return fmt.Errorf("%w: HTTP record without Header", ErrField)
-	}
-	return nil
-}
-
-func checkText(s string) error {
-	if !utf8.ValidString(s) {
-		return fmt.Errorf("%q is not UTF-8", clip(s))
-	}
-	for i := 0; i < len(s); i++ {
-		if s[i] < ' ' || s[i] == 0x7f {
-			return fmt.Errorf("control character in %q", clip(s))
-		}
-	}
-	return nil
-}
-
-func checkToken(s string) error {
-	for i := 0; i < len(s); i++ {
-		if !isToken(s[i]) {
-			return fmt.Errorf("%q is not a token", clip(s))
-		}
-	}
-	return nil
-}
-
-// checkDigest wants algorithm:value. '=' and '/', which the grammar forgot,
-// occur in padded base 32 and in base 64.
-func checkDigest(s string) error {
-	algorithm, value, _ := strings.Cut(s, ":")
-	if algorithm == "" || value == "" || checkToken(algorithm) != nil {
-		return fmt.Errorf("%q is not a labelled digest", clip(s))
-	}
-	for i := 0; i < len(value); i++ {
-		if c := value[i]; !isToken(c) && c != '=' && c != '/' {
-			return fmt.Errorf("%q is not a labelled digest", clip(s))
-		}
-	}
-	return nil
-}
-
-func checkIP(s string) error {
-	if a, err := netip.ParseAddr(s); err != nil || a.Zone() != "" {
-		return fmt.Errorf("%q is not an address", clip(s))
-	}
-	return nil
-}
-
-// isToken reports whether c may be in a token (RFC 9110 section 5.6.2).
-func isToken(c byte) bool {
-	return isAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
-
-func isAlnum(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
-
-// clip keeps error texts short whatever a record holds.
-func clip(s string) string { return s[:min(len(s), 80)] }
-
-// checkURI accepts what the URI rule of RFC 3986 (appendix A) accepts, except
-// address literals of future versions, which nothing uses.
-func checkURI(s string) error {
-	scheme, rest, ok := strings.Cut(s, ":")
-	ok = ok && scheme != "" && !('0' <= scheme[0] && scheme[0] <= '9')
-	for i := 0; ok && i < len(scheme); i++ {
-		c := scheme[i]
-		ok = isAlnum(c) || i > 0 && (c == '+' || c == '-' || c == '.')
-	}
-	if ok && strings.HasPrefix(rest, "//") {
-		end := strings.IndexAny(rest[2:], "/?#")
-		if end < 0 {
-			end = len(rest) - 2
-		}
-		ok = isAuthority(rest[2 : 2+end])
-		rest = rest[2+end:]
-	}
-	if ok {
-		before, fragment, _ := strings.Cut(rest, "#")
-		ok = uriChars(before, ":@/?") && uriChars(fragment, ":@/?")
-	}
-	if !ok {
-		return fmt.Errorf("%q is not a URI", clip(s))
-	}
-	return nil
-}
-
-// isAuthority checks [ userinfo "@" ] host [ ":" port ] (RFC 3986 section 3.2).
-func isAuthority(s string) bool {
-	if i := strings.LastIndexByte(s, '@'); i >= 0 {
-		if !uriChars(s[:i], ":") {
-			return false
-		}
-		s = s[i+1:]
-	}
-	if literal, after, ok := strings.Cut(s, "]"); ok {
-		a, err := netip.ParseAddr(strings.TrimPrefix(literal, "["))
-		if !strings.HasPrefix(literal, "[") || err != nil || !a.Is6() || a.Zone() != "" {
-			return false
-		}
-		s = after
-		if s != "" && s[0] != ':' {
-			return false
-		}
-	}
-	name, port, _ := strings.Cut(s, ":")
-	return uriChars(name, "") && strings.Trim(port, "0123456789") == ""
-}
-
-// uriChars reports whether s holds only unreserved characters, sub-delims,
-// escapes and those in extra.
-func uriChars(s, extra string) bool {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case isAlnum(c):
-		case c == '%':
-			if !isEscape(s[i:]) {
-				return false
-			}
-		case strings.IndexByte("-._~!$&'()*+,;=", c) < 0 && strings.IndexByte(extra, c) < 0:
-			return false
-		}
-	}
-	return true
-}
-
-// isEscape reports whether s begins with a percent-encoded byte.
-func isEscape(s string) bool {
-	isHex := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
-	return len(s) > 2 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
 }

@@ -40,18 +40,15 @@ func sampleRecords(t testing.TB) []*Record {
 	head := AppendHTTPResponseHead(nil, "HTTP/2.0", 200, "OK", []HeaderField{{"Content-Type", "text/html"}, {"Transfer-Encoding", "chunked"}})
 	return []*Record{
 		Info(leapDay.Truncate(time.Second), "crawl-00001.warc.gz", InfoFields{
-			Software: "orbweaver/0", UserAgent: "bot\r\nevil: 1", IsPartOf: "crawl-1", Operator: "a\xffb",
+			Software: "orbweaver/0", UserAgent: "bot\r\nevil: \xff1", IsPartOf: "crawl-1",
 		}),
 		request,
 		{Type: TypeResponse, Date: leapDay, TargetURI: page, IPAddress: "::ffff:192.0.2.1", ConcurrentTo: id,
-			WarcinfoID: "urn:uuid:00000000-0000-4000-8000-000000000001", Truncated: TruncatedLength,
-			PayloadType: "text/html", Header: head, Body: body},
+			Truncated: TruncatedLength, Header: head, Body: body},
 		{Type: TypeResponse, Date: leapDay, TargetURI: "http://e.example/empty", Header: head},
 		{Type: TypeRevisit, Date: leapDay, TargetURI: page, Header: head, Profile: ProfileIdenticalPayload,
-			PayloadDigest: PayloadDigest(body), RefersTo: id, RefersToTargetURI: page, RefersToDate: leapDay, Truncated: TruncatedLength},
+			PayloadDigest: PayloadDigest(body), RefersToTargetURI: page, RefersToDate: leapDay, Truncated: TruncatedLength},
 		{Type: TypeRevisit, Date: leapDay, TargetURI: page, Profile: ProfileNotModified},
-		{Type: TypeMetadata, Date: leapDay, TargetURI: page, RefersTo: id, ContentType: "application/warc-fields", Body: []byte("via: http://e.example/\r\n")},
-		{Type: TypeResource, Date: leapDay, TargetURI: "urn:orbweaver:seeds", ContentType: "text/plain", Body: []byte("http://e.example/\n")},
 	}
 }
 
@@ -134,7 +131,7 @@ func sha1Text(b ...[]byte) string {
 
 func TestEncoderByAnIndependentReader(t *testing.T) {
 	records := sampleRecords(t)
-	for _, c := range []Compression{GzipFast, Gzip6, None} {
+	for _, c := range []Compression{GzipFast, None} {
 		file, starts := packFile(t, c, records)
 		for i, r := range records {
 			p := readMember(t, c, file[starts[i]:starts[i+1]])
@@ -158,14 +155,11 @@ func TestEncoderByAnIndependentReader(t *testing.T) {
 				want["WARC-IP-Address"] = "192.0.2.1"
 				want["Content-Type"] = "application/http;msgtype=response"
 				want["WARC-Concurrent-To"] = "<" + r.ConcurrentTo + ">"
-				want["WARC-Warcinfo-ID"] = "<" + r.WarcinfoID + ">"
 				want["WARC-Payload-Digest"] = sha1Text(r.Body)
-				want["WARC-Identified-Payload-Type"] = "text/html"
-			case 3, 7:
+			case 3:
 				want["WARC-Payload-Digest"] = sha1Text(r.Body)
 			case 4:
 				want["WARC-Payload-Digest"] = r.PayloadDigest
-				want["WARC-Refers-To"] = "<" + r.RefersTo + ">"
 				want["WARC-Refers-To-Target-URI"] = r.RefersToTargetURI
 				want["WARC-Refers-To-Date"] = "2024-02-29T23:59:58.123456Z"
 			}
@@ -174,7 +168,7 @@ func TestEncoderByAnIndependentReader(t *testing.T) {
 					t.Errorf("%d: record %d: %s is %q, want %q", c, i, name, got, value)
 				}
 			}
-			if (i == 0 || i == 1 || i == 5 || i == 6) && p.fields.Get("WARC-Payload-Digest") != "" {
+			if (i == 0 || i == 1 || i == 5) && p.fields.Get("WARC-Payload-Digest") != "" {
 				t.Errorf("%d: record %d has a payload digest", c, i)
 			}
 			if p.version != "WARC/1.1" || !bytes.Equal(p.block, append(bytes.Clone(r.Header), r.Body...)) {
@@ -224,7 +218,7 @@ func TestEncoderGolden(t *testing.T) {
 	}
 	other := *r
 	other.IPAddress, other.Date = "", r.Date.In(time.FixedZone("", 3600))
-	if _, id2, err := NewEncoder(Gzip6).Append(nil, &other); err != nil || id2 != id {
+	if _, id2, err := NewEncoder(GzipFast).Append(nil, &other); err != nil || id2 != id {
 		t.Errorf("same capture: id %s, want %s, %v", id2, id, err)
 	}
 }
@@ -234,7 +228,7 @@ func TestEncoderGolden(t *testing.T) {
 func TestEncoderRepeats(t *testing.T) {
 	records := append(sampleRecords(t), benchRecords()...)
 	var sizes []int
-	for _, c := range []Compression{GzipFast, Gzip6, None} {
+	for _, c := range []Compression{GzipFast, None} {
 		used := NewEncoder(c)
 		for range 2 {
 			for i, r := range records {
@@ -254,8 +248,8 @@ func TestEncoderRepeats(t *testing.T) {
 		file, _ := packFile(t, c, records)
 		sizes = append(sizes, len(file))
 	}
-	if !(sizes[1] < sizes[0] && sizes[0] < sizes[2]/2) {
-		t.Errorf("sizes of fast, 6, none: %d", sizes)
+	if sizes[0] >= sizes[1]/2 {
+		t.Errorf("sizes of gzip and plain: %d", sizes)
 	}
 }
 
@@ -269,7 +263,7 @@ func TestEncoderPacked(t *testing.T) {
 	}
 	head := AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", []HeaderField{{"Content-Encoding", "gzip"}})
 	for _, n := range []int{0, 1, 100, maxStored - 1, maxStored, maxStored + 1, 2 * maxStored, 3 * maxStored} {
-		for _, c := range []Compression{GzipFast, Gzip6, None} {
+		for _, c := range []Compression{GzipFast, None} {
 			r := &Record{Type: TypeResponse, Date: leapDay, TargetURI: "http://e.example/", Header: head, Body: noise[:n]}
 			deflated, id, err := NewEncoder(c).Append(nil, r)
 			if err != nil {
@@ -351,44 +345,41 @@ func TestEncoderRefuses(t *testing.T) {
 	}
 	const inject = "x\r\nWARC-Type: resource"
 	for name, change := range map[string]func(r, info *Record){
-		"type":                   func(r, _ *Record) { r.Type = "conversion" },
-		"type injected":          func(r, _ *Record) { r.Type = "response\r\nX: y" },
-		"no target":              func(r, _ *Record) { r.TargetURI = "" },
-		"target injected":        func(r, _ *Record) { r.TargetURI += inject },
-		"target with space":      func(r, _ *Record) { r.TargetURI += "a b" },
-		"target long":            func(r, _ *Record) { r.TargetURI += strings.Repeat("a", MaxHeader) },
-		"no date":                func(r, _ *Record) { r.Date = time.Time{} },
-		"year":                   func(r, _ *Record) { r.Date = leapDay.AddDate(9000, 0, 0) },
-		"media type injected":    func(r, _ *Record) { r.ContentType = "application/http;" + inject },
-		"media type of no HTTP":  func(r, _ *Record) { r.ContentType = "text/html" },
-		"media type not UTF-8":   func(r, _ *Record) { r.PayloadType = "text/\xff" },
-		"address injected":       func(r, _ *Record) { r.IPAddress = "192.0.2.1\r\nX: y" },
-		"address with zone":      func(r, _ *Record) { r.IPAddress = "fe80::1%eth0" },
-		"concurrent injected":    func(r, _ *Record) { r.ConcurrentTo = "urn:" + inject },
-		"concurrent bracketed":   func(r, _ *Record) { r.ConcurrentTo = "<urn:uuid:x>" },
-		"truncated injected":     func(r, _ *Record) { r.Truncated = inject },
-		"payload digest":         func(r, _ *Record) { r.PayloadDigest = "ABC" },
-		"payload injected":       func(r, _ *Record) { r.PayloadDigest = "sha1:" + inject },
-		"payload type":           func(r, _ *Record) { r.PayloadType = "a/b\nX: y" },
-		"profile":                func(r, _ *Record) { r.Profile = ProfileNotModified },
-		"refers to":              func(r, _ *Record) { r.RefersTo = "urn:uuid:x" },
-		"refers to date":         func(r, _ *Record) { r.RefersToDate = leapDay },
-		"refers to URI":          func(r, _ *Record) { r.RefersToTargetURI = "http://e.example/" },
-		"file name":              func(r, _ *Record) { r.Filename = "f" },
-		"header with two ends":   func(r, _ *Record) { r.Header = append(head, head...) },
-		"header without end":     func(r, _ *Record) { r.Header = head[:len(head)-2] },
-		"body without header":    func(r, _ *Record) { r.Header, r.ContentType = nil, httpAnswer },
-		"header of 2 MiB":        func(r, _ *Record) { r.Header = append(bytes.Repeat([]byte("a"), 2<<20), "\r\n\r\n"...) },
-		"block over bound":       func(r, _ *Record) { r.Body = make([]byte, MaxBlock) },
-		"revisit, no profile":    func(r, _ *Record) { r.Type = TypeRevisit },
-		"revisit, no digest":     func(r, _ *Record) { r.Type, r.Profile = TypeRevisit, ProfileIdenticalPayload },
-		"info with target":       func(_, i *Record) { i.TargetURI = "http://e.example/" },
-		"info with address":      func(_, i *Record) { i.IPAddress = "192.0.2.1" },
-		"info with HTTP header":  func(_, i *Record) { i.Header = head },
-		"info with digest":       func(_, i *Record) { i.PayloadDigest = PayloadDigest(nil) },
-		"info, name injected":    func(_, i *Record) { i.Filename = inject },
-		"info concurrent":        func(_, i *Record) { i.ConcurrentTo = "urn:uuid:x" },
-		"info with payload type": func(_, i *Record) { i.PayloadType = "text/plain" },
+		"type":                  func(r, _ *Record) { r.Type = "conversion" },
+		"type injected":         func(r, _ *Record) { r.Type = "response\r\nX: y" },
+		"no target":             func(r, _ *Record) { r.TargetURI = "" },
+		"target injected":       func(r, _ *Record) { r.TargetURI += inject },
+		"target with space":     func(r, _ *Record) { r.TargetURI += "a b" },
+		"target long":           func(r, _ *Record) { r.TargetURI += strings.Repeat("a", MaxHeader) },
+		"no date":               func(r, _ *Record) { r.Date = time.Time{} },
+		"year":                  func(r, _ *Record) { r.Date = leapDay.AddDate(9000, 0, 0) },
+		"media type injected":   func(r, _ *Record) { r.ContentType = "application/http;" + inject },
+		"media type of no HTTP": func(r, _ *Record) { r.ContentType = "text/html" },
+		"name not UTF-8":        func(_, i *Record) { i.Filename = "\xff" },
+		"address injected":      func(r, _ *Record) { r.IPAddress = "192.0.2.1\r\nX: y" },
+		"address with zone":     func(r, _ *Record) { r.IPAddress = "fe80::1%eth0" },
+		"concurrent injected":   func(r, _ *Record) { r.ConcurrentTo = "urn:" + inject },
+		"concurrent bracketed":  func(r, _ *Record) { r.ConcurrentTo = "<urn:uuid:x>" },
+		"truncated injected":    func(r, _ *Record) { r.Truncated = inject },
+		"payload digest":        func(r, _ *Record) { r.PayloadDigest = "ABC" },
+		"payload injected":      func(r, _ *Record) { r.PayloadDigest = "sha1:" + inject },
+		"profile":               func(r, _ *Record) { r.Profile = ProfileNotModified },
+		"refers to date":        func(r, _ *Record) { r.RefersToDate = leapDay },
+		"refers to URI":         func(r, _ *Record) { r.RefersToTargetURI = "http://e.example/" },
+		"file name":             func(r, _ *Record) { r.Filename = "f" },
+		"header with two ends":  func(r, _ *Record) { r.Header = append(head, head...) },
+		"header without end":    func(r, _ *Record) { r.Header = head[:len(head)-2] },
+		"body without header":   func(r, _ *Record) { r.Header, r.ContentType = nil, httpAnswer },
+		"header of 2 MiB":       func(r, _ *Record) { r.Header = append(bytes.Repeat([]byte("a"), 2<<20), "\r\n\r\n"...) },
+		"block over bound":      func(r, _ *Record) { r.Body = make([]byte, MaxBlock) },
+		"revisit, no profile":   func(r, _ *Record) { r.Type = TypeRevisit },
+		"revisit, no digest":    func(r, _ *Record) { r.Type, r.Profile = TypeRevisit, ProfileIdenticalPayload },
+		"info with target":      func(_, i *Record) { i.TargetURI = "http://e.example/" },
+		"info with address":     func(_, i *Record) { i.IPAddress = "192.0.2.1" },
+		"info with HTTP header": func(_, i *Record) { i.Header = head },
+		"info with digest":      func(_, i *Record) { i.PayloadDigest = PayloadDigest(nil) },
+		"info, name injected":   func(_, i *Record) { i.Filename = inject },
+		"info concurrent":       func(_, i *Record) { i.ConcurrentTo = "urn:uuid:x" },
 	} {
 		r, i := response, info
 		change(&r, &i)
@@ -427,19 +418,9 @@ func TestURI(t *testing.T) {
 		"http://h/a b":                         false,
 		"http://h/\x00":                        false,
 		"http://h/\r\n":                        false,
-		"http://h/%4":                          false,
-		"http://h/%zz":                         false,
+		"http://h/\t":                          false,
 		"http://h/a|b":                         false,
-		"http://h/[a]":                         false,
 		"http://h/é":                           false,
-		"http://h/#a#b":                        false,
-		"http://[::1/":                         false,
-		"http://]/":                            false,
-		"http://a[::1]/":                       false,
-		"http://[::1]x/":                       false,
-		"http://[192.0.2.1]/":                  false,
-		"http://h:8a/":                         false,
-		"http://h:1:2/":                        false,
 		"http://a<b/":                          false,
 	} {
 		if err := checkURI(uri); (err == nil) != want {
@@ -459,7 +440,7 @@ func TestWARCIO(t *testing.T) {
 	packed := *records[2]
 	packed.Packed = true
 	records = append(records, &packed)
-	for c, name := range map[Compression]string{GzipFast: "fast.warc.gz", Gzip6: "six.warc.gz", None: "plain.warc"} {
+	for c, name := range map[Compression]string{GzipFast: "fast.warc.gz", None: "plain.warc"} {
 		file, starts := packFile(t, c, records)
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, file, 0o600); err != nil {
@@ -519,7 +500,7 @@ func benchRecords() []*Record {
 	})
 	return []*Record{
 		{Type: TypeResponse, Date: leapDay, TargetURI: page, IPAddress: "192.0.2.1", Header: head, Body: body,
-			ConcurrentTo: "urn:uuid:92283950-ef2f-8d72-b224-f54c6ec90bb0", PayloadType: "text/html"},
+			ConcurrentTo: "urn:uuid:92283950-ef2f-8d72-b224-f54c6ec90bb0"},
 		{Type: TypeRequest, Date: leapDay, TargetURI: page, IPAddress: "192.0.2.1", Header: request},
 	}
 }
@@ -547,7 +528,7 @@ func BenchmarkPacked(b *testing.B) {
 }
 
 func BenchmarkEncoder(b *testing.B) {
-	for c, name := range []string{"gzip1", "gzip6", "plain"} {
+	for c, name := range []string{"gzip1", "plain"} {
 		for _, r := range benchRecords() {
 			b.Run(name+"/"+string(r.Type), func(b *testing.B) {
 				e := NewEncoder(Compression(c))
@@ -569,12 +550,12 @@ func BenchmarkEncoder(b *testing.B) {
 // FuzzEncoder: whatever values a record has, it is refused or an independent
 // reader finds exactly them.
 func FuzzEncoder(f *testing.F) {
-	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "text/html", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"), true)
-	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", "\xff", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"), false)
+	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"), true)
+	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"), false)
 	e := NewEncoder(GzipFast)
-	f.Fuzz(func(t *testing.T, target, kind, ip, concurrent, truncated, payloadType, digest string, head, body []byte, packed bool) {
+	f.Fuzz(func(t *testing.T, target, kind, ip, concurrent, truncated, digest string, head, body []byte, packed bool) {
 		r := &Record{Type: TypeResponse, Date: leapDay, TargetURI: target, ContentType: kind, IPAddress: ip,
-			ConcurrentTo: concurrent, Truncated: truncated, PayloadType: payloadType, PayloadDigest: digest, Header: head, Body: body, Packed: packed}
+			ConcurrentTo: concurrent, Truncated: truncated, PayloadDigest: digest, Header: head, Body: body, Packed: packed}
 		out, _, err := e.Append(nil, r)
 		if err != nil {
 			if !errors.Is(err, ErrField) || len(out) != 0 {
@@ -585,7 +566,7 @@ func FuzzEncoder(f *testing.F) {
 		p := readMember(t, GzipFast, out)
 		for name, value := range map[string]string{
 			"WARC-Type": "response", "WARC-Target-URI": r.TargetURI, "Content-Type": contentType(r),
-			"WARC-Truncated": truncated, "WARC-Identified-Payload-Type": payloadType, "WARC-Block-Digest": sha1Text(head, body),
+			"WARC-Truncated": truncated, "WARC-Block-Digest": sha1Text(head, body),
 		} {
 			if got := p.fields.Values(name); len(got) > 1 || len(got) == 1 && got[0] != strings.Trim(value, " ") || len(got) == 0 && value != "" {
 				t.Fatalf("%s: %q, want %q", name, got, value)

@@ -194,7 +194,7 @@ func (s *Step) newWARC() *warcFile {
 	s.warcs++
 	w := &warcFile{name: naming.WARC(s.cfg.Crawl.ID, s.cfg.Partition, s.head.Fence, uint64(s.warcs), s.cfg.Compressed)}
 	info := warc.Info(s.Now().Wall.UTC(), w.name, warc.InfoFields{
-		Software: s.cfg.Software, Robots: warc.RobotsObey, UserAgent: s.cfg.Crawl.Settings.UserAgent, IsPartOf: s.cfg.Crawl.ID,
+		Software: s.cfg.Software, UserAgent: s.cfg.Crawl.Settings.UserAgent, IsPartOf: s.cfg.Crawl.ID,
 	})
 	data, _, err := s.encoder().Append(nil, info)
 	if err != nil {

@@ -168,8 +168,7 @@ func TestAssembleTruncated(t *testing.T) {
 		"":                        blobschema.OutcomeOK,
 		warc.TruncatedLength:      blobschema.OutcomeOK,
 		warc.TruncatedTime:        blobschema.OutcomeOK,
-		warc.TruncatedDisconnect:  blobschema.OutcomeCut,
-		warc.TruncatedUnspecified: blobschema.OutcomeCut,
+		"disconnect":              blobschema.OutcomeCut,
 	} {
 		resp := made(200, fields("Content-Type", "text/html"), `<a href="/x">x</a>`)
 		resp.Truncated = reason

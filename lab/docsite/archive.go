@@ -104,7 +104,7 @@ func newCapture(rec *warc.Record) (*capture, error) {
 	if rec.Type == warc.TypeRevisit {
 		return c, nil
 	}
-	var payload io.Reader = bytes.NewReader(m.Body)
+	var payload io.Reader = bytes.NewReader(rec.Body)
 	for _, f := range m.Fields {
 		if strings.EqualFold(f.Name, "Content-Encoding") {
 			if f.Value != "gzip" {

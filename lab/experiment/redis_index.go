@@ -181,8 +181,7 @@ func bodyOf(object []byte, p *blobschema.Page) ([]byte, error) {
 	if err := rec.Verify(); err != nil {
 		return nil, err
 	}
-	msg, err := rec.HTTP()
-	return msg.Body, err
+	return rec.Body, nil
 }
 
 // fieldsOf are the tokens of a document.

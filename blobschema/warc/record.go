@@ -1,0 +1,119 @@
+package warc
+
+import (
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Bounds of one record, kept by writer and reader alike, so that nothing is
+// written that a default reader would refuse.
+const (
+	MaxHeader     = 64 << 10 // bytes of the record header, its blank line included
+	MaxBlock      = 64 << 20 // bytes of the block (Header and Body)
+	MaxHTTPHeader = 1 << 20  // bytes of Record.Header
+)
+
+// Type is the kind of a record (WARC 1.1 section 5.5). A reader skips types
+// it does not know.
+type Type string
+
+// The types that a crawl writes; sections 6.2 to 6.7 define them.
+const (
+	TypeInfo     Type = "warcinfo"
+	TypeResponse Type = "response"
+	TypeRequest  Type = "request"
+	TypeRevisit  Type = "revisit"
+)
+
+// Values of Record.Truncated (section 5.15).
+const (
+	TruncatedLength = "length" // longer than the configured bound
+	TruncatedTime   = "time"   // took longer than the configured bound
+)
+
+// Values of Record.Profile, for revisit records (section 6.7).
+const (
+	ProfileIdenticalPayload = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+)
+
+// Record is one record of a WARC file. Its block is Header followed by Body;
+// keeping the two apart saves the copy that joining them would need, and makes
+// Body the payload. The zero value of a field means that it is absent.
+//
+// URIs and record ids are without angle brackets.
+type Record struct {
+	Type              Type
+	Date              time.Time // start of the capture, shared by all records of one capture (5.4); written in UTC, to the microsecond
+	TargetURI         string    // RFC 3986 (5.14)
+	ContentType       string    // of the block (5.6); empty with a Header: application/http with the fitting msgtype
+	IPAddress         string    // of the server (5.10)
+	ConcurrentTo      string    // id of another record of the same capture (5.7)
+	RefersToTargetURI string    // revisit only (5.12)
+	RefersToDate      time.Time // revisit only (5.13)
+	Truncated         string    // why Body is not whole (5.15); see TruncatedLength
+	Profile           string    // revisit only, and mandatory there (5.18)
+	PayloadDigest     string    // of the payload (5.9); empty: Append computes it where a payload is defined
+	Filename          string    // warcinfo only: name of the file (5.17)
+
+	Header []byte // HTTP start line and fields with the blank line that ends them, or nil
+	Body   []byte
+	Packed bool // Body is compressed already: store it as it is, see Append; not set by the reader
+
+	// The rest is set by the reader. Append ignores it.
+	ID          string // 5.2
+	BlockDigest string // 5.8
+	Offset      int64  // of the record, or of its gzip member, in the input; bytes
+	Length      int64  // bytes of the record or its member, as stored
+}
+
+// InfoFields describes the crawl at the start of a WARC file (section 6.2).
+// Empty fields are left out.
+type InfoFields struct {
+	Software  string // name and version of the crawler
+	UserAgent string // User-Agent header sent with each request
+	IsPartOf  string // id of the crawl
+}
+
+// Info returns the record that a WARC file begins with. Filename is the
+// file's name without folders. Control characters in fields become spaces.
+func Info(date time.Time, filename string, f InfoFields) *Record {
+	var b []byte
+	for _, field := range [...]HeaderField{
+		{"software", f.Software},
+		{"format", "WARC File Format 1.1"},
+		{"conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"},
+		{"robots", "obey"}, // what crawlers write that follow RFC 9309
+		{"http-header-user-agent", f.UserAgent},
+		{"isPartOf", f.IsPartOf},
+	} {
+		if field.Value != "" {
+			b = appendHTTPField(b, field.Name, strings.ToValidUTF8(field.Value, "\ufffd"))
+		}
+	}
+	return &Record{Type: TypeInfo, Date: date, Filename: filename, ContentType: "application/warc-fields", Body: b}
+}
+
+// Revisit returns the record of a capture whose payload is that of an earlier one,
+// of, and is not stored again (section 6.7). Profile is ProfileNotModified for an answer
+// that says so itself, or ProfileIdenticalPayload for one whose payload has the same
+// digest. Digest is the payload's digest; ip is the server's address or empty; head is the
+// answer's start line and fields, with the blank line that ends them, or nil. Replay tools
+// show the header of a revisit that has one, and that of a 304 shows nothing. The caller may
+// set ConcurrentTo.
+//
+// A record without its identical payload is marked as truncated, as section 6.7.2
+// demands. Refers-To is not given: it would need the original's block, and target and date
+// name the original as well.
+func Revisit(date time.Time, target, ip, profile, digest string, of blobschema.Original, head []byte) Record {
+	r := Record{
+		Type: TypeRevisit, Date: date, TargetURI: target, IPAddress: ip, Profile: profile, PayloadDigest: digest,
+		RefersToTargetURI: of.URL, RefersToDate: of.Time, Header: head,
+	}
+	if profile == ProfileIdenticalPayload {
+		r.Truncated = TruncatedLength
+	}
+	return r
+}
