@@ -37,7 +37,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Merge(inputs, Limits{}); err != nil {
+		if _, err := Merge(inputs, 0); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -55,8 +55,7 @@ func BenchmarkQuery(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	data, _ := bl.Finish()
-	r, _ := open(b, data)
+	r, _ := open(b, bl.Finish().Data)
 	b.Run("lookup", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			if _, err := r.Lookup(word(uint64(i % 10_000))); err != nil {

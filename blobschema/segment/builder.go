@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,18 +11,18 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// ErrDocument is what Add says of a document that cannot be stored.
+// ErrDocument reports a document that cannot be stored.
 var ErrDocument = errors.New("unfit document")
 
 // Builder makes a segment of documents, in memory. It is for one goroutine.
 //
-// A token takes some three bytes until the end: the number of its term and the
-// difference of its position. Finish sorts them by term, as many at once as fit 32 MiB.
+// Until Finish a token takes about three bytes: the number of its term and the difference
+// of its position to the previous one. Finish needs eight more for each.
 type Builder struct {
 	docs    []building
-	byID    map[identity]int
+	added   map[identity]bool
 	terms   map[string]uint32
-	names   []string
+	names   []string            // of terms, by number
 	counts  [][NumFields]uint32 // tokens of each term
 	scratch []byte
 	size    int
@@ -37,48 +36,39 @@ type identity struct {
 // building is a document that was added.
 type building struct {
 	stored
-	tokens []byte // per field: their number, of each: term, difference of positions (zigzag)
+	tokens []byte // by field: their number, then for each the term and the difference of positions (zigzag)
 }
 
-// What a document, and a term, take beside their bytes.
+// Estimated memory of a document and of a term, in bytes, in addition to their text.
 const (
 	docOverhead  = 512
 	termOverhead = 112
-	batchTokens  = 4 << 20 // sorted at once, eight bytes each
-	batchTerms   = 1 << 20 // of them, twenty bytes each
 )
 
-// NewBuilder returns a builder of no documents.
+// NewBuilder returns a builder without documents.
 func NewBuilder() *Builder {
-	return &Builder{byID: map[identity]int{}, terms: map[string]uint32{}}
+	return &Builder{added: map[identity]bool{}, terms: map[string]uint32{}}
 }
 
-// Add takes a document and the tokens of its fields, best in order of positions. It
-// keeps the strings of doc, but none of the terms'. Of documents of one identity that
-// of the highest generation stays, among those the latest. An error wraps ErrDocument,
-// and nothing was added.
+// Add adds a document and the tokens of its fields, which are best in order of positions. It
+// keeps the strings of doc, but not those of the terms. The error wraps ErrDocument; then nothing
+// was added. A builder takes one document of a slot and fingerprint.
 func (b *Builder) Add(doc Document, fields [NumFields][]TermPosition) error {
 	if err := check(&doc, &fields); err != nil {
 		return err
 	}
-	doc.Title, doc.Text = cut(doc.Title, MaxTitle), cut(doc.Text, MaxText)
-	d := building{stored: stored{Document: doc, host: hostKey(doc.Host)}}
 	id := identity{doc.Slot, doc.Fingerprint}
-	at, again := b.byID[id]
-	if again && !d.replaces(&b.docs[at]) {
-		return nil
-	}
-	if !again && len(b.docs) >= maxDocuments {
+	switch {
+	case b.added[id]:
+		return fmt.Errorf("%w: the segment has one of fingerprint %x", ErrDocument, doc.Fingerprint)
+	case len(b.docs) >= maxDocuments:
 		return fmt.Errorf("%w: %d others in the segment", ErrDocument, len(b.docs))
 	}
+	doc.Title, doc.Text = cut(doc.Title, MaxTitle), cut(doc.Text, MaxText)
+	d := building{stored: stored{Document: doc, host: hostKey(doc.Host)}}
 	b.encode(&d, &fields)
-	if again {
-		b.size += d.size() - b.docs[at].size()
-		b.docs[at] = d
-		return nil
-	}
-	b.size += d.size()
-	b.byID[id] = len(b.docs)
+	b.size += docOverhead + len(d.tokens) + len(d.Text) + len(d.Title) + len(d.URL) + len(d.Host)
+	b.added[id] = true
 	b.docs = append(b.docs, d)
 	return nil
 }
@@ -116,17 +106,6 @@ func cut(s string, n int) string {
 		n--
 	}
 	return s[:n]
-}
-
-func (d *building) size() int {
-	return docOverhead + len(d.tokens) + len(d.Text) + len(d.Title) + len(d.URL) + len(d.Host)
-}
-
-// replaces reports whether d takes the place of e, which has its identity. What is of
-// the same generation and time is compared so that the order of adding does not show.
-func (d *building) replaces(e *building) bool {
-	return cmp.Or(cmp.Compare(d.Generation, e.Generation), d.Time.Compare(e.Time), cmp.Compare(d.SimHash, e.SimHash),
-		strings.Compare(d.Title, e.Title), strings.Compare(d.Text, e.Text)) > 0
 }
 
 // encode turns the tokens of a document into bytes, and counts them.
@@ -175,132 +154,75 @@ func (b *Builder) term(name string) uint32 {
 	return id
 }
 
-// Size is about how many bytes of memory the builder holds. Finish takes some 100 MiB
-// and the segment itself beside them.
+// Size returns the approximate memory of the builder, in bytes.
 func (b *Builder) Size() int { return b.size }
 
-// Documents is how many were added, each identity once.
+// Documents returns the number of documents added.
 func (b *Builder) Documents() int { return len(b.docs) }
 
-// Finish returns the segment. The same documents make the same bytes, in whatever order
-// they were added. The builder is of no use any more.
-func (b *Builder) Finish() ([]byte, Summary) {
+// Finish returns the segment. The same documents make the same bytes, whatever the order in which
+// they were added. The builder must not be used after it.
+func (b *Builder) Finish() Output {
 	slices.SortFunc(b.docs, func(x, y building) int { return x.compare(&y.stored) })
 	w := newWriter()
 	for i := range b.docs {
 		w.add(&b.docs[i].stored)
 		b.docs[i].Text = ""
 	}
-	order := inNameOrder(b.names)
-	s := &sorter{b: b, w: w, at: make([]uint32, len(order))}
-	for len(order) > 0 {
-		n, tokens := 0, 0
-		for n < min(len(order), batchTerms) && (n == 0 || tokens < batchTokens) {
-			for _, k := range b.counts[order[n]] {
-				tokens += int(k)
-			}
-			n++
-		}
-		s.batch(order[:n], tokens)
-		order = order[n:]
-	}
-	data, summary := w.finish()
-	*b = Builder{}
-	return data, summary
-}
-
-// inNameOrder returns the numbers of the names, sorted by these. The first bytes of a
-// name beside its number spare most looks at the name itself.
-func inNameOrder(names []string) []uint32 {
-	type key struct {
-		start uint64
-		id    uint32
-	}
-	keys := make([]key, len(names))
-	for i, name := range names {
-		var start [8]byte
-		copy(start[:], name)
-		keys[i] = key{binary.BigEndian.Uint64(start[:]), uint32(i)}
-	}
-	slices.SortFunc(keys, func(x, y key) int {
-		if x.start != y.start {
-			return cmp.Compare(x.start, y.start)
-		}
-		return strings.Compare(names[x.id], names[y.id])
-	})
-	order := make([]uint32, len(keys))
-	for i, k := range keys {
-		order[i] = k.id
-	}
-	return order
-}
-
-// sorter sorts tokens by term and field. A token is its document and position.
-type sorter struct {
-	b      *Builder
-	w      *writer
-	at     []uint32 // by term: its place in the batch plus one, or 0
-	tokens []uint64
-	ends   [][NumFields]uint32 // by place in the batch: of the tokens that are there
-	lists  [NumFields]rawList
-}
-
-// batch writes some terms, which have so many tokens at most.
-func (s *sorter) batch(terms []uint32, tokens int) {
-	s.tokens = slices.Grow(s.tokens[:0], tokens)[:tokens]
-	s.ends = slices.Grow(s.ends[:0], len(terms))[:len(terms)]
-	clear(s.at)
+	// Sort the tokens of all documents by term and field, by counting.
+	ends := make([][NumFields]uint32, len(b.names))
 	end := uint32(0)
-	for i, t := range terms {
-		s.at[t] = uint32(i + 1)
-		for f, n := range s.b.counts[t] {
-			s.ends[i][f] = end
+	for t := range b.counts {
+		for f, n := range b.counts[t] {
+			ends[t][f] = end
 			end += n
 		}
 	}
-	for doc := range s.b.docs {
-		s.scatter(doc)
+	tokens := make([]uint64, end)
+	for doc := range b.docs {
+		scatter(uint64(doc), b.docs[doc].tokens, tokens, ends)
 	}
-	end = 0
-	for i, t := range terms {
-		found := false
-		for f, n := range s.b.counts[t] {
-			s.lists[f].reset()
-			s.lists[f].fill(s.tokens[end:s.ends[i][f]])
-			end += n // some may be of documents that were replaced
-			found = found || len(s.lists[f].docs) > 0
-		}
-		if found {
-			s.w.dict.add(s.b.names[t], &s.lists)
-		}
+	// Write the terms in order of their names.
+	order := make([]uint32, len(b.names))
+	for i := range order {
+		order[i] = uint32(i)
 	}
+	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(b.names[x], b.names[y]) })
+	var lists [NumFields]rawList
+	for _, t := range order {
+		for f, n := range b.counts[t] {
+			lists[f].reset()
+			lists[f].fill(tokens[ends[t][f]-n : ends[t][f]])
+		}
+		w.dict.add(b.names[t], &lists)
+	}
+	*b = Builder{}
+	return w.finish()
 }
 
-// scatter puts the tokens of a document that are in the batch where their terms are.
-func (s *sorter) scatter(doc int) {
-	b := s.b.docs[doc].tokens
+// scatter puts each token of a document behind those of its term and field. A token there is its document and
+// position.
+func scatter(doc uint64, b []byte, tokens []uint64, ends [][NumFields]uint32) {
 	for f := range NumFields {
 		n, k := binary.Uvarint(b)
 		b = b[k:]
 		position := int32(0)
 		for range n {
-			id, k := binary.Uvarint(b)
+			term, k := binary.Uvarint(b)
 			b = b[k:]
 			diff, k := binary.Uvarint(b)
 			b = b[k:]
 			position += int32(uint32(diff)>>1) ^ -int32(diff&1)
-			if at := s.at[id]; at > 0 {
-				end := &s.ends[at-1][f]
-				s.tokens[*end] = uint64(doc)<<32 | uint64(position)
-				*end++
-			}
+			end := &ends[term][f]
+			tokens[*end] = doc<<32 | uint64(position)
+			*end++
 		}
 	}
 }
 
-// fill makes a list of tokens in order of documents.
+// fill makes the list of tokens, which are in order of documents.
 func (l *rawList) fill(tokens []uint64) {
-	if !slices.IsSorted(tokens) { // positions were not in order
+	if !slices.IsSorted(tokens) { // the positions of a document were not in order
 		slices.Sort(tokens)
 	}
 	for _, t := range tokens {

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	if err := r.Check(func(uint32, *Document) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("the visitor's error: %v", err)
 	}
-	merged, err := Merge([]Input{{Reader: r}}, Limits{Documents: 40})
+	merged, err := Merge([]Input{{Reader: r}}, r.size/5)
 	if err != nil || len(merged) < 2 {
 		t.Fatal(len(merged), err)
 	}
@@ -99,19 +99,19 @@ func TestCheckFindsDisagreement(t *testing.T) {
 		if change != nil {
 			change(w)
 		}
-		data, _ := w.finish()
+		data := w.finish().Data
 		return data
 	}
 	if err := checkBytes(make(nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{
-		"a slot of the table":       make(func(w *writer) { w.columns.slots[1]++ }, nil),
-		"a fingerprint":             make(func(w *writer) { w.columns.fingerprints[2]++ }, nil),
-		"a generation":              make(func(w *writer) { w.columns.generations[0]++ }, nil),
-		"a time":                    make(func(w *writer) { w.columns.times[0]++ }, nil),
-		"a language":                make(func(w *writer) { w.columns.langs, w.columns.lang[0] = []string{"xx"}, 1 }, nil),
-		"a SimHash":                 make(func(w *writer) { w.columns.simha[0]++ }, nil),
+		"a slot of the table":       make(func(w *writer) { w.columns.words[columnSlots][1]++ }, nil),
+		"a fingerprint":             make(func(w *writer) { w.columns.longs[columnFingerprints][2]++ }, nil),
+		"a generation":              make(func(w *writer) { w.columns.words[columnGenerations][0]++ }, nil),
+		"a time":                    make(func(w *writer) { w.columns.words[columnTimes][0]++ }, nil),
+		"a language":                make(func(w *writer) { w.columns.langs, w.columns.lang[0] = []string{"", "xx"}, 1 }, nil),
+		"a SimHash":                 make(func(w *writer) { w.columns.longs[columnSimHashes][0]++ }, nil),
 		"the first slot":            make(func(w *writer) { w.summary.First-- }, nil),
 		"the last slot":             make(func(w *writer) { w.summary.Last++ }, nil),
 		"bytes of text":             make(func(w *writer) { w.summary.TextBytes++ }, nil),

@@ -11,8 +11,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The document table has a piece per column, of each field's lengths too: numbers of
-// fixed width, the low bytes of all first.
+// The document table has one piece for each column, and one for the lengths of each field. A column
+// holds numbers of a fixed width, the low bytes of all numbers first.
 const (
 	columnLangs = int(NumFields) + iota
 	columnSlots
@@ -24,29 +24,35 @@ const (
 	numColumns
 )
 
-// maxLangs is how many languages a segment tells apart in its table; more have none.
+// maxLangs bounds the languages in the table of a segment. Documents in more languages have none there.
 const maxLangs = 255
 
-// columnBit is the name of a column.
+// columnBit returns the constant of a column.
 func columnBit(i int) Column {
 	return Lengths << max(0, i-columnLangs+1)
 }
 
-// maxColumn is how many bytes a column has at most, inflated.
-func maxColumn(i, documents int) int64 {
-	n := int64(documents)
+// columnWidth returns the bytes of a number in a column.
+func columnWidth(i int) int {
 	switch i {
-	case columnLangs:
-		return n + maxLangs*(MaxLang+1) + 2
 	case columnFingerprints, columnSimHashes:
-		return 8 * n
+		return 8
 	case columnSlots, columnTimes, columnPublished, columnGenerations:
-		return 4 * n
+		return 4
+	}
+	return 1
+}
+
+// maxColumn returns the largest size of a column, inflated.
+func maxColumn(i, documents int) int64 {
+	n := int64(columnWidth(i)) * int64(documents)
+	if i == columnLangs {
+		n += maxLangs*(MaxLang+1) + 2
 	}
 	return n
 }
 
-// Lengths are kept in a byte: below 32 as they are, above with five bits.
+// packLength makes a byte of a length: exact below 32, with five significant bits above.
 func packLength(n int) uint8 {
 	if n < 32 {
 		return uint8(max(n, 0))
@@ -63,7 +69,7 @@ func unpackLength(code uint8) int {
 	return (16 + int(code)%16) << shift
 }
 
-// unixColumn are seconds of a time in four bytes: 0 if it is zero, else at least 1.
+// unixColumn returns the seconds of a time in four bytes: 0 for the zero time, otherwise at least 1.
 func unixColumn(t time.Time) uint32 {
 	if t.IsZero() {
 		return 0
@@ -71,16 +77,20 @@ func unixColumn(t time.Time) uint32 {
 	return uint32(max(min(t.Unix(), 1<<32-1), 1))
 }
 
-// columnsWriter gathers the document table.
+// Columns are columns of the document table in memory. They are immutable. A method
+// panics if its column was not loaded, or if the document does not exist.
+type Columns struct {
+	lengths [NumFields][]byte
+	langs   []string // by code; the first is "", for no language
+	lang    []byte
+	words   [numColumns][]uint32 // columns of four bytes
+	longs   [numColumns][]uint64 // columns of eight bytes
+}
+
+// columnsWriter builds the document table.
 type columnsWriter struct {
-	lengths             [NumFields][]byte
-	langs               []string
-	lang                []byte
-	codes               map[string]byte
-	slots, times        []uint32
-	published           []uint32
-	generations         []uint32
-	fingerprints, simha []uint64
+	Columns
+	codes map[string]byte // of langs
 }
 
 func (w *columnsWriter) add(s *stored) {
@@ -88,32 +98,27 @@ func (w *columnsWriter) add(s *stored) {
 		w.lengths[f] = append(w.lengths[f], n)
 	}
 	code, ok := w.codes[s.Lang]
-	if !ok && s.Lang != "" && len(w.langs) < maxLangs {
-		if w.codes == nil {
-			w.codes = map[string]byte{}
-		}
-		w.langs = append(w.langs, s.Lang)
+	if !ok && len(w.langs) <= maxLangs {
 		code = byte(len(w.langs))
-		w.codes[s.Lang] = code
+		w.langs, w.codes[s.Lang] = append(w.langs, s.Lang), code
 	}
 	w.lang = append(w.lang, code)
-	w.slots = append(w.slots, uint32(s.Slot))
-	w.times = append(w.times, unixColumn(s.Time))
-	w.published = append(w.published, unixColumn(s.Published))
-	w.generations = append(w.generations, s.Generation)
-	w.fingerprints = append(w.fingerprints, s.Fingerprint)
-	w.simha = append(w.simha, s.SimHash)
+	word := func(i int, v uint32) { w.words[i] = append(w.words[i], v) }
+	word(columnSlots, uint32(s.Slot))
+	word(columnTimes, unixColumn(s.Time))
+	word(columnPublished, unixColumn(s.Published))
+	word(columnGenerations, s.Generation)
+	w.longs[columnFingerprints] = append(w.longs[columnFingerprints], s.Fingerprint)
+	w.longs[columnSimHashes] = append(w.longs[columnSimHashes], s.SimHash)
 }
 
-// count is Summary.Langs.
-func (w *columnsWriter) count() []LangCount { return countLangs(w.langs, w.lang) }
-
-func countLangs(langs []string, codes []byte) (out []LangCount) {
+// count returns Summary.Langs.
+func (c *Columns) count() (out []LangCount) {
 	var by [maxLangs + 1]int
-	for _, code := range codes {
+	for _, code := range c.lang {
 		by[code]++
 	}
-	for i, l := range langs {
+	for i, l := range c.langs[1:] {
 		out = append(out, LangCount{l, by[i+1]})
 	}
 	slices.SortFunc(out, func(a, b LangCount) int { return strings.Compare(a.Lang, b.Lang) })
@@ -121,49 +126,31 @@ func countLangs(langs []string, codes []byte) (out []LangCount) {
 }
 
 // append appends the pieces of all columns.
-func (w *columnsWriter) append(dst []byte) ([]byte, [numColumns]piece) {
+func (c *Columns) append(dst []byte) ([]byte, [numColumns]piece) {
 	var out [numColumns]piece
 	for i := range numColumns {
 		var raw []byte
-		switch i {
-		case columnLangs:
-			raw = binary.AppendUvarint(raw, uint64(len(w.langs)))
-			for _, l := range w.langs {
+		switch width := columnWidth(i); {
+		case i == columnLangs:
+			raw = binary.AppendUvarint(raw, uint64(len(c.langs)-1))
+			for _, l := range c.langs[1:] {
 				raw = wire.AppendPrefixed(raw, l)
 			}
-			raw = append(raw, w.lang...)
-		case columnSlots:
-			raw = appendPlanes(raw, 4, w.slots)
-		case columnTimes:
-			raw = appendPlanes(raw, 4, w.times)
-		case columnPublished:
-			raw = appendPlanes(raw, 4, w.published)
-		case columnFingerprints:
-			raw = appendPlanes(raw, 8, w.fingerprints)
-		case columnSimHashes:
-			raw = appendPlanes(raw, 8, w.simha)
-		case columnGenerations:
-			raw = appendPlanes(raw, 4, w.generations)
+			raw = append(raw, c.lang...)
+		case width == 4:
+			raw = appendPlanes(raw, width, c.words[i])
+		case width == 8:
+			raw = appendPlanes(raw, width, c.longs[i])
 		default:
-			raw = w.lengths[i]
+			raw = c.lengths[i]
 		}
 		dst, out[i] = appendPiece(dst, raw)
 	}
 	return dst, out
 }
 
-// Columns are columns of the document table in memory. They are immutable. A method
-// whose column was not loaded panics, as it does for a document that is not there.
-type Columns struct {
-	lengths                              [NumFields][]byte
-	langs                                []string // by code; the first is none
-	lang                                 []byte
-	slots, times, published, generations []uint32
-	fingerprints, simHashes              []uint64
-}
-
-// Columns loads columns of the document table; those that lie side by side, in the order
-// of their constants, as one range. They are the caller's to keep: the reader does not.
+// Columns loads columns of the document table. It reads columns that are neighbours, in the order
+// of their constants, as one range. The reader does not keep them.
 func (r *Reader) Columns(want Column) (*Columns, error) {
 	c := &Columns{}
 	for i := 0; i < numColumns; {
@@ -192,11 +179,14 @@ func (r *Reader) Columns(want Column) (*Columns, error) {
 	return c, nil
 }
 
-// Bytes is how much memory the columns take.
+// Bytes returns the memory of the columns.
 func (c *Columns) Bytes() int64 {
-	n := len(c.lang) + 4*(len(c.slots)+len(c.times)+len(c.published)+len(c.generations)) + 8*(len(c.fingerprints)+len(c.simHashes))
+	n := len(c.lang)
 	for _, l := range c.lengths {
 		n += len(l)
+	}
+	for i := range numColumns {
+		n += 4*len(c.words[i]) + 8*len(c.longs[i])
 	}
 	return int64(n)
 }
@@ -209,21 +199,13 @@ func (c *Columns) load(i int, raw []byte, n int) error {
 	if int64(len(raw)) != maxColumn(i, n) {
 		return wire.Damaged("column of %d bytes for %d documents", len(raw), n)
 	}
-	switch i {
-	case columnSlots:
-		c.slots = planes[uint32](raw, 4)
-	case columnTimes:
-		c.times = planes[uint32](raw, 4)
-	case columnPublished:
-		c.published = planes[uint32](raw, 4)
-	case columnFingerprints:
-		c.fingerprints = planes[uint64](raw, 8)
-	case columnSimHashes:
-		c.simHashes = planes[uint64](raw, 8)
-	case columnGenerations:
-		c.generations = planes[uint32](raw, 4)
+	switch width := columnWidth(i); width {
+	case 4:
+		c.words[i] = planes[uint32](raw, width)
+	case 8:
+		c.longs[i] = planes[uint64](raw, width)
 	default:
-		c.lengths[i] = slices.Clone(raw) // not all that was read with it
+		c.lengths[i] = slices.Clone(raw) // raw may be part of a larger read
 	}
 	return nil
 }
@@ -247,14 +229,14 @@ func (c *Columns) loadLangs(raw []byte, n int) error {
 	return nil
 }
 
-// Length is how many tokens a field of a document has: exact below 32, else at most a
-// sixteenth less than it is, and at most half a million.
+// Length returns the number of words in a field of a document: exact below 32, otherwise at most a
+// sixteenth too small, and at most half a million.
 func (c *Columns) Length(f Field, doc uint32) int { return unpackLength(c.lengths[f][doc]) }
 
-// Lang is Document.Lang.
+// Lang returns Document.Lang.
 func (c *Columns) Lang(doc uint32) string { return c.langs[c.lang[doc]] }
 
-// InLangs returns a function that reports whether a document's language is one that f accepts.
+// InLangs returns a function that reports whether f accepts the language of a document.
 func (c *Columns) InLangs(f func(lang string) bool) func(doc uint32) bool {
 	var in [maxLangs + 1]bool
 	for code, l := range c.langs {
@@ -263,22 +245,20 @@ func (c *Columns) InLangs(f func(lang string) bool) func(doc uint32) bool {
 	return func(doc uint32) bool { return in[c.lang[doc]] }
 }
 
-func (c *Columns) count() []LangCount { return countLangs(c.langs[1:], c.lang) }
+// Slot returns Document.Slot.
+func (c *Columns) Slot(doc uint32) partition.Slot { return partition.Slot(c.words[columnSlots][doc]) }
 
-// Slot is Document.Slot.
-func (c *Columns) Slot(doc uint32) partition.Slot { return partition.Slot(c.slots[doc]) }
+// Time returns Document.Time in Unix seconds: 0 for the zero time, otherwise from 1 to 1<<32-1.
+func (c *Columns) Time(doc uint32) int64 { return int64(c.words[columnTimes][doc]) }
 
-// Time is Document.Time in Unix seconds: 0 if that is zero, else from 1 to 1<<32-1.
-func (c *Columns) Time(doc uint32) int64 { return int64(c.times[doc]) }
+// Published returns Document.Published in the same way: 0 if unknown, 1 before 1970.
+func (c *Columns) Published(doc uint32) int64 { return int64(c.words[columnPublished][doc]) }
 
-// Published is Document.Published in the same way: 0 if unknown, 1 before 1970.
-func (c *Columns) Published(doc uint32) int64 { return int64(c.published[doc]) }
+// Fingerprint returns Document.Fingerprint.
+func (c *Columns) Fingerprint(doc uint32) uint64 { return c.longs[columnFingerprints][doc] }
 
-// Fingerprint is Document.Fingerprint.
-func (c *Columns) Fingerprint(doc uint32) uint64 { return c.fingerprints[doc] }
+// SimHash returns Document.SimHash.
+func (c *Columns) SimHash(doc uint32) uint64 { return c.longs[columnSimHashes][doc] }
 
-// SimHash is Document.SimHash.
-func (c *Columns) SimHash(doc uint32) uint64 { return c.simHashes[doc] }
-
-// Generation is Document.Generation.
-func (c *Columns) Generation(doc uint32) uint32 { return c.generations[doc] }
+// Generation returns Document.Generation.
+func (c *Columns) Generation(doc uint32) uint32 { return c.words[columnGenerations][doc] }

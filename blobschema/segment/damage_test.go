@@ -46,7 +46,7 @@ func walk(src Source, size int64) error {
 			}
 		}
 	}
-	_, err = Merge([]Input{{Reader: r}, {Reader: r}}, Limits{Documents: 10})
+	_, err = Merge([]Input{{Reader: r}, {Reader: r}}, r.size/5)
 	return err
 }
 

@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"encoding/binary"
+	"sort"
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -176,18 +177,10 @@ func (d *dictCursor) info(f Field, term string) TermInfo {
 	return info
 }
 
-// blockOf is the block of the dictionary that has the term, if any does; -1 if it is
-// before all.
+// blockOf returns the block of the dictionary that has the term if any has it; -1 if the term is before
+// all blocks.
 func (x *index) blockOf(term string) int {
-	lo, hi := 0, len(x.dict)
-	for lo < hi {
-		if mid := (lo + hi) / 2; x.dict[mid].first <= term {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
+	return sort.Search(len(x.dict), func(i int) bool { return x.dict[i].first > term }) - 1
 }
 
 // Lookup looks a term up in all fields: Documents is 0 in those that do not have it.
@@ -275,27 +268,20 @@ func (r *Reader) Blocks(prefix string) (n int) {
 	return n
 }
 
-// eachTerm reads a block of the dictionary and goes through its terms until f returns
-// false.
+// eachTerm reads a block of the dictionary and calls f for each of its terms, until f returns false.
 func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {
 	ref := &r.x.dict[block]
-	buf := scratch.Get().(*[]byte)
-	defer scratch.Put(buf)
-	raw, err := ref.piece.read(r.src, *buf)
+	err := r.inflate(ref.piece, func(raw []byte) error {
+		d := ref.open(raw, r.x.summary.Documents)
+		for d.next() {
+			if !f(d) {
+				return nil
+			}
+		}
+		return d.c.Err
+	})
 	if err != nil {
 		return readError("dictionary", err)
-	}
-	if ref.piece.raw != ref.piece.length {
-		*buf = raw
-	}
-	d := ref.open(raw, r.x.summary.Documents)
-	for d.next() {
-		if !f(d) {
-			return nil
-		}
-	}
-	if d.c.Err != nil {
-		return readError("dictionary", d.c.Err)
 	}
 	return nil
 }

@@ -269,7 +269,7 @@ func (d *docsDecoder) strings(c *wire.Cursor, docs []stored, first, end int) {
 	}
 }
 
-// block reads the block of documents that has doc, and where in it doc is.
+// block reads the block of documents that has doc, and returns the place of doc in it.
 func (r *Reader) block(doc uint32) (docs []stored, i int, err error) {
 	if int64(doc) >= int64(r.x.summary.Documents) {
 		return nil, 0, wire.Damaged("document %d of %d", doc, r.x.summary.Documents)
@@ -279,22 +279,17 @@ func (r *Reader) block(doc uint32) (docs []stored, i int, err error) {
 	return docs, i, err
 }
 
-// docs reads a block of documents.
-func (r *Reader) docs(d *docsDecoder, block, first, end int) ([]stored, error) {
+// docs reads a block of documents; see docsDecoder.decode.
+func (r *Reader) docs(d *docsDecoder, block, first, end int) (docs []stored, err error) {
 	ref := &r.x.docs[block]
-	buf := scratch.Get().(*[]byte)
-	defer scratch.Put(buf)
-	raw, err := ref.piece.read(r.src, *buf)
-	if err != nil {
-		return nil, err
-	}
-	if ref.piece.raw != ref.piece.length {
-		*buf = raw
-	}
-	return d.decode(raw, ref, min(docsBlock, r.x.summary.Documents-block*docsBlock), first, end)
+	err = r.inflate(ref.piece, func(raw []byte) (err error) {
+		docs, err = d.decode(raw, ref, min(docsBlock, r.x.summary.Documents-block*docsBlock), first, end)
+		return err
+	})
+	return docs, err
 }
 
-// Document returns what is stored of a document, but for its text. It reads one range.
+// Document returns a stored document without its text. It reads one range.
 func (r *Reader) Document(doc uint32) (Document, error) {
 	docs, i, err := r.block(doc)
 	if err != nil {
@@ -304,7 +299,7 @@ func (r *Reader) Document(doc uint32) (Document, error) {
 }
 
 // Text returns Document.Text. It reads two ranges: that of Document, and the text.
-func (r *Reader) Text(doc uint32) (string, error) {
+func (r *Reader) Text(doc uint32) (text string, err error) {
 	docs, i, err := r.block(doc)
 	if err != nil {
 		return "", readError("document", err)
@@ -313,16 +308,14 @@ func (r *Reader) Text(doc uint32) (string, error) {
 	if t.from == t.to {
 		return "", nil
 	}
-	buf := scratch.Get().(*[]byte)
-	defer scratch.Put(buf)
-	raw, err := t.piece.read(r.src, *buf)
+	err = r.inflate(t.piece, func(raw []byte) error {
+		text = string(raw[t.from:t.to])
+		return nil
+	})
 	if err != nil {
 		return "", readError("text", err)
 	}
-	if t.piece.raw != t.piece.length {
-		*buf = raw
-	}
-	return string(raw[t.from:t.to]), nil
+	return text, nil
 }
 
 // Site returns the documents of a host, first to end-1; none if the two are equal. It

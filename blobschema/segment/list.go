@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"slices"
+	"sort"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
@@ -194,28 +195,15 @@ func (p *Postings) Next() bool {
 func (p *Postings) Advance(to uint32) bool {
 	b := max(p.block, 0)
 	if b < len(p.blocks) && p.blocks[b].last < to {
-		lo, hi := b+1, len(p.blocks)-1
-		for lo < hi {
-			if mid := (lo + hi) / 2; p.blocks[mid].last < to {
-				lo = mid + 1
-			} else {
-				hi = mid
-			}
-		}
-		b = lo
+		rest := p.blocks[b+1 : len(p.blocks)-1]
+		b += 1 + sort.Search(len(rest), func(i int) bool { return rest[i].last >= to })
 	}
 	if b != p.block && !p.load(b) {
 		return false
 	}
-	lo, hi := max(p.i, 0), p.n
-	for lo < hi {
-		if mid := (lo + hi) / 2; p.docs[mid] < to {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if p.i = lo; p.i < p.n {
+	from := max(p.i, 0)
+	i, _ := slices.BinarySearch(p.docs[from:max(p.n, from)], to)
+	if p.i = from + i; p.i < p.n {
 		return true
 	}
 	return p.load(p.block + 1)

@@ -35,8 +35,8 @@ func window(src Source, size int64) Source {
 // latest, among those that of the first input. Outputs are in order, and share no slot;
 // there is none if no document is left. All inputs are read once, in ranges of 1 MiB.
 // Memory is that of the outputs, of the longest list, and four bytes for each document.
-func Merge(inputs []Input, limits Limits) ([]Output, error) {
-	m := &merge{limits: limits}
+func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
+	m := &merge{maxBytes: maxBytes}
 	for i, in := range inputs {
 		from, err := newMergeInput(in)
 		if err != nil {
@@ -52,8 +52,7 @@ func Merge(inputs []Input, limits Limits) ([]Output, error) {
 	}
 	var out []Output
 	for _, w := range m.writers {
-		data, summary := w.finish()
-		out = append(out, Output{data, summary})
+		out = append(out, w.finish())
 	}
 	return out, nil
 }
@@ -61,14 +60,14 @@ func Merge(inputs []Input, limits Limits) ([]Output, error) {
 // merge is the state of a merge. Documents have new numbers that go on from one output
 // to the next.
 type merge struct {
-	limits  Limits
-	inputs  []*mergeInput
-	writers []*writer
-	firsts  []uint32 // new number of each output's first document
-	next    uint32   // new number
-	bytes   float64  // what the last output may come to
-	lists   [][NumFields]rawList
-	buf     []int32
+	maxBytes int64
+	inputs   []*mergeInput
+	writers  []*writer
+	firsts   []uint32 // new number of each output's first document
+	next     uint32   // new number of the next document
+	bytes    float64  // estimated size of the last output
+	lists    [][NumFields]rawList
+	buf      []int32
 }
 
 // mergeInput is a segment that is read in order.
@@ -228,7 +227,7 @@ func (m *merge) full(s *stored) bool {
 	if sum.Last == s.Slot {
 		return sum.Documents >= maxDocuments // there is no other way
 	}
-	return m.limits.Bytes > 0 && m.bytes >= float64(m.limits.Bytes) || m.limits.Documents > 0 && sum.Documents >= m.limits.Documents
+	return m.maxBytes > 0 && m.bytes >= float64(m.maxBytes)
 }
 
 // nextTerm goes to the next term of the dictionary.

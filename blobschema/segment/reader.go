@@ -36,7 +36,7 @@ const (
 	perByte = 8
 )
 
-// scratch are buffers for inflated blocks, of which nothing is kept.
+// scratch holds buffers for inflated pieces.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // index is what a segment's tail tells. It is immutable.
@@ -69,8 +69,18 @@ func Open(src Source, size int64) (*Reader, error) {
 	return &Reader{src, size, x}, nil
 }
 
-// With returns a reader of the same segment through another source: that of another
-// query, with a context of its own.
+// InMemory returns the source of a segment's bytes.
+func InMemory(data []byte) Source {
+	return func(off, length int64) ([]byte, error) {
+		if off < 0 || length < 0 || off > int64(len(data))-length {
+			return nil, wire.Damaged("%d bytes at %d of %d", length, off, len(data))
+		}
+		return data[off : off+length : off+length], nil
+	}
+}
+
+// With returns a reader of the same segment through another source, such as that of another
+// query with its own context.
 func (r *Reader) With(src Source) *Reader { return &Reader{src, r.size, r.x} }
 
 // Documents is how many there are; they are numbered from 0 on.
@@ -91,6 +101,20 @@ func (r *Reader) read(off, length int64) ([]byte, error) {
 		err = wire.Damaged("%d bytes where %d were asked for", len(b), length)
 	}
 	return b, err
+}
+
+// inflate reads a piece and calls f with its content, which is valid until f returns.
+func (r *Reader) inflate(p piece, f func(raw []byte) error) error {
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	raw, err := p.read(r.src, *buf)
+	if err != nil {
+		return err
+	}
+	if p.raw != p.length { // otherwise the bytes belong to the source
+		*buf = raw
+	}
+	return f(raw)
 }
 
 func readIndex(src Source, size int64) (*index, error) {

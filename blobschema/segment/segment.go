@@ -124,13 +124,7 @@ type Input struct {
 	Deleted *Set
 }
 
-// Limits says where a merge ends an output and begins another.
-type Limits struct {
-	Bytes     int64 // about how large an output may grow before the next slot begins another; 0: no limit
-	Documents int   // the same in documents
-}
-
-// Output is a segment that a merge made.
+// Output is a segment that a builder or a merge made.
 type Output struct {
 	Data    []byte
 	Summary Summary

@@ -21,9 +21,6 @@ func TestBuild(t *testing.T) {
 		for i := range n {
 			docs = append(docs, w.page(uint64(i), 0))
 		}
-		for i := range n / 3 { // once more, before and after
-			docs = append(docs, w.page(uint64(i), 1))
-		}
 		w.rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 		data, _ := build(t, docs)
 		mustEqual(t, data, inOrder(docs))
@@ -34,7 +31,7 @@ func TestOrderOfAddingDoesNotShow(t *testing.T) {
 	w := newWeb(5, 20, 60)
 	var docs []document
 	for i := range 300 {
-		docs = append(docs, w.page(uint64(i), 0), w.page(uint64(i%50), 1))
+		docs = append(docs, w.page(uint64(i), 0))
 	}
 	first, _ := build(t, docs)
 	for range 3 {
@@ -74,13 +71,17 @@ func TestMerge(t *testing.T) {
 			inputs = append(inputs, in)
 		}
 		left = inOrder(left)
-		limits := Limits{Documents: rng.IntN(3) * 100}
-		out, err := Merge(inputs, limits)
+		all, stored := int64(0), 0
+		for _, in := range inputs {
+			all, stored = all+in.Reader.size, stored+in.Reader.Documents()
+		}
+		most := rng.IntN(3) * 100 // documents of an output, about
+		out, err := Merge(inputs, int64(most)*all/int64(max(stored, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if limits.Documents == 0 && len(out) > 1 || limits.Documents > 0 && len(out) < len(left)/(2*limits.Documents) {
-			t.Errorf("%d outputs of %d documents under %+v", len(out), len(left), limits)
+		if most == 0 && len(out) > 1 || most > 0 && len(out) < len(left)/(2*most) {
+			t.Errorf("%d outputs of %d documents, %d each", len(out), len(left), most)
 		}
 		for i, o := range out {
 			if i > 0 && out[i-1].Summary.Last >= o.Summary.First {
@@ -407,6 +408,14 @@ func TestBounds(t *testing.T) {
 		if err := b.Add(d.Document, d.fields); !errors.Is(err, ErrDocument) || b.Documents() > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+
+	twice := NewBuilder()
+	if err := twice.Add(fit.Document, fit.fields); err != nil {
+		t.Fatal(err)
+	}
+	if err := twice.Add(fit.Document, fit.fields); !errors.Is(err, ErrDocument) || twice.Documents() != 1 {
+		t.Errorf("the same document twice: %v", err)
 	}
 
 	d := fit

@@ -146,7 +146,8 @@ func build(t testing.TB, docs []document) ([]byte, Summary) {
 			t.Fatal(err)
 		}
 	}
-	return b.Finish()
+	out := b.Finish()
+	return out.Data, out.Summary
 }
 
 // inOrder is the truth: the documents of a segment, each once.

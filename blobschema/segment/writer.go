@@ -13,7 +13,8 @@ type writer struct {
 }
 
 func newWriter() *writer {
-	w := &writer{}
+	w := &writer{columns: columnsWriter{codes: map[string]byte{"": 0}}}
+	w.columns.langs = []string{""}
 	w.docs.data = append(append(w.docs.data, magic...), version)
 	return w
 }
@@ -32,7 +33,7 @@ func (w *writer) add(s *stored) {
 }
 
 // finish returns the object.
-func (w *writer) finish() ([]byte, Summary) {
+func (w *writer) finish() Output {
 	w.docs.flush()
 	w.dict.flush()
 	x := &index{summary: w.summary, docs: w.docs.refs, dict: w.dict.refs}
@@ -47,7 +48,7 @@ func (w *writer) finish() ([]byte, Summary) {
 	out, x.columns = w.columns.append(out)
 	out = seal(out, x.append(nil, lists))
 	x.summary.Bytes = int64(len(out))
-	return out, x.summary
+	return Output{out, x.summary}
 }
 
 // seal appends an index and the tail that tells of it.

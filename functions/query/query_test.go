@@ -84,7 +84,8 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 			c.t.Fatal(err)
 		}
 	}
-	data, sum := b.Finish()
+	out := b.Finish()
+	data, sum := out.Data, out.Summary
 	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Terms: token.Version, Segments: []blobschema.SegmentRef{{
 		Object: naming.Segment(crawl, 0, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 		Lengths: []uint64{uint64(sum.Lengths[segment.Title])},

@@ -105,7 +105,8 @@ func (m *maker) segment(p partition.ID, number uint64, docs []segment.Document, 
 			m.Fatal(err)
 		}
 	}
-	data, sum := b.Finish()
+	out := b.Finish()
+	data, sum := out.Data, out.Summary
 	ref := blobschema.SegmentRef{
 		Object: naming.Segment(crawlID, p, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 	}

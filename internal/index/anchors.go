@@ -51,15 +51,7 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 			return err
 		}
 	}
-	type made struct {
-		data []byte
-		sum  segment.Summary
-	}
-	v, err := t.Do(actor.Work{Do: func() (any, error) {
-		var out []made
-		err := s.anchorSegments(data, func(data []byte, sum segment.Summary) { out = append(out, made{data, sum}) })
-		return out, err
-	}})
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return s.anchorSegments(data) }})
 	if err != nil {
 		return fmt.Errorf("%s: %w", result.Anchors, err)
 	}
@@ -68,8 +60,8 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
 	}
 	m.Anchors, m.AnchorJob = nil, done.Number
-	for _, seg := range v.([]made) {
-		ref, err := s.put(t, m, seg.data, seg.sum)
+	for _, out := range v.([]segment.Output) {
+		ref, err := s.put(t, m, out)
 		if err != nil {
 			return err
 		}
@@ -78,14 +70,14 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	return s.commit(t, m)
 }
 
-// anchorSegments makes segments of an anchors object; nil stands for one without targets.
-func (s *Step) anchorSegments(data []byte, made func([]byte, segment.Summary)) error {
+// anchorSegments returns the segments of an anchors object. Without an object there are no targets.
+func (s *Step) anchorSegments(data []byte) (out []segment.Output, err error) {
 	if data == nil {
-		return nil
+		return nil, nil
 	}
 	targets, err := ranks.DecodeAnchors(data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var r pageReader
 	b := segment.NewBuilder()
@@ -105,13 +97,14 @@ func (s *Step) anchorSegments(data []byte, made func([]byte, segment.Summary)) e
 				}
 			}
 		}
-		if err := b.Add(doc, fields); err != nil {
-			return err
+		// A target that does not fit is left out: it has too many tokens, or another one has its fingerprint.
+		if err := b.Add(doc, fields); err != nil && !errors.Is(err, segment.ErrDocument) {
+			return nil, err
 		}
 		if b.Size() >= s.cfg.Memory || i == len(targets)-1 {
-			made(b.Finish())
+			out = append(out, b.Finish())
 			b = segment.NewBuilder()
 		}
 	}
-	return nil
+	return out, nil
 }

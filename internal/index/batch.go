@@ -11,7 +11,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
-	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -296,18 +295,11 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 		}
 		full := builder
 		builder = segment.NewBuilder()
-		type made struct {
-			data []byte
-			sum  segment.Summary
-		}
-		v, err := t.Do(actor.Work{Do: func() (any, error) {
-			data, sum := full.Finish()
-			return made{data, sum}, nil
-		}})
+		v, err := t.Do(actor.Work{Do: func() (any, error) { return full.Finish(), nil }})
 		if err != nil {
 			return err
 		}
-		ref, err := b.s.put(t, m, v.(made).data, v.(made).sum)
+		ref, err := b.s.put(t, m, v.(segment.Output))
 		refs, begun = append(refs, ref), t.Now().Mono
 		return err
 	}
@@ -570,12 +562,7 @@ func (s *Step) merge(t *actor.Task, places []int) error {
 		if err != nil {
 			return err
 		}
-		r, err := segment.Open(func(off, length int64) ([]byte, error) {
-			if off < 0 || length < 0 || off > int64(len(data))-length {
-				return nil, fmt.Errorf("%w: it ends early", wire.ErrDamaged)
-			}
-			return data[off : off+length], nil
-		}, ref.Bytes)
+		r, err := segment.Open(segment.InMemory(data), ref.Bytes)
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref.Object, err)
 		}
@@ -586,7 +573,7 @@ func (s *Step) merge(t *actor.Task, places []int) error {
 		inputs = append(inputs, segment.Input{Reader: r, Deleted: set})
 		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
 	}
-	v, err := t.Do(actor.Work{Do: func() (any, error) { return segment.Merge(inputs, segment.Limits{Bytes: s.cfg.MaxMerged}) }})
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return segment.Merge(inputs, s.cfg.MaxMerged) }})
 	if err != nil {
 		return fmt.Errorf("merge %s: %w", s.man.Segments[places[0]].Object, err)
 	}
@@ -594,7 +581,7 @@ func (s *Step) merge(t *actor.Task, places []int) error {
 		m.Segments = slices.Delete(m.Segments, places[k], places[k]+1)
 	}
 	for _, out := range v.([]segment.Output) {
-		ref, err := s.put(t, m, out.Data, out.Summary)
+		ref, err := s.put(t, m, out)
 		if err != nil {
 			return err
 		}

@@ -366,13 +366,13 @@ func (s *Step) commit(t *actor.Task, m *blobschema.IndexManifest) error {
 }
 
 // put stores a segment made for a manifest.
-func (s *Step) put(t *actor.Task, m *blobschema.IndexManifest, data []byte, sum segment.Summary) (blobschema.SegmentRef, error) {
-	name := naming.Segment(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
-	if err := t.Put(name, data); err != nil {
+func (s *Step) put(t *actor.Task, m *blobschema.IndexManifest, out segment.Output) (blobschema.SegmentRef, error) {
+	name, sum := naming.Segment(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, out.Data), out.Summary
+	if err := t.Put(name, out.Data); err != nil {
 		return blobschema.SegmentRef{}, err
 	}
 	ref := blobschema.SegmentRef{
-		Object: name, Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
+		Object: name, Bytes: sum.Bytes, Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 		Lengths: make([]uint64, segment.NumFields),
 	}
 	for f, n := range sum.Lengths {

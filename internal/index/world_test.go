@@ -265,7 +265,7 @@ func (w *world) open(ref *blobschema.SegmentRef) *segment.Reader {
 	if int64(len(data)) != ref.Bytes {
 		w.t.Fatalf("%s has %d bytes, not %d", ref.Object, len(data), ref.Bytes)
 	}
-	r, err := segment.Open(func(off, length int64) ([]byte, error) { return data[off : off+length], nil }, ref.Bytes)
+	r, err := segment.Open(segment.InMemory(data), ref.Bytes)
 	w.must(err)
 	return r
 }

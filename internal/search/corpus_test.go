@@ -167,7 +167,7 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 	if anchors || !slices.ContainsFunc(pages, func(p *page) bool { return p.deleted }) {
 		return ref
 	}
-	r, err := segment.Open(func(off, n int64) ([]byte, error) { return data[off : off+n], nil }, ref.Bytes)
+	r, err := segment.Open(segment.InMemory(data), ref.Bytes)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -196,7 +196,8 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 // finish stores what a builder has.
 func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentRef {
 	c.Helper()
-	data, sum := b.Finish()
+	out := b.Finish()
+	data, sum := out.Data, out.Summary
 	ref := blobschema.SegmentRef{Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last}
 	for _, n := range sum.Lengths {
 		ref.Lengths = append(ref.Lengths, uint64(n))

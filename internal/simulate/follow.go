@@ -161,13 +161,7 @@ func (w *world) indexed() (map[string]uint32, error) {
 
 // documents are the current ones of a segment.
 func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, err error) {
-	data := w.Objects[ref.Object]
-	r, err := segment.Open(func(off, length int64) ([]byte, error) {
-		if off < 0 || off+length > int64(len(data)) {
-			return nil, actor.ErrNotFound
-		}
-		return data[off : off+length], nil
-	}, ref.Bytes)
+	r, err := segment.Open(segment.InMemory(w.Objects[ref.Object]), ref.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ref.Object, err)
 	}

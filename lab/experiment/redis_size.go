@@ -88,8 +88,8 @@ func storedText(docs *corpus.Corpus) (float64, error) {
 		}
 		total += len(found.Title) + len(found.Headings) + len(found.Body)
 	}
-	a, _ := with.Finish()
-	b, _ := without.Finish()
+	a := with.Finish().Data
+	b := without.Finish().Data
 	return float64(len(a)-len(b)) / float64(total), nil
 }
 
