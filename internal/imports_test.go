@@ -42,7 +42,7 @@ internal/ledger:          blobschema
 platform/conformance:     blobschema blobschema/naming internal/ledger platform
 internal/fresh:           blobschema
 internal/actor:           blobschema internal/weburl
-internal/polite:          blobschema
+internal/polite:          blobschema blobschema/wire
 internal/token:           blobschema/segment
 internal/token/makedict:
 internal/extract:         internal/actor internal/coding internal/polite internal/weburl

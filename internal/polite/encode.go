@@ -2,11 +2,11 @@ package polite
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // maxEncodedRobots is the size of the largest encoding DecodeRobots looks at, more than
@@ -22,18 +22,12 @@ const maxEncodedRobots = 2 << 20
 //	the cause of a denial (a byte), if it has one
 const encodingVersion = 1
 
-var (
-	errVersion   = errors.New("unknown version")
-	errTruncated = errors.New("truncated")
-	errMalformed = errors.New("malformed")
-)
-
 // Encode gives the form in which a Robots is stored with its host: only what applies to
 // the token it was read for. Usually well under 1 KB, at most maxEncodedRobots.
 func (r *Robots) Encode() []byte {
 	b := make([]byte, 0, 64+24*len(r.rules))
 	b = append(b, encodingVersion, byte(r.kind))
-	b = appendString(b, r.reason)
+	b = wire.AppendPrefixed(b, r.reason)
 	var delay uint64
 	if r.hasDelay {
 		delay = uint64(ceilDiv(r.delay, time.Millisecond)) + 1
@@ -48,11 +42,11 @@ func (r *Robots) Encode() []byte {
 			head |= 1
 		}
 		line = rule.line
-		b = appendString(binary.AppendUvarint(b, head), rule.pattern)
+		b = wire.AppendPrefixed(binary.AppendUvarint(b, head), rule.pattern)
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.sitemaps)))
 	for _, s := range r.sitemaps {
-		b = appendString(b, s)
+		b = wire.AppendPrefixed(b, s)
 	}
 	if r.cause != blobschema.OutcomeNone {
 		b = append(b, byte(r.cause))
@@ -60,8 +54,8 @@ func (r *Robots) Encode() []byte {
 	return b
 }
 
-// DecodeRobots reads what Encode wrote, and refuses whatever it cannot have written. It
-// keeps nothing of b.
+// DecodeRobots decodes the result of Encode, and refuses anything that Encode cannot have
+// written. It keeps nothing of b.
 func DecodeRobots(b []byte) (*Robots, error) {
 	r, err := decodeRobots(b)
 	if err != nil {
@@ -71,105 +65,48 @@ func DecodeRobots(b []byte) (*Robots, error) {
 }
 
 func decodeRobots(b []byte) (*Robots, error) {
-	switch {
-	case len(b) < 2:
-		return nil, errTruncated
-	case b[0] != encodingVersion:
-		return nil, errVersion
-	case len(b) > maxEncodedRobots:
-		return nil, errMalformed
+	if len(b) < 2 || len(b) > maxEncodedRobots {
+		return nil, wire.Damaged("%d bytes", len(b))
 	}
-	d := decoder{rest: string(b[2:])} // one copy; all strings are parts of it
-	r := &Robots{kind: kind(b[1]), reason: d.text(maxReasonBytes)}
+	if b[0] != encodingVersion {
+		return nil, fmt.Errorf("%w: %d", wire.ErrVersion, b[0])
+	}
+	c := &wire.Cursor{Rest: b[2:]}
+	r := &Robots{kind: kind(b[1]), reason: string(c.Prefixed(maxReasonBytes))}
 	if r.kind < kindRules || r.kind > kindDeny {
-		return nil, errMalformed
+		c.Fail("kind %d", r.kind)
 	}
-	if delay := d.number(uint64(MaxCrawlDelay/time.Millisecond) + 1); delay > 0 {
+	if delay := c.Uvarint(uint64(MaxCrawlDelay/time.Millisecond) + 1); delay > 0 {
 		r.delay, r.hasDelay = time.Duration(delay-1)*time.Millisecond, true
 	}
-	d.rules(r)
-	for range d.number(maxSitemaps) {
-		if d.err != nil {
-			break
-		}
-		r.sitemaps = append(r.sitemaps, d.text(maxSitemapBytes))
+	r.rules = decodeRules(c)
+	for n := c.Uvarint(maxSitemaps); n > 0 && c.Err == nil; n-- {
+		r.sitemaps = append(r.sitemaps, string(c.Prefixed(maxSitemapBytes)))
 	}
-	if d.err == nil && r.kind == kindDeny && len(d.rest) == 1 && ofHost(blobschema.Outcome(d.rest[0])) {
-		r.cause, d.rest = blobschema.Outcome(d.rest[0]), ""
+	if r.kind == kindDeny && len(c.Rest) == 1 && ofHost(blobschema.Outcome(c.Rest[0])) {
+		r.cause, c.Rest = blobschema.Outcome(c.Rest[0]), nil
 	}
-	if d.err == nil && d.rest != "" {
-		d.err = errMalformed
-	}
-	if d.err != nil {
-		return nil, d.err
+	if err := c.End(); err != nil {
+		return nil, err
 	}
 	return newRobots(r), nil
 }
 
-// decoder takes values off the front of rest. After the first error it gives zeros.
-type decoder struct {
-	rest string
-	err  error
-}
-
-func (d *decoder) rules(r *Robots) {
-	n := d.number(uint64(len(d.rest) / 2)) // two bytes are the least a rule takes
-	if d.err != nil {
-		return
-	}
-	r.rules = make([]rule, 0, n)
+func decodeRules(c *wire.Cursor) []rule {
+	rules := make([]rule, 0, c.Count(2)) // a rule takes two bytes at least
 	line := uint64(0)
-	for range n {
-		head := d.number(2*maxRobotsBytes + 1)
-		pattern := d.text(maxEncodedRobots)
+	for n := cap(rules); n > 0 && c.Err == nil; n-- {
+		head := c.Uvarint(2*maxRobotsBytes + 1)
+		pattern := string(c.Prefixed(maxEncodedRobots))
 		line += head >> 1
-		// The index relies on normal form, and on lines no greater than a file can have.
-		if d.err == nil && (head>>1 == 0 || line > maxRobotsBytes || pattern == "" || normalPattern([]byte(pattern)) != pattern) {
-			d.err = errMalformed
-		}
-		if d.err != nil {
-			return
-		}
-		r.rules = append(r.rules, newRule(int(line), verdict(head&1 == 1), pattern))
-	}
-}
-
-func (d *decoder) number(limit uint64) uint64 {
-	var v uint64
-	for i := 0; d.err == nil; i++ {
-		if i == len(d.rest) {
-			d.err = errTruncated
+		// The index needs the normal form, and no line that is greater than a file can have.
+		if head>>1 == 0 || line > maxRobotsBytes || pattern == "" || normalPattern([]byte(pattern)) != pattern {
+			c.Fail("rule in line %d", line)
 			break
 		}
-		c := d.rest[i]
-		v |= uint64(c&0x7f) << (7 * i)
-		if i >= 4 || v > limit { // 4 bytes are 28 bits, more than any limit here
-			d.err = errMalformed
-			break
-		}
-		if c < 0x80 {
-			d.rest = d.rest[i+1:]
-			return v
-		}
+		rules = append(rules, newRule(int(line), verdict(head&1 == 1), pattern))
 	}
-	return 0
-}
-
-func (d *decoder) text(limit uint64) string {
-	n := d.number(limit)
-	if d.err == nil && n > uint64(len(d.rest)) {
-		d.err = errTruncated
-	}
-	if d.err != nil {
-		return ""
-	}
-	s := d.rest[:n]
-	d.rest = d.rest[n:]
-	return s
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	return rules
 }
 
 // ceilDiv counts units in d, rounding up: a pause must not become shorter by being
