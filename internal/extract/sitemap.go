@@ -150,74 +150,27 @@ func parsePriority(s string) int8 {
 // maxNumber bounds a priority or a date, in bytes.
 const maxNumber = 64
 
-// parseDatetime reads the W3C profile of ISO 8601
-// (https://www.w3.org/TR/NOTE-datetime) as Unix seconds: a year, and each further
-// part only behind the one before it. Fractions of seconds are dropped, missing
-// parts are the first, a missing zone is UTC. What is malformed, or not after 1970
-// began, is 0.
+// datetimes are the layouts of the W3C profile of ISO 8601 (https://www.w3.org/TR/NOTE-datetime), the most
+// frequent ones first. time.Parse accepts a fraction after the seconds of each.
+var datetimes = [...]string{
+	time.DateOnly, time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01", "2006",
+	"2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z0700", "2006-01-02Z07:00", "2006-01-02Z0700",
+}
+
+// parseDatetime reads a date as Unix seconds, rounded down. Parts that are missing are the first, and a missing zone
+// is UTC. A malformed date, or one before 1970, is 0.
 func parseDatetime(s string) int64 {
 	if len(s) > maxNumber {
 		return 0
 	}
-	parts := [...]int{0, 1, 1, 0, 0, 0}
-	widths := [...]int{4, 2, 2, 2, 2, 2}
-	const before = "\x00--T::"
-	n := 0
-	for n < len(parts) {
-		if n > 0 {
-			if len(s) == 0 || s[0] != before[n] && (n != 3 || s[0] != ' ' && s[0] != 't') {
-				break
-			}
-			s = s[1:]
+	s = strings.ToUpper(s)
+	if len(s) > len(time.DateOnly) && s[len(time.DateOnly)] == ' ' {
+		s = s[:len(time.DateOnly)] + "T" + s[len(time.DateOnly)+1:]
+	}
+	for _, layout := range datetimes {
+		if t, err := time.Parse(layout, s); err == nil {
+			return max(0, t.Unix())
 		}
-		w := widths[n]
-		if len(s) < w {
-			return 0
-		}
-		v, err := strconv.ParseUint(s[:w], 10, 16)
-		if err != nil {
-			return 0
-		}
-		parts[n], s = int(v), s[w:]
-		n++
 	}
-	if n == 4 || n < 3 && s != "" {
-		return 0 // hours without minutes; only a whole date may have a zone
-	}
-	if n == 6 && strings.HasPrefix(s, ".") {
-		s = strings.TrimLeft(s[1:], "0123456789")
-	}
-	zone, ok := parseZone(s)
-	if !ok {
-		return 0
-	}
-	t := time.Date(parts[0], time.Month(parts[1]), parts[2], 0, 0, 0, 0, time.UTC)
-	if int(t.Month()) != parts[1] || t.Day() != parts[2] || parts[3] > 23 || parts[4] > 59 || parts[5] > 60 {
-		return 0 // 31 February, 25 o'clock
-	}
-	return max(0, t.Unix()+int64((parts[3]*60+parts[4])*60+parts[5])-int64(zone/time.Second)) // a leap second is the next one
-}
-
-// parseZone reads Z, +hh:mm or -hh:mm, also without the colon; nothing is UTC.
-func parseZone(s string) (time.Duration, bool) {
-	switch {
-	case s == "" || s == "Z" || s == "z":
-		return 0, true
-	case len(s) == len("+hh:mm") && s[3] == ':':
-		s = s[:3] + s[4:]
-	case len(s) != len("+hhmm"):
-		return 0, false
-	}
-	v, err := strconv.ParseUint(s[1:], 10, 16)
-	if err != nil || v/100 > 23 || v%100 > 59 {
-		return 0, false
-	}
-	zone := time.Duration(v/100)*time.Hour + time.Duration(v%100)*time.Minute
-	switch s[0] {
-	case '+':
-		return zone, true
-	case '-':
-		return -zone, true
-	}
-	return 0, false
+	return 0
 }
