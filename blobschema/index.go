@@ -121,17 +121,7 @@ type IndexTotals struct {
 }
 
 // Add adds another partition's figures.
-func (t *IndexTotals) Add(o *IndexTotals) {
-	t.Documents += o.Documents
-	t.Text += o.Text
-	t.Pages += o.Pages
-	t.NoIndex += o.NoIndex
-	t.NoText += o.NoText
-	t.Damaged += o.Damaged
-	t.Replaced += o.Replaced
-	t.Deleted += o.Deleted
-	t.Merges += o.Merges
-}
+func (t *IndexTotals) Add(o *IndexTotals) { addFields(t, o, 1) }
 
 // EncodeIndexManifest encodes m, with its version set.
 func EncodeIndexManifest(m *IndexManifest) ([]byte, error) {

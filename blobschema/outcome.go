@@ -59,18 +59,3 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 	*o = parsed
 	return nil
 }
-
-// String returns "pending", "fetched", "refused" or "forwarded".
-func (s State) String() string {
-	switch s {
-	case Pending:
-		return "pending"
-	case Fetched:
-		return "fetched"
-	case Refused:
-		return "refused"
-	case Forwarded:
-		return "forwarded"
-	}
-	return "state-" + strconv.Itoa(int(s))
-}

@@ -1,0 +1,94 @@
+package blobschema
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// State is the state of a URL. If runs are merged, the higher state wins.
+type State uint8
+
+// The states.
+const (
+	Pending   State = 0 // to be requested
+	Fetched   State = 1 // an answer is stored
+	Refused   State = 2 // no answer will be stored; the page record has the reason
+	Forwarded State = 3 // now in the slot of its address; no page record here
+)
+
+// Origin is the commit that holds a page record. The commit ranges of the partition's manifest
+// give the object. The zero value is no commit.
+type Origin struct {
+	Partition partition.ID
+	Seq       uint32
+}
+
+// Compare orders origins, for joins.
+func (o Origin) Compare(p Origin) int {
+	return cmp.Or(cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Seq, p.Seq))
+}
+
+// Settled is a settled URL in a run.
+type Settled struct {
+	Slot        partition.Slot
+	Fingerprint uint64
+	Generation  uint32
+	State       State
+	Origin      Origin // of its page record
+}
+
+// Queued is a pending URL in a run, or a URL in mail.
+type Queued struct {
+	Slot       partition.Slot
+	Host       string // politeness key of the URL, see [PartitionBy.Key]
+	Rank       uint32 // order within the politeness key, lower first; 0 for URLs that the operator requested
+	URL        string
+	Generation uint32
+	Depth      uint16
+	Attempts   uint8
+	Flags      QueuedFlags
+	NotBefore  int64  // Unix milliseconds; 0: now
+	Former     Origin // of the previous generation's page record; not mailed
+	Topic      uint8  // number of its topic; 0 for none
+	Change     Change // observed changes of its content; not mailed
+	// Ask is, with FlagAgain, the number of the request that a forwarded URL belongs to; 0: that of
+	// the mail.
+	Ask uint64
+}
+
+// Change is an estimate of how often a URL's content changes: a gamma distribution of the
+// rate, with Shape changes seen in Hours. The zero value means that nothing is known.
+type Change struct {
+	Shape, Hours float32
+}
+
+// Compare orders changes, for joins.
+func (c Change) Compare(d Change) int {
+	return cmp.Or(cmp.Compare(c.Hours, d.Hours), cmp.Compare(c.Shape, d.Shape))
+}
+
+// HostState is the stored state of a host in a run. The higher Version wins. The
+// frontier encodes Data.
+type HostState struct {
+	Slot    partition.Slot
+	Host    string
+	Version uint64
+	Data    []byte
+}
+
+// String returns "pending", "fetched", "refused" or "forwarded".
+func (s State) String() string {
+	switch s {
+	case Pending:
+		return "pending"
+	case Fetched:
+		return "fetched"
+	case Refused:
+		return "refused"
+	case Forwarded:
+		return "forwarded"
+	}
+	return "state-" + strconv.Itoa(int(s))
+}
