@@ -124,16 +124,11 @@ func cached[T any](ctx context.Context, c *cache, k key, load func() (T, int64, 
 	for {
 		e, mine := c.claim(k)
 		if mine {
-			settled := false
-			defer func() {
-				if !settled { // load panicked: nobody may wait for ever
-					c.settle(e, nil, 0, errors.New("what was to be read could not be"))
-				}
-			}()
-			v, size, err := load()
-			settled = true
-			c.settle(e, v, size, err)
-			return v, err
+			var size int64
+			err = errors.New("what was to be read could not be") // if load panics: nobody may wait for ever
+			defer func() { c.settle(e, value, size, err) }()
+			value, size, err = load()
+			return value, err
 		}
 		again, err := e.wait(ctx)
 		if again {
@@ -156,17 +151,10 @@ type reader struct {
 	reads *reads
 }
 
-// direct reads a range as it is, and keeps nothing.
+// direct reads a range without the cache; all of the object if length is negative.
 func (r *reader) direct(ctx context.Context, object string, off, length int64) ([]byte, error) {
 	r.reads.calls.Add(1)
-	r.reads.bytes.Add(length)
-	return r.store.Object(ctx, object, off, length)
-}
-
-// whole reads an object.
-func (r *reader) whole(ctx context.Context, object string) ([]byte, error) {
-	r.reads.calls.Add(1)
-	data, err := r.store.Object(ctx, object, 0, -1)
+	data, err := r.store.Object(ctx, object, off, length)
 	r.reads.bytes.Add(int64(len(data)))
 	return data, err
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
 )
@@ -14,13 +16,14 @@ import (
 // end is where a cursor is that has no more documents.
 const end = math.MaxUint32
 
-// cursor goes through the documents that have something in one field. It begins at the first.
+// A cursor goes through the documents that have something in one field. It stands before the first document until
+// the first call of seek.
 type cursor interface {
-	// at is the document, or end.
+	// at returns the document, or end.
 	at() uint32
-	// seek goes to the first document from to on; it never goes back.
+	// seek goes to the first document that is not before to. It never goes back.
 	seek(to uint32)
-	// freq returns how often the document has it, in any form, and as it was written.
+	// freq returns how often the document has it in any form, and as it was written.
 	freq() (n, exact int)
 	// places appends where it begins there, ascending. Only cursors made with positions know.
 	places(buf []place) []place
@@ -31,16 +34,15 @@ type cursor interface {
 // place is a position, doubled, plus 1 if what is there is as it was written.
 type place int32
 
-// meter bounds what is looked at of the lists of a segment: when it is used up, or whoever asked gave
-// up, they all end.
+// meter bounds the work of a query on a segment. When it is used up, or the query is cancelled, all cursors end.
 type meter struct {
 	ctx  context.Context
-	left int64 // places in lists
+	left int64 // entries of lists
 	out  bool  // it is used up
 	err  error // of ctx
 }
 
-// look counts n places, and reports whether they may be looked at.
+// look counts n entries of lists, and reports whether they may be read.
 func (m *meter) look(n int64) bool {
 	const often = 1 << 12
 	if m.left/often != (m.left-n)/often && m.err == nil {
@@ -51,37 +53,38 @@ func (m *meter) look(n int64) bool {
 	return !m.out
 }
 
-// listCursor goes through the postings of one term.
+// listCursor goes through the postings of one term. They are nil until lister.read.
 type listCursor struct {
-	term  string
-	p     *segment.Postings
-	buf   []int32 // scratch
-	meter *meter
-	doc   uint32
-}
-
-func newList(term string, p *segment.Postings, m *meter) *listCursor {
-	c := &listCursor{term: term, p: p, meter: m, doc: end}
-	if p.Next() {
-		c.doc = p.Doc()
-	}
-	return c
+	info      segment.TermInfo
+	positions bool
+	p         *segment.Postings
+	meter     *meter
+	begun     bool
+	doc       uint32
+	buf       []int32 // scratch
 }
 
 func (c *listCursor) at() uint32 { return c.doc }
 
 func (c *listCursor) seek(to uint32) {
+	if !c.begun {
+		c.begun = true
+		c.move(c.p.Next())
+	}
 	if c.doc >= to {
 		return
 	}
-	more := c.meter.look(1)
 	switch {
-	case !more:
+	case !c.meter.look(1):
+		c.doc = end
 	case to == c.doc+1:
-		more = c.p.Next()
+		c.move(c.p.Next())
 	default:
-		more = c.p.Advance(to)
+		c.move(c.p.Advance(to))
 	}
+}
+
+func (c *listCursor) move(more bool) {
 	if c.doc = end; more {
 		c.doc = c.p.Doc()
 	}
@@ -89,7 +92,7 @@ func (c *listCursor) seek(to uint32) {
 
 func (c *listCursor) freq() (n, exact int) { return c.p.Freq(), c.p.Freq() }
 
-func (c *listCursor) matched(f func(string)) { f(c.term) }
+func (c *listCursor) matched(f func(string)) { f(c.info.Term) }
 
 func (c *listCursor) places(buf []place) []place {
 	c.meter.look(int64(c.p.Freq() / 16)) // they are read fast
@@ -100,24 +103,31 @@ func (c *listCursor) places(buf []place) []place {
 	return buf
 }
 
-// formCursor goes through what another cursor has in documents of some languages: forms of the word
-// that was written, not itself.
+// formCursor goes through the documents of another cursor that are in some languages: they have a form of the word,
+// not the word as it was written.
 type formCursor struct {
 	cursor
-	in func(doc uint32) bool // reports whether a document is in these languages; nil: all are
-}
-
-func newForm(c cursor, in func(doc uint32) bool) cursor {
-	f := &formCursor{c, in}
-	f.seek(0)
-	return f
+	terms *terms
+	alt   *token.Alternative
+	in    func(doc uint32) bool // reports whether a document is in the languages; set by the first seek
 }
 
 func (c *formCursor) seek(to uint32) {
+	if c.in == nil {
+		c.in = c.terms.in(c.alt)
+	}
 	c.cursor.seek(to)
-	for doc := c.at(); c.in != nil && doc != end && !c.in(doc); doc = c.at() {
+	for doc := c.at(); doc != end && !c.in(doc); doc = c.at() {
 		c.cursor.seek(doc + 1)
 	}
+}
+
+// in returns a function that reports whether a document is in the languages of an alternative.
+func (t *terms) in(alt *token.Alternative) func(doc uint32) bool {
+	if t.documents(alt) == t.opened.Documents() {
+		return func(uint32) bool { return true }
+	}
+	return t.cols.InLangs(func(lang string) bool { return token.LangOf(lang)&alt.Langs != 0 })
 }
 
 func (c *formCursor) freq() (n, exact int) {
@@ -134,8 +144,8 @@ func (c *formCursor) places(buf []place) []place {
 	return buf
 }
 
-// anyCursor goes through what any of several cursors has. If they are alternatives of one word, as
-// the word and its forms, or a Chinese word and its characters by twos, they may be in the same place:
+// anyCursor goes through the documents of several cursors. If they are alternatives of one word, such as
+// the word and its forms, or a Chinese word and its pairs of characters, they may be in the same place:
 // the most frequent one counts. Otherwise all of them count.
 type anyCursor struct {
 	of  []cursor
@@ -143,7 +153,7 @@ type anyCursor struct {
 	doc uint32
 }
 
-// newAny joins cursors; nil if there are none.
+// newAny joins cursors; it returns nil if there are none.
 func newAny(of []cursor, all bool) cursor {
 	switch len(of) {
 	case 0:
@@ -151,28 +161,17 @@ func newAny(of []cursor, all bool) cursor {
 	case 1:
 		return of[0]
 	}
-	c := &anyCursor{of: of, all: all}
-	c.least()
-	return c
-}
-
-func (c *anyCursor) least() {
-	c.doc = end
-	for _, o := range c.of {
-		c.doc = min(c.doc, o.at())
-	}
+	return &anyCursor{of: of, all: all}
 }
 
 func (c *anyCursor) at() uint32 { return c.doc }
 
 func (c *anyCursor) seek(to uint32) {
-	if c.doc >= to {
-		return
-	}
+	c.doc = end
 	for _, o := range c.of {
 		o.seek(to)
+		c.doc = min(c.doc, o.at())
 	}
-	c.least()
 }
 
 func (c *anyCursor) freq() (n, exact int) {
@@ -211,10 +210,11 @@ func (c *anyCursor) matched(f func(string)) {
 	}
 }
 
-// rowCursor goes through what several cursors have in a row, each so far after the first.
+// rowCursor goes through the documents that have several things in a row, each at its offset from the first.
 type rowCursor struct {
 	of      []cursor
 	offsets []int32
+	begun   bool
 	doc     uint32
 	starts  []place // in the document
 	next    []place // scratch
@@ -224,15 +224,14 @@ func newRow(of []cursor, offsets []int32) cursor {
 	if len(of) == 1 {
 		return of[0]
 	}
-	c := &rowCursor{of: of, offsets: offsets}
-	c.find(0)
-	return c
+	return &rowCursor{of: of, offsets: offsets}
 }
 
 func (c *rowCursor) at() uint32 { return c.doc }
 
 func (c *rowCursor) seek(to uint32) {
-	if c.doc < to {
+	if !c.begun || c.doc < to {
+		c.begun = true
 		c.find(to)
 	}
 }
@@ -320,67 +319,110 @@ func (c *hitsCursor) freq() (n, exact int)       { return int(c.hits[c.i].freq),
 func (c *hitsCursor) places(buf []place) []place { return buf }
 func (c *hitsCursor) matched(func(string))       {}
 
-// lister makes cursors of the lists of a segment.
+// A lister makes the cursors of a segment for one use. Making them reads nothing, so that all lists can be read together
+// afterwards, and none if no document can match.
 type lister struct {
-	list func(term string, f segment.Field, positions bool) (cursor, error) // nil if the term is not there
-	of   *terms                                                             // knows the languages of documents
+	*terms
+	meter *meter
+	lists []*listCursor // of all cursors made
 }
 
-// words makes the cursor of words in a row in one field: nil if it cannot be there.
-func words(list []token.Word, f segment.Field, from lister) (cursor, error) {
+// leaf returns the cursor of a leaf in one field, nil if the field does not have it.
+func (l *lister) leaf(x *leaf, f segment.Field) cursor {
+	if !x.fields.has(f) {
+		return nil
+	}
+	if x.prefix == "" {
+		return l.words(x.words, f)
+	}
+	var of []cursor
+	for _, info := range l.prefixes[x][f] {
+		of = append(of, l.list(info, false))
+	}
+	return newAny(of, true)
+}
+
+func (l *lister) list(info segment.TermInfo, positions bool) cursor {
+	c := &listCursor{info: info, positions: positions, meter: l.meter}
+	l.lists = append(l.lists, c)
+	return c
+}
+
+// words returns the cursor of words in a row in one field, nil if the field lacks one of them.
+func (l *lister) words(list []token.Word, f segment.Field) cursor {
+	made := len(l.lists)
 	var row []cursor
 	var offsets []int32
 	for _, w := range list {
-		c, err := from.word(w, f, len(list) > 1)
-		if c == nil || err != nil {
-			return nil, err
-		}
-		row, offsets = append(row, c), append(offsets, w.Position)
-	}
-	return newRow(row, offsets), nil
-}
-
-// word makes the cursor of what a word may be.
-func (l lister) word(w token.Word, f segment.Field, positions bool) (cursor, error) {
-	var of []cursor
-	for i := range w.Alternatives {
-		c, err := l.alternative(&w.Alternatives[i], f, positions)
-		if err != nil {
-			return nil, err
-		}
-		if c != nil {
-			of = append(of, c)
-		}
-	}
-	return newAny(of, false), nil
-}
-
-// alternative makes the cursor of one thing that a word may be.
-func (l lister) alternative(alt *token.Alternative, f segment.Field, positions bool) (cursor, error) {
-	if l.of.documents(alt) == 0 {
-		return nil, nil
-	}
-	var row []cursor
-	var offsets []int32
-	for _, t := range alt.Terms {
 		var of []cursor
-		for _, term := range t.Any {
-			c, err := l.list(term, f, positions || len(alt.Terms) > 1)
-			if err != nil {
-				return nil, err
-			}
-			if c != nil {
+		for i := range w.Alternatives {
+			if c := l.alternative(&w.Alternatives[i], f, len(list) > 1); c != nil {
 				of = append(of, c)
 			}
 		}
 		if len(of) == 0 {
-			return nil, nil
+			l.lists = l.lists[:made]
+			return nil
 		}
-		row, offsets = append(row, newAny(of, true)), append(offsets, t.Offset)
+		row, offsets = append(row, newAny(of, false)), append(offsets, w.Position)
+	}
+	return newRow(row, offsets)
+}
+
+// alternative returns the cursor of an alternative in one field, nil if the field lacks one of its terms.
+func (l *lister) alternative(alt *token.Alternative, f segment.Field, positions bool) cursor {
+	missing := func(at token.Term) bool { return l.have(at, f) == 0 }
+	if l.documents(alt) == 0 || slices.ContainsFunc(alt.Terms, missing) {
+		return nil
+	}
+	var row []cursor
+	var offsets []int32
+	for _, at := range alt.Terms {
+		var of []cursor
+		for _, term := range at.Any {
+			if info := l.infos[term][f]; info.Documents > 0 {
+				of = append(of, l.list(info, positions || len(alt.Terms) > 1))
+			}
+		}
+		row, offsets = append(row, newAny(of, true)), append(offsets, at.Offset)
 	}
 	c := newRow(row, offsets)
 	if !alt.Exact() {
-		c = l.of.form(c, alt)
+		c = &formCursor{cursor: c, terms: l.terms, alt: alt}
 	}
-	return c, nil
+	return c
+}
+
+// size returns the bytes of all lists.
+func (l *lister) size() (n int64) {
+	for _, c := range l.lists {
+		n += c.info.Bytes(c.positions)
+	}
+	return n
+}
+
+// read reads all lists in parallel: one after another, each would wait for the store.
+func (l *lister) read() error {
+	var g errgroup.Group
+	g.SetLimit(parallelReads / parallelSegments)
+	for _, c := range l.lists {
+		g.Go(func() (err error) {
+			c.p, err = l.opened.Postings(c.info, c.positions)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// err returns the first error of going through the lists.
+func (l *lister) err() error {
+	if l.meter.err != nil {
+		return l.meter.err
+	}
+	for _, c := range l.lists {
+		if err := c.p.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,56 +13,52 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// maxExpanded is how many terms of a field and segment the beginning of a word stands for, of the first
-// blocks of the dictionary, of some thousand terms each, that have such.
+// Bounds on the terms that the beginning of a word stands for: terms in each field and segment, and blocks of the
+// dictionary that are read for them, of a few thousand terms each.
 const (
 	maxExpanded       = 64
 	maxExpandedBlocks = 16
 )
 
-// evaluation is one query against one snapshot. Segments are evaluated side by side, document
-// by document; what they need to know of each other is found out first: how many documents
-// have each word, and which are meant by anchor texts.
+// evaluation is one query against one snapshot. The segments are evaluated in parallel, document by document. Before
+// that run collects what they need to know of each other: how many documents have each word, and which documents
+// the anchor texts belong to.
 type evaluation struct {
 	reader
 	ix      *Index
 	snap    *snapshot
 	q       *Query
 	weights Weights
-	keep    int // how many of the best hits are wanted
+	keep    int // number of best hits wanted
 
-	lists  *semaphore.Weighted // bytes of lists that are held
-	leaves []*leaf             // of the query, those that exclude last
+	held   *semaphore.Weighted // bytes of lists in memory
+	leaves []*leaf             // of the query; those that exclude come last
 	sums   []sums              // by leaf
-	hits   map[*seg][][]hit
+	hits   map[*seg][][]hit    // by segment and leaf: documents whose anchor texts have the leaf
 
-	cut   atomic.Bool // not all anchor texts, or names of sites, were looked at
+	cut   atomic.Bool // a bound was reached before all anchor texts, or names of sites, were read
 	mu    sync.Mutex
 	terms map[*seg]*terms
 	notes []string
 }
 
-// sums are what is known of a leaf in all segments together.
+// sums are the totals of a leaf over all segments.
 type sums struct {
-	documents float64 // that have it, or, of several words, the rarest
+	documents float64 // that have it; of several words, that have the rarest
 	idf       float64
 }
 
-// terms is what the dictionary of a segment says of the query's.
+// terms holds what the dictionary of a segment says about the query's terms.
 type terms struct {
 	seg      *seg
 	opened   *segment.Reader
 	langs    []langCount
-	cols     *segment.Columns // nil until documents are gone through
+	cols     *segment.Columns // nil until documents are scored
 	infos    map[string][segment.NumFields]segment.TermInfo
 	prefixes map[*leaf][segment.NumFields][]segment.TermInfo
-	meter    *meter
-	ready    map[listKey][]*segment.Postings // read ahead
-	open     []*segment.Postings             // all that are in use, to be asked what went wrong
 }
 
 // langCount is the number of documents in a language that is stemmed.
@@ -86,21 +80,6 @@ func (t *terms) documents(alt *token.Alternative) (n int) {
 	return n
 }
 
-// form makes the cursor of an alternative in the documents of its languages.
-func (t *terms) form(c cursor, alt *token.Alternative) cursor {
-	if t.documents(alt) == t.opened.Documents() {
-		return newForm(c, nil)
-	}
-	return newForm(c, t.cols.InLangs(func(lang string) bool { return token.LangOf(lang)&alt.Langs != 0 }))
-}
-
-// listKey names the list of a term.
-type listKey struct {
-	term      string
-	field     segment.Field
-	positions bool
-}
-
 // found is a matching document.
 type found struct {
 	seg   *seg
@@ -110,23 +89,23 @@ type found struct {
 	fp    uint64
 }
 
-// before is the order of results: the best first, and always the same.
+// before orders results: the best first, and otherwise always in the same order.
 func before(a, b found) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp), cmp.Compare(a.doc, b.doc))
 }
 
-// matches are what segments have for a query.
+// matches are the matching documents of some segments.
 type matches struct {
 	best  []found // in order
 	total int64
 	langs map[string]int64
-	cut   bool // not all was looked at
+	cut   bool // a bound was reached before all documents were examined
 }
 
 // run evaluates the query.
 func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	e.leaves, e.sums = e.q.leaves(), nil
-	e.lists = semaphore.NewWeighted(e.ix.listBytes())
+	e.held = semaphore.NewWeighted(e.ix.listBytes())
 	if err := e.lookup(ctx); err != nil {
 		return nil, err
 	}
@@ -165,7 +144,7 @@ func (m *matches) add(o *matches, keep int) {
 	m.best = m.best[:min(len(m.best), keep)]
 }
 
-// segments are those of documents, and with it those of anchor texts.
+// segments returns the segments of documents that are not empty.
 func (e *evaluation) segments() map[*seg]bool {
 	return e.list(func(p *part) []*seg { return p.segments })
 }
@@ -182,7 +161,7 @@ func (e *evaluation) list(of func(*part) []*seg) map[*seg]bool {
 	return out
 }
 
-// lookup looks all terms up in all segments.
+// lookup opens all segments and looks all terms up in them.
 func (e *evaluation) lookup(ctx context.Context) error {
 	e.terms = map[*seg]*terms{}
 	var g errgroup.Group
@@ -238,7 +217,7 @@ func (e *evaluation) lookupTerms() error {
 	return g.Wait()
 }
 
-// expand finds the terms that begin as a leaf says.
+// expand finds the terms that have the beginning of a leaf.
 func (e *evaluation) expand(t *terms, l *leaf) error {
 	all, cut, err := t.opened.Terms(l.prefix, maxExpanded+1, maxExpandedBlocks)
 	if err != nil {
@@ -268,9 +247,9 @@ func (e *evaluation) note(text string) {
 	}
 }
 
-// sum adds up how many documents have each leaf: of a word those that have it in the field, and
-// in the spelling, where most do, for lists do not say which documents they share; of what is
-// several terms in a row, those that have the rarest.
+// sum estimates how many documents have each leaf, because lists do not say which documents they share. For a word it
+// is the number in the field, and in the form, that has the most; for a word of several terms in a row it is the
+// number that have the rarest term.
 func (e *evaluation) sum() {
 	n := float64(e.snap.documents)
 	for _, l := range e.leaves {
@@ -298,7 +277,7 @@ func (e *evaluation) sum() {
 	}
 }
 
-// have is about how many documents have a word.
+// have estimates how many documents have a word.
 func (e *evaluation) have(w token.Word, in fields) (most float64) {
 	for f := range segment.NumFields {
 		if !in.has(f) {
@@ -319,7 +298,7 @@ func (e *evaluation) have(w token.Word, in fields) (most float64) {
 	return most
 }
 
-// have returns about how many documents have one of the terms that may be at a place.
+// have estimates how many documents have one of the terms at a place.
 func (t *terms) have(at token.Term, f segment.Field) (most int) {
 	for _, term := range at.Any {
 		most = max(most, t.infos[term][f].Documents)
@@ -327,148 +306,7 @@ func (t *terms) have(at token.Term, f segment.Field) (most int) {
 	return most
 }
 
-// cursor makes the cursor of a leaf in one field: nil if it is not there.
-func (t *terms) cursor(l *leaf, f segment.Field) (cursor, error) {
-	if !l.fields.has(f) {
-		return nil, nil
-	}
-	if l.prefix == "" {
-		return words(l.words, f, lister{t.list, t})
-	}
-	var of []cursor
-	for _, info := range t.prefixes[l][f] {
-		c, err := t.read(info, false)
-		if err != nil {
-			return nil, err
-		}
-		of = append(of, c)
-	}
-	return newAny(of, true), nil
-}
-
-func (t *terms) list(term string, f segment.Field, positions bool) (cursor, error) {
-	info := t.infos[term][f]
-	if info.Documents == 0 {
-		return nil, nil
-	}
-	k := listKey{term, f, positions}
-	if ahead := t.ready[k]; len(ahead) > 0 {
-		t.ready[k] = ahead[1:]
-		t.open = append(t.open, ahead[0])
-		return newList(term, ahead[0], t.meter), nil
-	}
-	return t.read(info, positions)
-}
-
-// has reports whether a leaf may be in the segment.
-func (t *terms) has(l *leaf) bool {
-	if l.prefix != "" {
-		by := t.prefixes[l]
-		return slices.ContainsFunc(by[:], func(infos []segment.TermInfo) bool { return len(infos) > 0 })
-	}
-	for range t.needs([]*leaf{l}) {
-		return true
-	}
-	return false
-}
-
-// fetch reads the lists of leaves side by side: one after another each would wait for the store.
-func (t *terms) fetch(leaves []*leaf) error {
-	var g errgroup.Group
-	g.SetLimit(parallelReads / parallelSegments)
-	var mu sync.Mutex
-	t.ready = map[listKey][]*segment.Postings{}
-	for k := range t.needs(leaves) {
-		g.Go(func() error {
-			p, err := t.opened.Postings(t.infos[k.term][k.field], k.positions)
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				t.ready[k] = append(t.ready[k], p)
-			}
-			return err
-		})
-	}
-	return g.Wait()
-}
-
-// needs are the lists of leaves, each as often as it is used.
-func (t *terms) needs(leaves []*leaf) iter.Seq[listKey] {
-	return func(yield func(listKey) bool) {
-		for _, l := range leaves {
-			for _, w := range l.words {
-				for i := range w.Alternatives {
-					alt := &w.Alternatives[i]
-					if t.documents(alt) > 0 && !t.needsOf(alt, l.fields, len(l.words) > 1 || len(alt.Terms) > 1, yield) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// needsOf yields the lists of an alternative, and reports whether more are wanted.
-func (t *terms) needsOf(alt *token.Alternative, in fields, positions bool, yield func(listKey) bool) bool {
-	for f := range segment.NumFields {
-		missing := func(at token.Term) bool { return t.have(at, f) == 0 }
-		if !in.has(f) || slices.ContainsFunc(alt.Terms, missing) {
-			continue
-		}
-		for _, at := range alt.Terms {
-			for _, term := range at.Any {
-				if t.infos[term][f].Documents > 0 && !yield(listKey{term, f, positions}) {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
-
-// size is how many bytes the lists of leaves have.
-func (t *terms) size(leaves []*leaf) (n int64) {
-	seen := map[listKey]bool{}
-	for k := range t.needs(leaves) {
-		if info := t.infos[k.term][k.field]; !seen[k] {
-			seen[k] = true
-			n += info.Bytes(k.positions)
-		}
-	}
-	for _, l := range leaves {
-		for _, infos := range t.prefixes[l] {
-			for i := range infos {
-				n += infos[i].Bytes(false)
-			}
-		}
-	}
-	return n
-}
-
-func (t *terms) read(info segment.TermInfo, positions bool) (cursor, error) {
-	p, err := t.opened.Postings(info, positions)
-	if err != nil {
-		return nil, err
-	}
-	t.open = append(t.open, p)
-	return newList(info.Term, p, t.meter), nil
-}
-
-// err is what went wrong with a list, if anything did.
-func (t *terms) err() error {
-	if t.meter.err != nil {
-		return t.meter.err
-	}
-	for _, p := range t.open {
-		if err := p.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// anchors finds the documents that anchor texts are of: what was said of them elsewhere counts
-// as theirs.
+// anchors finds the documents that anchor texts belong to: the texts of links to a document count as its own.
 func (e *evaluation) anchors(ctx context.Context) error {
 	e.hits = map[*seg][][]hit{}
 	var g errgroup.Group
@@ -490,147 +328,52 @@ func (e *evaluation) anchors(ctx context.Context) error {
 	return nil
 }
 
+// anchorHits adds the hits of one segment of anchor texts.
 func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
-	t := e.terms[a]
-	done, err := e.hold(ctx, t)
-	if err != nil {
-		return err
+	lists := e.lister(ctx, e.terms[a])
+	var by []cursor // by leaf
+	for _, l := range e.leaves {
+		by = append(by, lists.leaf(l, segment.Anchor))
 	}
-	defer done()
-	if err := t.fetch(e.leaves); err != nil {
-		return err
-	}
-	var cols *segment.Columns
-	var to *targets
-	for i, l := range e.leaves {
-		c, err := t.cursor(l, segment.Anchor)
-		if err != nil {
-			return err
-		}
-		if c == nil || c.at() == end {
-			continue
-		}
-		if to == nil {
-			if cols, err = e.columns(ctx, a); err != nil {
-				return err
+	return e.hold(ctx, lists, func() error {
+		var cols *segment.Columns
+		var to *targets
+		var err error
+		for i, c := range by {
+			if c == nil {
+				continue
 			}
-			if to, err = e.targets(ctx, e.snap, a); err != nil {
-				return err
+			if c.seek(0); c.at() == end {
+				continue
 			}
-		}
-		found := map[*seg][]hit{}
-		for ; c.at() != end; c.seek(c.at() + 1) {
-			if doc := c.at(); to.of[doc].seg >= 0 && !a.gone(doc) {
-				s := to.segments[to.of[doc].seg]
-				n, _ := c.freq() // texts of links have no language: all is as it was written
-				found[s] = append(found[s], hit{to.of[doc].doc, int32(n), int32(cols.Length(segment.Anchor, doc))})
+			if to == nil {
+				if cols, err = e.columns(ctx, a); err != nil {
+					return err
+				}
+				if to, err = e.targets(ctx, e.snap, a); err != nil {
+					return err
+				}
 			}
-		}
-		e.mu.Lock()
-		for s, hits := range found {
-			if e.hits[s] == nil {
-				e.hits[s] = make([][]hit, len(e.leaves))
+			found := map[*seg][]hit{}
+			for gone := e.snap.gone(a); c.at() != end; c.seek(c.at() + 1) {
+				if doc := c.at(); to.of[doc].seg >= 0 && !gone(doc) {
+					s := to.segments[to.of[doc].seg]
+					n, _ := c.freq() // texts of links have no language, so they match as they were written
+					found[s] = append(found[s], hit{to.of[doc].doc, int32(n), int32(cols.Length(segment.Anchor, doc))})
+				}
 			}
-			e.hits[s][i] = append(e.hits[s][i], hits...)
-		}
-		e.mu.Unlock()
-	}
-	if t.meter.out {
-		e.cut.Store(true)
-	}
-	return t.err()
-}
-
-// span is some documents that stand side by side, first to end-1.
-type span struct{ first, end uint32 }
-
-// spans are the documents of some sites, in order.
-func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]span, error) {
-	var out []span
-	for _, site := range sites {
-		host := weburl.Host(site)
-		exact := host.Port() != ""
-		slots, err := e.slots(ctx, t, host, exact)
-		if err != nil {
-			return nil, err
-		}
-		for _, slot := range slots {
-			if err := ctx.Err(); err != nil {
-				return nil, err
+			e.mu.Lock()
+			for s, hits := range found {
+				if e.hits[s] == nil {
+					e.hits[s] = make([][]hit, len(e.leaves))
+				}
+				e.hits[s][i] = append(e.hits[s][i], hits...)
 			}
-			var s span
-			if exact {
-				s.first, s.end, err = t.opened.Site(site, slot)
-			} else {
-				s.first, s.end, err = t.opened.Domain(site, slot)
-			}
-			if err != nil {
-				return nil, err
-			}
-			if s.first < s.end {
-				out = append(out, s)
-			}
+			e.mu.Unlock()
 		}
-	}
-	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.first, b.first) })
-	return out, nil
-}
-
-// slots are those that may have documents of a site. Its own is known by its name. Names below it, and
-// other ports, may have slots of their own: of those, the ones whose documents have the name in their URL.
-func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
-	by := e.ix.record.Settings.PartitionBy
-	key, _ := by.Key(string(host))
-	out := []partition.Slot{e.ix.hash.Slot(key)}
-	other := "a." + host
-	if host.IsIP() { // there are no names below an address
-		other = host + ":1"
-	}
-	if another, _ := by.Key(string(other)); exact || another == key {
-		return out, nil
-	}
-	cols, err := e.columns(ctx, t.seg)
-	if err != nil {
-		return nil, err
-	}
-	add := func(doc uint32) { // in order
-		if slot := cols.Slot(doc); slot != out[len(out)-1] {
-			out = append(out, slot)
-		}
-	}
-	name := host.Name()
-	if name[0] >= '0' && name[0] <= '9' && !host.IsIP() { // it may be one word with what is before it, as in a1.2.example
-		_, name, _ = strings.Cut(name, ".")
-	}
-	list := token.Query(name, []string{})
-	if len(list) == 0 {
-		for doc := range t.seg.ref.Documents {
-			add(doc)
-		}
-	} else {
-		m := *t.meter // as much again
-		c, err := words(list, segment.URL, lister{of: t, list: func(term string, f segment.Field, positions bool) (cursor, error) {
-			info, ok, err := t.opened.Term(f, term)
-			if err != nil || !ok {
-				return nil, err
-			}
-			p, err := t.opened.Postings(info, positions)
-			if err != nil {
-				return nil, err
-			}
-			t.open = append(t.open, p)
-			return newList(term, p, &m), nil
-		}})
-		if c == nil || err != nil {
-			return out, err
-		}
-		for ; c.at() != end; c.seek(c.at() + 1) {
-			add(c.at())
-		}
-		if m.out {
+		if lists.meter.out {
 			e.cut.Store(true)
 		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+		return nil
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -88,60 +89,56 @@ func (ix *Index) Crawl() string { return ix.id }
 // Documents is how many documents there are, as of the last refresh.
 func (ix *Index) Documents() int64 { return ix.now.Load().documents }
 
-// snapshot is what there was at one moment. It is immutable.
+// snapshot is the state of the index at one moment. It is immutable, and shares its parts with other snapshots.
 type snapshot struct {
-	at        time.Time // when the records were asked for
-	number    int       // grows when they say something new
-	parts     []*part   // of partitions with an index, by partition
-	moved     bool      // slots have moved, or are by address: what belongs to a document may stand in several partitions
+	at     time.Time               // when the reading of the records began
+	number int                     // grows when the records have changed
+	parts  []*part                 // of partitions with an index, by partition
+	tables map[partition.ID]string // objects: ranks of the pages of each partition
+	// moved reports that slots have moved, or depend on addresses. Then several partitions may have something of a document.
+	moved     bool
+	hidden    map[*seg]*segment.Set // documents that another partition knows better, if moved
 	documents int64
-	// average is the mean length of a field.
-	average [segment.NumFields]float64
+	average   [segment.NumFields]float64 // mean lengths
 }
 
-// part is the index of a partition.
+// part is the index of a partition, by one manifest.
 type part struct {
 	head     blobschema.IndexHead
 	segments []*seg
 	anchors  []*seg
 	removed  []blobschema.RemovedDocument
-	table    string // object: ranks of the partition's pages; "" for none
 }
 
-// seg is a segment. Deleted are the documents that its manifest says so of; hidden those that do not
-// count either as another partition knows better, where slots have moved.
+// seg is a segment.
 type seg struct {
 	ref     blobschema.SegmentRef
-	deleted *segment.Set
-	hidden  *segment.Set
+	deleted *segment.Set // by its manifest
 	part    *part
 }
 
-// gone reports whether a document does not count any more.
-func (s *seg) gone(doc uint32) bool { return s.deleted.Has(doc) || s.hidden.Has(doc) }
+// gone returns a function that reports whether a document of a segment does not count any more.
+func (s *snapshot) gone(of *seg) func(doc uint32) bool {
+	hidden := s.hidden[of]
+	return func(doc uint32) bool { return of.deleted.Has(doc) || hidden.Has(doc) }
+}
 
-// Refresh reads the records again, and what they name that is new: what is unchanged, and what
-// was read of it, stays.
+// Refresh reads the records again, and the manifests that are new. The cache keeps what was read before.
 func (ix *Index) Refresh(ctx context.Context) error {
-	ix.refreshing.Lock()
-	defer ix.refreshing.Unlock()
-	return ix.refresh(ctx)
+	return ix.Fresh(ctx, 0)
 }
 
-// Fresh refreshes what is older than d.
+// Fresh refreshes the index if it is older than d.
 func (ix *Index) Fresh(ctx context.Context, d time.Duration) error {
-	if time.Since(ix.now.Load().at) <= d {
+	young := func() bool { now := ix.now.Load(); return now != nil && d > 0 && time.Since(now.at) <= d }
+	if young() {
 		return nil
 	}
 	ix.refreshing.Lock()
 	defer ix.refreshing.Unlock()
-	if time.Since(ix.now.Load().at) <= d { // another has just done it
+	if young() { // another call has just refreshed it
 		return nil
 	}
-	return ix.refresh(ctx)
-}
-
-func (ix *Index) refresh(ctx context.Context) error {
 	before := ix.now.Load()
 	if before == nil {
 		before = &snapshot{}
@@ -185,20 +182,10 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	if s.parts, err = ix.parts(ctx, before, heads); err != nil {
 		return nil, err
 	}
-	for _, p := range s.parts {
-		p.table = tables[p.head.Partition]
-	}
+	s.tables = tables
 	s.count()
-	switch {
-	case !s.moved:
-	case before.moved && s.likeParts(before):
-		for i, p := range s.parts {
-			for j, g := range p.segments {
-				g.hidden = before.parts[i].segments[j].hidden
-			}
-		}
-	default:
-		err = ix.hide(ctx, s)
+	if s.moved {
+		s.hidden, err = ix.hide(ctx, s)
 	}
 	return s, err
 }
@@ -235,19 +222,14 @@ func (ix *Index) heads(ctx context.Context, n int, ranked *ranks.Job) (heads []b
 	return heads, tables, nil
 }
 
-// likeParts reports whether all partitions' manifests are those of another snapshot.
-func (s *snapshot) likeParts(o *snapshot) bool {
-	return slices.EqualFunc(s.parts, o.parts, func(p, q *part) bool { return p.head.Manifest == q.head.Manifest })
-}
-
-// is reports whether records say what s was made of.
+// is reports whether the records are those that s was made of.
 func (s *snapshot) is(heads []blobschema.IndexHead, tables map[partition.ID]string, moved bool) bool {
-	return s.moved == moved && slices.EqualFunc(s.parts, heads, func(p *part, h blobschema.IndexHead) bool {
-		return p.head.Partition == h.Partition && p.head.Manifest == h.Manifest && p.table == tables[h.Partition]
+	return s.moved == moved && maps.Equal(s.tables, tables) && slices.EqualFunc(s.parts, heads, func(p *part, h blobschema.IndexHead) bool {
+		return p.head.Partition == h.Partition && p.head.Manifest == h.Manifest
 	})
 }
 
-// parts reads the manifests that heads name, but for those that are known.
+// parts reads the manifests that heads name, except those of the previous snapshot.
 func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema.IndexHead) ([]*part, error) {
 	out := make([]*part, len(heads))
 	g, ctx := errgroup.WithContext(ctx)
@@ -255,7 +237,7 @@ func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema
 	for i, h := range heads {
 		at := slices.IndexFunc(before.parts, func(p *part) bool { return p.head.Manifest == h.Manifest })
 		if at >= 0 {
-			out[i] = before.parts[at].clone()
+			out[i] = before.parts[at]
 			continue
 		}
 		g.Go(func() (err error) {
@@ -264,18 +246,6 @@ func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema
 		})
 	}
 	return out, g.Wait()
-}
-
-// clone is a part for another snapshot.
-func (p *part) clone() *part {
-	c := &part{head: p.head, removed: p.removed}
-	for _, s := range p.segments {
-		c.segments = append(c.segments, &seg{ref: s.ref, deleted: s.deleted, part: c})
-	}
-	for _, s := range p.anchors {
-		c.anchors = append(c.anchors, &seg{ref: s.ref, deleted: s.deleted, part: c})
-	}
-	return c
 }
 
 // maxSegments bounds what a manifest may name.
@@ -321,31 +291,27 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	return p, nil
 }
 
-// count adds up what scores need to know of all documents.
+// count sums up what scores need to know of all documents.
 func (s *snapshot) count() {
 	var lengths, of [segment.NumFields]float64
 	for _, p := range s.parts {
-		for _, g := range p.segments {
-			s.documents += int64(g.ref.Documents - g.ref.Gone)
-			add(&lengths, &of, g.ref, func(f segment.Field) bool { return f != segment.Anchor })
-		}
-		for _, g := range p.anchors {
-			add(&lengths, &of, g.ref, func(f segment.Field) bool { return f == segment.Anchor })
+		for _, g := range slices.Concat(p.segments, p.anchors) {
+			anchors := slices.Contains(p.anchors, g)
+			if !anchors {
+				s.documents += int64(g.ref.Documents - g.ref.Gone)
+			}
+			for f, n := range g.ref.Lengths {
+				if anchors == (segment.Field(f) == segment.Anchor) {
+					lengths[f] += float64(n)
+					of[f] += float64(g.ref.Documents)
+				}
+			}
 		}
 	}
 	for f := range lengths {
 		s.average[f] = 1
 		if of[f] > 0 && lengths[f] > 0 {
 			s.average[f] = lengths[f] / of[f]
-		}
-	}
-}
-
-func add(lengths, of *[segment.NumFields]float64, ref blobschema.SegmentRef, counts func(segment.Field) bool) {
-	for f, n := range ref.Lengths {
-		if counts(segment.Field(f)) {
-			lengths[f] += float64(n)
-			of[f] += float64(ref.Documents)
 		}
 	}
 }

@@ -85,14 +85,14 @@ func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets,
 		t.segments = append(t.segments, p.segments...)
 	}
 	of, err := cached(ctx, r.cache, key{name, kindTargets, 0, 0}, func() ([]target, int64, error) {
-		of, err := r.findTargets(ctx, a, t.segments)
+		of, err := r.findTargets(ctx, snap, a, t.segments)
 		return of, int64(8 * len(of)), err
 	})
 	t.of = of
 	return &t, err
 }
 
-func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, error) {
+func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*seg) ([]target, error) {
 	cols := make([]*segment.Columns, len(in)+1)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
@@ -116,12 +116,13 @@ func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, 
 		slots[cols[len(in)].Slot(uint32(doc))] = true
 	}
 	for i, s := range in {
+		gone := snap.gone(s)
 		for doc := uint32(0); doc < s.ref.Documents; doc++ {
 			if slot := cols[i].Slot(doc); !slots[slot] { // most are not, where it is one of many partitions
 				doc = max(doc, s.firstOf(cols[i], slot+1)-1)
 				continue
 			}
-			if a, ok := by[identityOf(cols[i], doc)]; ok && !s.gone(doc) {
+			if a, ok := by[identityOf(cols[i], doc)]; ok && !gone(doc) {
 				of[a] = target{int32(i), doc}
 			}
 		}
@@ -139,14 +140,15 @@ func identityOf(c *segment.Columns, doc uint32) identity {
 	return identity{c.Slot(doc), c.Fingerprint(doc)}
 }
 
-// hide hides documents of slots that have moved which another partition knows better: of versions in
-// several that of the highest generation stays, then of the latest time, then of the last partition;
-// and what another has found to be gone is. It reads columns of all segments.
-func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
+// hide returns the documents of moved slots that another partition knows better. Of the versions of a document that of the
+// highest generation stays, then that of the latest time, then that of the last partition; and a partition may have
+// found that a document is gone. It reads columns of all segments.
+func (ix *Index) hide(ctx context.Context, snap *snapshot) (map[*seg]*segment.Set, error) {
 	r := &reader{ix.store, ix.cache, &reads{}}
 	tables := map[*seg]*segment.Columns{}
+	// Find the slots that several partitions have documents of, or have removed documents of.
 	in := map[partition.Slot]partition.ID{}
-	several := map[partition.Slot]bool{} // slots that several partitions say something of
+	several := map[partition.Slot]bool{}
 	note := func(slot partition.Slot, p *part) {
 		if other, ok := in[slot]; ok && other != p.head.Partition {
 			several[slot] = true
@@ -157,7 +159,7 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 		for _, s := range p.segments {
 			cols, err := r.columns(ctx, s)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			tables[s] = cols
 			for doc := range s.ref.Documents {
@@ -170,25 +172,64 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 			note(d.Slot, p)
 		}
 	}
-	for slot := range several { // one by one, as they may have many documents
-		h := hider{tables: tables, best: map[identity]version{}, removed: map[identity][]removal{}}
-		for _, p := range snap.parts {
-			first, _ := slices.BinarySearchFunc(p.removed, slot, func(d blobschema.RemovedDocument, slot partition.Slot) int { return cmp.Compare(d.Slot, slot) })
-			for _, d := range p.removed[first:] {
-				if d.Slot != slot {
-					break
-				}
-				id := identity{d.Slot, d.Fingerprint}
-				h.removed[id] = append(h.removed[id], removal{p, d.Generation})
-			}
+	hidden := map[*seg]*segment.Set{}
+	for slot := range several { // one at a time, because a slot may have many documents
+		hideIn(slot, snap.parts, tables, hidden)
+	}
+	return hidden, nil
+}
+
+// version is a version of a document.
+type version struct {
+	seg        *seg
+	doc        uint32
+	generation uint32
+	time       int64
+}
+
+// hideIn adds the documents of a slot that do not count to hidden.
+func hideIn(slot partition.Slot, parts []*part, tables map[*seg]*segment.Columns, hidden map[*seg]*segment.Set) {
+	hide := func(v version) {
+		if hidden[v.seg] == nil {
+			hidden[v.seg] = &segment.Set{}
 		}
-		for _, p := range snap.parts {
-			for _, s := range p.segments {
-				h.addAll(s, slot)
+		hidden[v.seg].Add(v.doc)
+	}
+	type removal struct {
+		by         *part
+		generation uint32
+	}
+	removed, best := map[uint64][]removal{}, map[uint64]version{} // by fingerprint
+	for _, p := range parts {
+		first, _ := slices.BinarySearchFunc(p.removed, slot, func(d blobschema.RemovedDocument, slot partition.Slot) int { return cmp.Compare(d.Slot, slot) })
+		for _, d := range p.removed[first:] {
+			if d.Slot != slot {
+				break
+			}
+			removed[d.Fingerprint] = append(removed[d.Fingerprint], removal{p, d.Generation})
+		}
+	}
+	for _, p := range parts {
+		for _, s := range p.segments {
+			cols := tables[s]
+			for doc := s.firstOf(cols, slot); doc < s.ref.Documents && cols.Slot(doc) == slot; doc++ {
+				if s.deleted.Has(doc) {
+					continue
+				}
+				v, fp := version{s, doc, cols.Generation(doc), cols.Time(doc)}, cols.Fingerprint(doc)
+				other, ok := best[fp]
+				switch {
+				case slices.ContainsFunc(removed[fp], func(r removal) bool { return r.by != p && r.generation >= v.generation }),
+					ok && cmp.Or(cmp.Compare(v.generation, other.generation), cmp.Compare(v.time, other.time)) < 0:
+					hide(v)
+					continue
+				case ok:
+					hide(other)
+				}
+				best[fp] = v
 			}
 		}
 	}
-	return nil
 }
 
 // firstOf is the first document of a slot, or of one behind it.
@@ -196,70 +237,15 @@ func (s *seg) firstOf(cols *segment.Columns, slot partition.Slot) uint32 {
 	return uint32(sort.Search(int(s.ref.Documents), func(i int) bool { return cols.Slot(uint32(i)) >= slot }))
 }
 
-type version struct {
-	seg *seg
-	doc uint32
-}
-
-type removal struct {
-	by         *part
-	generation uint32
-}
-
-// hider keeps the best version of each document.
-type hider struct {
-	tables  map[*seg]*segment.Columns
-	best    map[identity]version
-	removed map[identity][]removal
-}
-
-// addAll adds the documents of a slot in a segment.
-func (h *hider) addAll(s *seg, slot partition.Slot) {
-	cols, n := h.tables[s], s.ref.Documents
-	for doc := s.firstOf(cols, slot); doc < n && cols.Slot(doc) == slot; doc++ {
-		if !s.deleted.Has(doc) {
-			h.add(version{s, doc})
-		}
-	}
-}
-
-func (h *hider) add(v version) {
-	cols := h.tables[v.seg]
-	id, generation := identityOf(cols, v.doc), cols.Generation(v.doc)
-	for _, r := range h.removed[id] {
-		if r.by != v.seg.part && r.generation >= generation {
-			v.hide()
-			return
-		}
-	}
-	other, ok := h.best[id]
-	if ok {
-		c := h.tables[other.seg]
-		if o := c.Generation(other.doc); generation < o || generation == o && cols.Time(v.doc) < c.Time(other.doc) {
-			v.hide()
-			return
-		}
-		other.hide()
-	}
-	h.best[id] = v
-}
-
-func (v version) hide() {
-	if v.seg.hidden == nil {
-		v.seg.hidden = &segment.Set{}
-	}
-	v.seg.hidden.Add(v.doc)
-}
-
 // ranks are the page ranks of a segment's documents, times the number of pages, so that 1 is the
 // mean, and 0 where it is not known; nil if there are none. The ranks of a slot are in one table: once
 // slots have moved, that may be another partition's.
 func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, error) {
-	names := []string{s.part.table}
+	names := []string{snap.tables[s.part.head.Partition]}
 	if snap.moved {
 		for _, p := range snap.parts {
 			if p != s.part {
-				names = append(names, p.table)
+				names = append(names, snap.tables[p.head.Partition])
 			}
 		}
 	}
@@ -297,7 +283,7 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 
 func (r *reader) table(ctx context.Context, name string) (*ranks.Table, error) {
 	return cached(ctx, r.cache, key{name, kindTable, 0, 0}, func() (*ranks.Table, int64, error) {
-		data, err := r.whole(ctx, name)
+		data, err := r.direct(ctx, name, 0, -1)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -166,37 +166,24 @@ func (e *evaluation) result(g *group, h *highlighter) (r Result, err error) {
 	return r, nil
 }
 
-// explain scores results once more, and writes down how.
+// explain scores results once more, and fills in how each score came about.
 func (e *evaluation) explain(ctx context.Context, groups []group, results []Result) error {
 	by := map[*seg][]int{}
 	for i := range groups {
 		by[groups[i].seg] = append(by[groups[i].seg], i)
 	}
-	for s, list := range by {
+	for seg, list := range by {
 		// A scorer goes forward only.
 		slices.SortFunc(list, func(a, b int) int { return cmp.Compare(groups[a].doc, groups[b].doc) })
-		if err := e.explainSome(ctx, s, list, groups, results); err != nil {
-			return bad(s, err)
+		err := e.withScorer(ctx, seg, func(s *scorer) {
+			for _, i := range list {
+				results[i].Explain = &Explanation{}
+				s.score(groups[i].doc, results[i].Explain)
+			}
+		})
+		if err != nil {
+			return bad(seg, err)
 		}
 	}
 	return nil
-}
-
-// explainSome explains the results of a segment.
-func (e *evaluation) explainSome(ctx context.Context, seg *seg, list []int, groups []group, results []Result) error {
-	t := e.terms[seg]
-	done, err := e.hold(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer done()
-	s, err := e.scorer(ctx, seg)
-	if err != nil {
-		return err
-	}
-	for _, i := range list {
-		results[i].Explain = &Explanation{}
-		s.score(groups[i].doc, results[i].Explain)
-	}
-	return t.err()
 }

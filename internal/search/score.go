@@ -110,31 +110,3 @@ type RankScore struct {
 	Rank  float64 `json:"rank"` // times the number of pages: 1 is the mean; 0: unknown
 	Score float64 `json:"score"`
 }
-
-// Scoring is what scores were reckoned with.
-type Scoring struct {
-	Documents int64          `json:"documents"`
-	K1        float64        `json:"k1"`
-	Fields    []FieldScoring `json:"fields"`
-	Rank      float64        `json:"rank"`
-	RankK     float64        `json:"rank_k"`
-	RankA     float64        `json:"rank_a"`
-	Titled    float64        `json:"titled"`
-	Exact     float64        `json:"exact"`
-}
-
-// FieldScoring is what a field counts.
-type FieldScoring struct {
-	Field  string  `json:"field"`
-	Weight float64 `json:"weight"`
-	B      float64 `json:"b"`
-	Mean   float64 `json:"mean"` // length, in words
-}
-
-func (w *Weights) scoring(s *snapshot) *Scoring {
-	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled, Exact: w.Exact}
-	for f, fw := range w.Field {
-		out.Fields = append(out.Fields, FieldScoring{segment.Field(f).String(), fw.Weight, fw.B, s.average[f]})
-	}
-	return out
-}

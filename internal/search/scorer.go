@@ -13,11 +13,11 @@ import (
 
 // scorer goes through the matching documents of one segment.
 type scorer struct {
+	*lister
 	e     *evaluation
-	seg   *seg
-	terms *terms
 	cols  *segment.Columns
 	ranks []float32 // times the number of pages; nil if there are none
+	gone  func(doc uint32) bool
 
 	leaves  []leafCursor
 	clauses [][]*leafCursor // the rarest first
@@ -51,32 +51,33 @@ func (l *leafCursor) settle(to uint32) uint32 {
 	return l.doc
 }
 
-// scorer reads what is needed to go through a segment. It is nil if no document can match.
-func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
-	s := &scorer{e: e, seg: seg, terms: e.terms[seg]}
-	if !e.may(s) {
-		return nil, nil
+// withScorer calls f with a scorer that is ready to go through a segment, unless no document of the segment can match.
+func (e *evaluation) withScorer(ctx context.Context, seg *seg, f func(*scorer)) error {
+	s := e.scorer(ctx, seg)
+	if s == nil {
+		return nil
 	}
-	if err := s.load(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.terms.fetch(e.leaves); err != nil {
-		return nil, err
-	}
-	s.leaves = make([]leafCursor, len(e.leaves))
+	return e.hold(ctx, s.lister, func() error {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		f(s)
+		return nil
+	})
+}
+
+// scorer makes the cursors of a segment. It reads nothing, and returns nil if no document can match.
+func (e *evaluation) scorer(ctx context.Context, seg *seg) *scorer {
+	s := &scorer{e: e, lister: e.lister(ctx, e.terms[seg]), leaves: make([]leafCursor, len(e.leaves))}
 	for i, l := range e.leaves {
 		c := &s.leaves[i]
 		c.docs = e.sums[i].documents
 		for f := range segment.NumFields {
-			var err error
-			if c.fields[f], err = s.terms.cursor(l, f); err != nil {
-				return nil, err
-			}
+			c.fields[f] = s.leaf(l, f)
 		}
 		if by := e.hits[seg]; by != nil && len(by[i]) > 0 {
 			c.fields[segment.Anchor] = &hitsCursor{hits: by[i]}
 		}
-		c.settle(0)
 	}
 	next := 0
 	for _, clause := range e.q.clauses {
@@ -84,11 +85,11 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 		there := false
 		for i := range clause {
 			any[i] = &s.leaves[next]
-			there = there || any[i].doc != end
+			there = there || slices.ContainsFunc(any[i].fields[:], func(c cursor) bool { return c != nil })
 			next++
 		}
 		if !there {
-			return nil, s.terms.err()
+			return nil
 		}
 		s.clauses = append(s.clauses, any)
 	}
@@ -96,24 +97,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 		s.not = append(s.not, &s.leaves[next])
 	}
 	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
-	return s, nil
-}
-
-// may reports whether the dictionary says that all clauses may match somewhere.
-func (e *evaluation) may(s *scorer) bool {
-	next := 0
-	for _, clause := range e.q.clauses {
-		there := false
-		for range clause {
-			l, hits := e.leaves[next], e.hits[s.seg]
-			there = there || s.terms.has(l) || hits != nil && len(hits[next]) > 0
-			next++
-		}
-		if !there {
-			return false
-		}
-	}
-	return true
+	return s
 }
 
 func most(clause []*leafCursor) (n float64) {
@@ -123,13 +107,13 @@ func most(clause []*leafCursor) (n float64) {
 	return n
 }
 
-// load reads what is known of the segment's documents.
+// load reads the tables of the segment's documents, and goes to the first document of each leaf.
 func (s *scorer) load(ctx context.Context) (err error) {
 	e := s.e
 	if s.cols, err = e.columns(ctx, s.seg); err != nil {
 		return err
 	}
-	s.terms.cols = s.cols
+	s.terms.cols, s.gone = s.cols, e.snap.gone(s.seg)
 	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
 		return err
 	}
@@ -139,12 +123,16 @@ func (s *scorer) load(ctx context.Context) (err error) {
 		}
 		s.in = append(s.in, span{end, end})
 	}
-	s.out, err = e.spans(ctx, s.terms, e.q.notSites)
-	return err
+	if s.out, err = e.spans(ctx, s.terms, e.q.notSites); err != nil {
+		return err
+	}
+	for i := range s.leaves {
+		s.leaves[i].settle(0)
+	}
+	return nil
 }
 
-// next goes to the next candidate from s.doc on: it has the words, and is of the sites. It
-// returns end if there is none.
+// next returns the next candidate from s.doc on, which has the words and is of the sites, or end.
 func (s *scorer) next() uint32 {
 	for {
 		to := s.doc
@@ -173,9 +161,9 @@ func (s *scorer) next() uint32 {
 	}
 }
 
-// counts reports whether a candidate is a match.
+// counts reports whether a candidate matches.
 func (s *scorer) counts(doc uint32) bool {
-	if s.seg.gone(doc) {
+	if s.gone(doc) {
 		return false
 	}
 	for _, out := range s.out {
@@ -203,7 +191,7 @@ func speaks(lang string, list []string) bool {
 	return slices.Contains(list, lang) || slices.Contains(list, base)
 }
 
-// score scores the document that the scorer is at, and explains it if asked to. Parts are added in
+// score returns the score of the document that the scorer is at, and fills in x unless it is nil. It adds the parts in
 // the order of the query, so that the sum is the same to the last bit.
 func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	e := s.e
@@ -261,7 +249,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	return total
 }
 
-// exact returns how many clauses a document has as they were written.
+// exact returns the number of clauses that a document has as they were written.
 func (s *scorer) exact(doc uint32) (n int) {
 	for _, clause := range s.clauses {
 		if slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.exact(doc) }) {
@@ -283,7 +271,7 @@ func (l *leafCursor) exact(doc uint32) bool {
 	return l.doc == doc && slices.ContainsFunc(l.fields[:], has)
 }
 
-// titled is how many clauses there are, if the title of a document has all of them; else 0.
+// titled returns the number of clauses if the title of a document has all of them, and otherwise 0.
 func (s *scorer) titled(doc uint32) int {
 	for _, clause := range s.clauses {
 		if !slices.ContainsFunc(clause, func(l *leafCursor) bool {
@@ -311,57 +299,55 @@ func matched(c cursor) (terms []string) {
 // segment finds the matches of a segment.
 func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 	m := &matches{langs: map[string]int64{}}
-	t := e.terms[seg]
-	done, err := e.hold(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	s, err := e.scorer(ctx, seg)
-	if s == nil || err != nil {
-		m.cut = t.meter.out
-		return m, err
-	}
-	h := &worst{}
-	for {
-		doc := s.next()
-		if doc == end || e.q.listing() && !t.meter.look(1) { // what has words was counted with their lists
-			break
+	err := e.withScorer(ctx, seg, func(s *scorer) {
+		h := &worst{}
+		for {
+			doc := s.next()
+			if doc == end || e.q.listing() && !s.meter.look(1) { // otherwise the lists have counted it
+				break
+			}
+			s.doc = doc + 1
+			if !s.counts(doc) {
+				continue
+			}
+			score := s.score(doc, nil)
+			if s.meter.out { // the score is incomplete
+				break
+			}
+			m.total++
+			m.langs[s.cols.Lang(doc)]++
+			h.offer(found{seg, doc, score, s.cols.Slot(doc), s.cols.Fingerprint(doc)}, e.keep)
 		}
-		s.doc = doc + 1
-		if !s.counts(doc) {
-			continue
-		}
-		score := s.score(doc, nil)
-		if t.meter.out { // what the document has was not looked at to the end
-			break
-		}
-		m.total++
-		m.langs[s.cols.Lang(doc)]++
-		h.offer(found{seg, doc, score, s.cols.Slot(doc), s.cols.Fingerprint(doc)}, e.keep)
-	}
-	m.cut = t.meter.out
-	m.best = *h
-	slices.SortFunc(m.best, before)
-	return m, t.err()
+		m.cut = s.meter.out
+		m.best = *h
+		slices.SortFunc(m.best, before)
+	})
+	return m, err
 }
 
-// hold makes room in memory for the lists of a segment, which done gives back, and gives the segment
-// its share of what may be looked at.
-func (e *evaluation) hold(ctx context.Context, t *terms) (done func(), err error) {
+// lister returns a lister for a segment, with the segment's share of the work that the query may do.
+func (e *evaluation) lister(ctx context.Context, t *terms) *lister {
 	share := float64(e.ix.opt.MaxPostings) * float64(t.seg.ref.Documents) / math.Max(1, float64(e.snap.stored()))
-	t.meter = &meter{ctx: ctx, left: int64(share) + 1}
-	size := min(t.size(e.leaves), e.ix.listBytes())
-	if err := e.lists.Acquire(ctx, size); err != nil {
-		return nil, err
-	}
-	return func() {
-		t.ready, t.open = nil, nil
-		e.lists.Release(size)
-	}, nil
+	return &lister{terms: t, meter: &meter{ctx: ctx, left: int64(share) + 1}}
 }
 
-// stored is how many documents the segments have, deleted ones too.
+// hold waits until there is memory for some lists, reads them, calls f, and releases the memory.
+func (e *evaluation) hold(ctx context.Context, l *lister, f func() error) error {
+	size := min(l.size(), e.ix.listBytes())
+	if err := e.held.Acquire(ctx, size); err != nil {
+		return err
+	}
+	defer e.held.Release(size)
+	if err := l.read(); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return l.err()
+}
+
+// stored returns the number of documents in the segments, including deleted ones.
 func (s *snapshot) stored() (n int64) {
 	for _, p := range s.parts {
 		for _, g := range p.segments {
@@ -371,7 +357,7 @@ func (s *snapshot) stored() (n int64) {
 	return n
 }
 
-// worst is a heap of the best hits, the worst of them first.
+// worst is a heap of the best hits, with the worst of them on top.
 type worst []found
 
 func (h worst) Len() int           { return len(h) }

@@ -42,7 +42,6 @@ type Answer struct {
 	Cut       bool     `json:"cut_short,omitempty"` // the query took too much: not all documents were looked at
 	Notes     []string `json:"notes,omitempty"`     // what else there is to say
 	Documents int64    `json:"documents"`           // in the index
-	Scoring   *Scoring `json:"scoring,omitempty"`   // with Request.Explain
 
 	Took      time.Duration `json:"-"`
 	TookMS    float64       `json:"took_ms"`
@@ -182,7 +181,6 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 		return nil, err
 	}
 	if req.Explain {
-		a.Scoring = e.weights.scoring(snap)
 		err = e.explain(ctx, groups, a.Results)
 	}
 	return a, err
