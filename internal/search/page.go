@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,7 +52,7 @@ var (
 	//go:embed page.html
 	pageHTML string
 
-	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+	pageTemplate = template.Must(template.New("page").Funcs(functions()).Parse(pageHTML))
 )
 
 // policy lets a browser do nothing but show the page and send the form.
@@ -98,7 +99,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, newPage(req, a, text)); err != nil {
+	req.Query = cutText(req.Query, maxQuery)
+	if err := pageTemplate.Execute(&b, &shown{Style: template.CSS(style), Syntax: Syntax, Error: text, Request: req, Answer: a}); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
@@ -168,123 +170,85 @@ func writeJSON(w http.ResponseWriter, status int, a *Answer, text string) {
 	_ = json.NewEncoder(w).Encode(v) // whoever asked may be gone
 }
 
-// page is what the template shows.
-type pageData struct {
-	Style                template.CSS
-	Syntax, Query, Error string
-	Sites, Langs         []string
-	All                  bool
-	Answer               *Answer
-	Summary              string
-	First                int
-	Filters, Languages   []pageLink
-	Results              []pageResult
-	Previous, Next       string
-	Everything           string
-	Suggestions          []pageLink
-}
-
-type pageLink struct {
-	Name, Link string
-	Documents  int64
-}
-
-type pageResult struct {
-	Link, Only, URL string
-	Title, Snippet  Marked
-	Date, Machine   string
-	Lang, Site      string
-	Similar         int
-	Others          []Similar
-	Explain         string
+// shown is what the template shows.
+type shown struct {
+	Style         template.CSS
+	Syntax, Error string
+	Request
+	Answer *Answer // nil if there is none
 }
 
 const maxLanguages = 6 // that are offered
 
-func newPage(req Request, a *Answer, text string) *pageData {
-	p := &pageData{
-		Style: template.CSS(style), Syntax: Syntax, Query: cutText(req.Query, maxQuery), Error: text,
-		Sites: req.Sites, Langs: req.Langs, All: req.All, Answer: a, First: req.Offset + 1,
+// To returns the address of the page for a request with one parameter changed, or removed if it is empty. Unless
+// it changes the offset, the address is that of the first results.
+func (p *shown) To(name, value string) string {
+	v := url.Values{"q": {p.Query}, "site": p.Sites, "lang": p.Langs}
+	if p.Limit > 0 {
+		v.Set("limit", strconv.Itoa(p.Limit))
 	}
-	if a == nil {
-		return p
-	}
-	p.Summary = Summary(a)
-	for _, s := range req.Sites {
-		p.Filters = append(p.Filters, pageLink{Name: s, Link: link(req, func(r *Request) { r.Sites, r.Offset = nil, 0 })})
-	}
-	for _, l := range req.Langs {
-		p.Filters = append(p.Filters, pageLink{Name: "language " + l, Link: link(req, func(r *Request) { r.Langs, r.Offset = nil, 0 })})
-	}
-	if len(req.Langs) == 0 && len(a.Languages) > 1 {
-		for _, l := range a.Languages[:min(maxLanguages, len(a.Languages))] {
-			p.Languages = append(p.Languages, pageLink{l.Name, link(req, func(r *Request) { r.Langs, r.Offset = []string{l.Name}, 0 }), l.Documents})
-		}
-	}
-	for _, s := range a.Suggestions {
-		p.Suggestions = append(p.Suggestions, pageLink{s.Query, link(req, func(r *Request) { r.Query, r.Offset = s.Query, 0 }), s.Documents})
-	}
-	similar := 0
-	for i := range a.Results {
-		p.Results = append(p.Results, newPageResult(req, &a.Results[i]))
-		similar += a.Results[i].Similar
-	}
-	if req.Offset > 0 {
-		p.Previous = link(req, func(r *Request) { r.Offset = max(0, req.Offset-a.Limit) })
-	}
-	if a.More {
-		p.Next = link(req, func(r *Request) { r.Offset += a.Limit })
-	}
-	if similar > 0 {
-		p.Everything = link(req, func(r *Request) { r.All, r.Offset = true, 0 })
-	}
-	return p
-}
-
-func newPageResult(req Request, r *Result) pageResult {
-	out := pageResult{
-		URL: oneLine(r.URL), Title: r.Title, Snippet: r.Snippet, Lang: r.Lang, Site: r.Site, Similar: r.Similar, Others: r.Others,
-		Date: r.Date().UTC().Format("2 January 2006"), Machine: r.Date().UTC().Format(time.RFC3339),
-		Only: link(req, func(q *Request) { q.Sites, q.Offset = []string{r.Site}, 0 }),
-	}
-	if strings.TrimSpace(out.Title.Text) == "" {
-		out.Title = Marked{Text: out.URL}
-	}
-	if u, err := weburl.Parse(r.URL); err == nil { // http and https only
-		out.Link = u.String()
-	}
-	if r.Explain != nil {
-		out.Explain = r.Explain.String()
-	}
-	return out
-}
-
-// link is the address of the page for a request that differs.
-func link(req Request, change func(*Request)) string {
-	change(&req)
-	v := url.Values{}
-	if req.Query != "" {
-		v.Set("q", req.Query)
-	}
-	for _, s := range req.Sites {
-		v.Add("site", s)
-	}
-	for _, l := range req.Langs {
-		v.Add("lang", l)
-	}
-	if req.Offset > 0 {
-		v.Set("offset", strconv.Itoa(req.Offset))
-	}
-	if req.Limit > 0 {
-		v.Set("limit", strconv.Itoa(req.Limit))
-	}
-	if req.All {
+	if p.All {
 		v.Set("all", "1")
 	}
-	if req.Explain {
+	if p.Explain {
 		v.Set("explain", "1")
 	}
+	v.Set(name, value)
+	maps.DeleteFunc(v, func(_ string, list []string) bool { return len(list) == 0 || list[0] == "" })
 	return "?" + v.Encode()
+}
+
+// Languages returns the languages to choose from, if there is a choice.
+func (p *shown) Languages() []Count {
+	if len(p.Langs) > 0 || len(p.Answer.Languages) < 2 {
+		return nil
+	}
+	return p.Answer.Languages[:min(maxLanguages, len(p.Answer.Languages))]
+}
+
+// First returns the place of the first result.
+func (p *shown) First() int { return p.Offset + 1 }
+
+// Previous and Next return the addresses of the results before and after these, "" if there are none.
+func (p *shown) Previous() string {
+	if p.Offset == 0 {
+		return ""
+	}
+	return p.To("offset", strconv.Itoa(max(0, p.Offset-p.Answer.Limit)))
+}
+
+func (p *shown) Next() string {
+	if !p.Answer.More {
+		return ""
+	}
+	return p.To("offset", strconv.Itoa(p.Offset+p.Answer.Limit))
+}
+
+// Similar reports whether the page leaves near-duplicates out.
+func (p *shown) Similar() bool {
+	return slices.ContainsFunc(p.Answer.Results, func(r Result) bool { return r.Similar > 0 })
+}
+
+// functions are those of the template.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"line":    oneLine,
+		"summary": Summary,
+		"title": func(r Result) Marked {
+			if strings.TrimSpace(r.Title.Text) == "" {
+				return Marked{Text: oneLine(r.URL)}
+			}
+			return r.Title
+		},
+		"link": func(address string) string {
+			u, err := weburl.Parse(address) // takes http and https only
+			if err != nil {
+				return ""
+			}
+			return u.String()
+		},
+		"date": func(r Result, layout string) string { return r.Date().UTC().Format(layout) },
+	}
 }
 
 // Summary says how much was found, and how fast.

@@ -147,7 +147,7 @@ func TestHostileResults(t *testing.T) {
 		{URL: "https://example.org/\"onmouseover=x", Others: []Similar{{URL: "<u>"}}, Similar: 1},
 	}, Notes: []string{"<s>"}}
 	var b strings.Builder
-	if err := pageTemplate.Execute(&b, newPage(Request{Query: `"><script>`}, a, "<em>")); err != nil {
+	if err := pageTemplate.Execute(&b, &shown{Request: Request{Query: `"><script>`}, Answer: a, Error: "<em>"}); err != nil {
 		t.Fatal(err)
 	}
 	all := nodes(t, b.String())
