@@ -214,7 +214,7 @@ func (r *run) submitRequest(ctx context.Context) (err error) {
 func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
 	latest := r.request.latest()
 	told := context.WithoutCancel(ctx) // after a signal too
-	for pg, err := range r.view.PagesSince(told, r.asked) {
+	for pg, err := range r.view.PagesSince(told, nil, r.asked) {
 		if err != nil {
 			return err
 		}
@@ -488,7 +488,7 @@ func (w *waiting) look(ctx context.Context) (err error) {
 		if len(from.owners) == 0 {
 			continue
 		}
-		for pg, err := range next.PagesOfSince(ctx, from.owners, from.before) {
+		for pg, err := range next.PagesSince(ctx, from.owners, from.before) {
 			if err != nil {
 				return err // records that are read twice are the same
 			}

@@ -2,8 +2,7 @@ package view
 
 import (
 	"bufio"
-	"bytes"
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +19,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// sortMemory is how many bytes of lines are sorted at once: about 200,000 captures.
-// Together with their places that is less than 100 MB, and five million
-// captures make two dozen pieces to merge.
+// sortMemory is how many bytes of lines are sorted at once: about 200,000 captures. With
+// their places that is less than 100 MB, and five million captures make two dozen files.
 const sortMemory = 64 << 20
 
 // WriteCDXJ writes the capture index of a crawl, over whatever index there was, as
@@ -34,17 +32,15 @@ func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
 	}
 	name := naming.CDXJIndex(crawl)
 	writing, cancel := context.WithCancel(ctx)
-	defer cancel() // before Close it gives up what was written
+	defer cancel()
 	w, err := p.Bucket.NewWriter(writing, name, &blob.WriterOptions{ContentType: "text/x-cdxj", DisableContentTypeDetection: true})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if _, err := v.CDXJ(ctx, w, ""); err != nil {
-		cancel()
-		_ = w.Close()
-		return fmt.Errorf("write %s: %w", name, err)
+	if _, err = v.CDXJ(ctx, w, ""); err != nil {
+		cancel() // so that Close discards what was written
 	}
-	if err := w.Close(); err != nil {
+	if err = cmp.Or(err, w.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	if p.Sync == nil {
@@ -53,11 +49,11 @@ func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
 	return p.Sync([]string{name})
 }
 
-// CDXJ writes the capture index of all visible responses, robots.txt included,
-// sorted as replay tools search it, and returns the number of lines. Files are named
-// without folders. Revisits are lines like pywb's: without a status, and with a media
-// type that says so; the digest leads to the payload. What does not fit into about 100 MB is sorted in files in tmp, ""
-// for the usual folder.
+// CDXJ writes the capture index of all visible responses, robots.txt included, sorted as
+// replay tools search it, and returns the number of lines. Files are named without folders.
+// The line of a revisit is like pywb's: it has no status and a media type of its own, and
+// the digest leads to the payload. CDXJ uses about 100 MB of memory; the rest is sorted in
+// files in tmp, "" for the usual folder.
 func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, err error) {
 	s := &sorter{tmp: tmp, memory: sortMemory}
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -88,7 +84,8 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 	return lines, out.Flush()
 }
 
-// sorter sorts lines by their bytes with bounded memory.
+// sorter sorts lines by their bytes with bounded memory: what does not fit goes to sorted
+// files, which write merges.
 type sorter struct {
 	tmp    string
 	memory int
@@ -110,18 +107,24 @@ func (s *sorter) add(line []byte) error {
 	return nil
 }
 
-// sorted returns the lines in memory in order.
-func (s *sorter) sorted() [][]byte {
+// flush writes the lines in memory in order, and forgets them.
+func (s *sorter) flush(w io.Writer) error {
 	lines, start := make([][]byte, len(s.ends)), 0
 	for i, end := range s.ends {
 		lines[i], start = s.text[start:end], end
 	}
 	slices.SortFunc(lines, warc.CompareCDXJ)
-	return lines
+	for _, line := range lines {
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+	}
+	s.text, s.ends = s.text[:0], s.ends[:0]
+	return nil
 }
 
-// spill writes the lines in memory to a file. Its name is removed at once, so that
-// nothing is left however this ends.
+// spill writes the lines in memory to a file. It removes the name of the file at once, so
+// that nothing is left however this ends.
 func (s *sorter) spill() error {
 	f, err := os.CreateTemp(s.tmp, "orbweaver-sort-")
 	if err != nil {
@@ -130,73 +133,61 @@ func (s *sorter) spill() error {
 	s.files = append(s.files, f)
 	_ = os.Remove(f.Name()) // where an open file cannot be removed, close tries again
 	w := bufio.NewWriterSize(f, 256<<10)
-	for _, line := range s.sorted() {
-		if _, err := w.Write(line); err != nil {
-			return fmt.Errorf("sort index: %w", err)
-		}
+	if err := s.flush(w); err != nil {
+		return fmt.Errorf("sort index: %w", err)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("sort index: %w", err)
 	}
-	s.text, s.ends = s.text[:0], s.ends[:0]
 	return nil
+}
+
+// piece is a sorted file, and the first of its lines that are not written yet.
+type piece struct {
+	lines *bufio.Reader
+	line  []byte
 }
 
 // write writes all lines in order.
 func (s *sorter) write(w io.Writer) error {
-	memory := s.sorted()
-	h := &pieces{}
-	next := func() ([]byte, error) {
-		if len(memory) == 0 {
-			return nil, io.EOF
-		}
-		line := memory[0]
-		memory = memory[1:]
-		return line, nil
+	if len(s.files) == 0 {
+		return s.flush(w)
 	}
-	if err := h.push(&piece{next: next}); err != nil {
+	if err := s.spill(); err != nil {
 		return err
 	}
+	var pieces []piece
 	for _, f := range s.files {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
+		_, err := f.Seek(0, io.SeekStart)
+		p := piece{lines: bufio.NewReaderSize(f, 256<<10)}
+		if err == nil {
+			p.line, err = p.lines.ReadBytes('\n')
+		}
+		if err != nil {
 			return fmt.Errorf("sort index: %w", err)
 		}
-		r := bufio.NewReaderSize(f, 256<<10)
-		var line []byte
-		if err := h.push(&piece{next: func() ([]byte, error) {
-			var err error
-			line, err = appendLine(line[:0], r)
-			return line, err
-		}}); err != nil {
-			return err
-		}
+		pieces = append(pieces, p)
 	}
-	for h.Len() > 0 {
-		p := (*h)[0]
+	// There are few pieces, so the first line is found by looking at all.
+	for len(pieces) > 0 {
+		first := 0
+		for i := range pieces {
+			if warc.CompareCDXJ(pieces[i].line, pieces[first].line) < 0 {
+				first = i
+			}
+		}
+		p := &pieces[first]
 		if _, err := w.Write(p.line); err != nil {
 			return err
 		}
 		var err error
-		if p.line, err = p.next(); err == io.EOF {
-			heap.Pop(h)
-			continue
+		if p.line, err = p.lines.ReadBytes('\n'); err == io.EOF {
+			pieces = slices.Delete(pieces, first, first+1)
 		} else if err != nil {
 			return fmt.Errorf("sort index: %w", err)
 		}
-		heap.Fix(h, 0)
 	}
 	return nil
-}
-
-// appendLine reads a line, however long, with its end.
-func appendLine(dst []byte, r *bufio.Reader) ([]byte, error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		dst = append(dst, part...)
-		if err != bufio.ErrBufferFull {
-			return dst, err
-		}
-	}
 }
 
 func (s *sorter) close() (err error) {
@@ -206,35 +197,4 @@ func (s *sorter) close() (err error) {
 	}
 	s.files = nil
 	return err
-}
-
-// piece is a sorted sequence of lines, line the first of what is left.
-type piece struct {
-	line []byte
-	next func() ([]byte, error)
-}
-
-// pieces is a heap of pieces by their first lines.
-type pieces []*piece
-
-func (h pieces) Len() int           { return len(h) }
-func (h pieces) Less(i, j int) bool { return bytes.Compare(h[i].line, h[j].line) < 0 }
-func (h pieces) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *pieces) Push(x any)        { *h = append(*h, x.(*piece)) }
-func (h *pieces) Pop() any {
-	old := *h
-	p := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return p
-}
-
-// push adds a piece that is not empty.
-func (h *pieces) push(p *piece) (err error) {
-	if p.line, err = p.next(); err == io.EOF {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("sort index: %w", err)
-	}
-	heap.Push(h, p)
-	return nil
 }

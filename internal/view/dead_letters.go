@@ -45,14 +45,12 @@ func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 		out = append(out, l)
 	}
 	slices.SortFunc(out, func(a, b DeadLetter) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Name, b.Name)) })
+	names := make([]string, len(out))
+	for i := range out {
+		names[i] = out[i].Name
+	}
 	i := 0
-	for o, err := range v.objects(ctx, func(yield func(string) bool) {
-		for _, l := range out {
-			if !yield(l.Name) {
-				return
-			}
-		}
-	}) {
+	for o, err := range v.objects(ctx, listed(names)) {
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 	if err != nil {
 		return nil, err
 	}
-	for pg, err := range v.pages(ctx, held) {
+	for pg, err := range v.pages(ctx, held, nil) {
 		if err != nil {
 			return nil, err
 		}

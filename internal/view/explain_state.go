@@ -146,7 +146,7 @@ func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, er
 		return nil, err
 	}
 	var list []blobschema.Page
-	for p, err := range v.pages(ctx, partitions) {
+	for p, err := range v.pages(ctx, partitions, nil) {
 		if err != nil {
 			return nil, err
 		}

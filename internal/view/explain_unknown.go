@@ -102,15 +102,15 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wi
 // requested adds whether a request for the URL from outside waits to be applied.
 func (v *View) requested(ctx context.Context, r *URLReport) error {
 	var reqs blobschema.Requests
-	if found, err := v.record(ctx, naming.RequestsKey(v.id), &reqs); err != nil || !found {
+	if _, err := v.record(ctx, naming.RequestsKey(v.id), &reqs); err != nil || len(reqs.Outbox) == 0 {
+		return err
+	}
+	heads, err := v.Heads(ctx)
+	if err != nil {
 		return err
 	}
 	for _, m := range reqs.Outbox {
-		h, _, err := v.head(ctx, m.To)
-		if err != nil {
-			return err
-		}
-		if m.Number <= h.Requests {
+		if h := headOf(heads, m.To); h != nil && m.Number <= h.Requests {
 			continue
 		}
 		urls, err := stored.URLs(stored.Under(ctx, v.store), m.Object)

@@ -27,12 +27,12 @@ func (v *View) Loads(ctx context.Context) ([]float64, error) {
 	pending, known := make([]float64, v.division.first.Slots()), make([]float64, v.division.first.Slots())
 	busy := false
 	for _, r := range regions {
-		lists := [][]blobschema.SlotSummary{r.at.slots}
+		lists := [][]blobschema.SlotSummary{r.at.Slots}
 		if r.given != nil {
 			lists = append(lists, r.given.State)
 		}
 		if r.next != nil {
-			lists = append(lists, r.next.slots)
+			lists = append(lists, r.next.Slots)
 		}
 		for _, sum := range slices.Concat(lists...) {
 			if !r.slots.Has(sum.Slot) {

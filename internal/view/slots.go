@@ -107,13 +107,11 @@ func (v *View) all(ctx context.Context) ([]partition.ID, error) {
 	return partition.All(r.Partitions), nil
 }
 
-// part is what the manifest of a partition says of slots.
+// part is a partition with its last manifest, which is empty before the first commit.
 type part struct {
 	id      partition.ID
 	holding *blobschema.Holding
-	runs    []blobschema.RunRef
-	given   []blobschema.Handover
-	slots   []blobschema.SlotSummary
+	blobschema.Manifest
 }
 
 // parts reads the manifests of partitions, some ahead where that helps.
@@ -137,7 +135,7 @@ func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobsche
 		}
 	}
 	n := 0
-	for o, err := range v.objects(ctx, slices.Values(names)) {
+	for o, err := range v.objects(ctx, listed(names)) {
 		if err != nil {
 			return nil, err
 		}
@@ -145,31 +143,20 @@ func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobsche
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", o.name, err)
 		}
-		m, err := r.Manifest()
-		if err != nil {
+		p := out[at[n]]
+		if p.Manifest, err = r.Manifest(); err != nil {
 			return nil, fmt.Errorf("manifest of %s: %w", o.name, err)
 		}
-		p := out[at[n]]
-		p.holding = blobschema.NewHolding(p.id, v.division.first, m.Moved)
-		p.runs, p.given, p.slots = m.Runs, m.Given, m.Slots
+		p.holding = blobschema.NewHolding(p.id, v.division.first, p.Moved)
 		n++
 	}
 	return out, nil
 }
 
-// headOf finds a partition's head, nil if it has none; heads are by partition.
-func headOf(heads []blobschema.Head, p partition.ID) *blobschema.Head {
-	i, found := slices.BinarySearchFunc(heads, p, func(h blobschema.Head, p partition.ID) int { return int(h.Partition) - int(p) })
-	if !found {
-		return nil
-	}
-	return &heads[i]
-}
-
 // gives returns the hand-over of a slot that a receiver has not taken yet, nil for none.
 func (p *part) gives(s partition.Slot, to *part) *blobschema.Handover {
-	for i := range p.given {
-		if h := &p.given[i]; h.To == to.id && h.Epoch > to.holding.Seen(s) && h.Slots.Has(s) {
+	for i := range p.Given {
+		if h := &p.Given[i]; h.To == to.id && h.Epoch > to.holding.Seen(s) && h.Slots.Has(s) {
 			return h
 		}
 	}
@@ -213,12 +200,12 @@ func homeOf(s partition.Slot, owner *part, moving *blobschema.Moving, from *part
 // runs are those that are joined. Some may know of the slot from when it was held before:
 // joining what is old changes nothing.
 func (h home) runs() []blobschema.RunRef {
-	runs := slices.Clone(h.at.runs)
+	runs := slices.Clone(h.at.Runs)
 	if h.given != nil {
 		runs = append(runs, h.given.Runs...)
 	}
 	if h.next != nil {
-		runs = append(runs, h.next.runs...)
+		runs = append(runs, h.next.Runs...)
 	}
 	return runs
 }
@@ -376,4 +363,29 @@ func (v *View) state(ctx context.Context, runs []blobschema.RunRef, slots partit
 func keep[E any](list []E, from int, slots partition.Slots, slot func(*E) partition.Slot) []E {
 	rest := slices.DeleteFunc(list[from:], func(e E) bool { return !slots.Has(slot(&e)) })
 	return list[:from+len(rest)]
+}
+
+// readRun appends what a run says of some slots: its index, and one range of blocks.
+func (v *View) readRun(ctx context.Context, ref blobschema.RunRef, first, last partition.Slot, into *blobschema.Run) error {
+	data, err := v.store.Object(ctx, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	if err != nil {
+		return err
+	}
+	ix, err := blobschema.OpenRun(data, ref)
+	if err != nil {
+		return err
+	}
+	at, length := ix.Range(first, last)
+	if length == 0 {
+		return nil
+	}
+	if data, err = v.store.Object(ctx, ref.Object, ref.Offset+at, length); err != nil {
+		return err
+	}
+	for _, b := range ix.Blocks(first, last) {
+		if err := blobschema.DecodeBlock(data[b.Offset-at:][:b.Length], b, into, first, last); err != nil {
+			return err
+		}
+	}
+	return nil
 }

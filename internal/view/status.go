@@ -188,8 +188,8 @@ func (v *View) addGiven(ctx context.Context, heads []blobschema.Head, t *blobsch
 	}
 	takers := map[partition.ID]*part{}
 	for _, p := range from {
-		for i := range p.given {
-			takers[p.given[i].To] = nil
+		for i := range p.Given {
+			takers[p.Given[i].To] = nil
 		}
 	}
 	ids = slices.Sorted(maps.Keys(takers))
@@ -201,8 +201,8 @@ func (v *View) addGiven(ctx context.Context, heads []blobschema.Head, t *blobsch
 		takers[p] = to[i]
 	}
 	for _, p := range from {
-		for i := range p.given {
-			g := &p.given[i]
+		for i := range p.Given {
+			g := &p.Given[i]
 			for _, s := range g.State {
 				if g.Epoch > takers[g.To].holding.Seen(s.Slot) {
 					t.Known += int64(s.Known)

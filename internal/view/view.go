@@ -136,8 +136,7 @@ func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
 	return heads, err
 }
 
-// headsAnd reads all heads and the map record, and with them other records as
-// [View.records] does.
+// headsAnd reads all heads and the map record, and with them other records, as [stored.Read] does.
 func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobschema.Head, blobschema.MapRecord, error) {
 	var r blobschema.MapRecord
 	if v.still != nil && len(keys) == 0 {
@@ -155,12 +154,20 @@ func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobsch
 	return append(heads, more...), r, err
 }
 
-// headsOf reads the heads of some partitions that have one, by partition.
-func (v *View) headsOf(ctx context.Context, ids []partition.ID) ([]blobschema.Head, error) {
-	if v.still != nil {
-		return v.still.heads, nil
+// headsOf reads the heads of some partitions that have one, by partition; nil stands for all.
+func (v *View) headsOf(ctx context.Context, ids []partition.ID) (heads []blobschema.Head, err error) {
+	switch {
+	case ids == nil:
+		return v.Heads(ctx)
+	case v.still != nil:
+		for _, p := range ids {
+			if h := headOf(v.still.heads, p); h != nil {
+				heads = append(heads, *h)
+			}
+		}
+	default:
+		heads, err = v.headsWith(ctx, ids, nil, nil)
 	}
-	heads, err := v.headsWith(ctx, ids, nil, nil)
 	slices.SortFunc(heads, func(a, b blobschema.Head) int { return cmp.Compare(a.Partition, b.Partition) })
 	return heads, err
 }
@@ -186,8 +193,17 @@ func (v *View) headsWith(ctx context.Context, ids []partition.ID, keys []string,
 	return there, nil
 }
 
-// Freeze returns a view of the commits that are visible now: whatever is read
-// through it, in however many passes, is of this moment. Closing it does nothing.
+// headOf finds the head of a partition among heads by partition; nil if it has none.
+func headOf(heads []blobschema.Head, p partition.ID) *blobschema.Head {
+	i, found := slices.BinarySearchFunc(heads, p, func(h blobschema.Head, p partition.ID) int { return cmp.Compare(h.Partition, p) })
+	if !found {
+		return nil
+	}
+	return &heads[i]
+}
+
+// Freeze returns a view of the commits that are visible now. All that is read through it,
+// in any number of passes, is of this moment. Closing it does nothing.
 func (v *View) Freeze(ctx context.Context) (*View, error) {
 	frozen := *v
 	frozen.close = func() error { return nil }
@@ -199,88 +215,57 @@ func (v *View) Freeze(ctx context.Context) (*View, error) {
 	return &frozen, nil
 }
 
-func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, found bool, err error) {
-	if v.still != nil {
-		if at := headOf(v.still.heads, p); at != nil {
-			return *at, true, nil
-		}
-		return h, false, nil
-	}
-	found, err = v.record(ctx, naming.HeadKey(v.id, p), &h)
-	return h, found, err
-}
-
-// manifest reads a partition's manifest; nil if it has not committed yet.
-func (v *View) manifest(ctx context.Context, p partition.ID) (*blobschema.Manifest, error) {
-	h, found, err := v.head(ctx, p)
-	if err != nil || !found || h.Commit == "" {
-		return nil, err
-	}
-	return stored.Manifest(stored.Under(ctx, v.store), h.Commit)
-}
-
 // Commit is a visible commit.
 type Commit struct {
-	Name      string
-	Partition partition.ID
+	Name string
 	*blobschema.CommitReader
 }
 
-// Commits yields all visible commits: by partition, each one's oldest first. An
-// error ends it.
+// Commits yields all visible commits by partition, the oldest first. An error ends it.
 func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
 	return v.commits(ctx, nil, nil)
 }
 
-// commits yields those of some partitions, nil for all, that come after a number; nil for
-// all.
-func (v *View) commits(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
+// commits yields the commits of some partitions, nil for all, that are not visible in a
+// frozen view, nil for none.
+func (v *View) commits(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
-		if partitions == nil {
-			var err error
-			if partitions, err = v.all(ctx); err != nil {
-				yield(Commit{}, err)
-				return
-			}
+		heads, err := v.headsOf(ctx, ids)
+		if err != nil {
+			yield(Commit{}, err)
+			return
 		}
-		for _, p := range partitions {
-			if after != nil {
-				if h, _, err := v.head(ctx, p); err == nil && h.Seq <= after(p) {
-					continue // not worth reading its manifest
+		names := func(yield func(string, error) bool) {
+			for i := range heads {
+				h, first := &heads[i], uint64(0)
+				if before != nil {
+					if old := headOf(before.still.heads, h.Partition); old != nil {
+						first = old.Seq
+					}
 				}
-			}
-			m, err := v.manifest(ctx, p)
-			if err != nil {
-				yield(Commit{}, err)
-				return
-			}
-			if m == nil {
-				continue
-			}
-			names := func(yield func(string) bool) {
-				first := uint64(0)
-				if after != nil {
-					first = after(p)
+				if h.Commit == "" || h.Seq <= first {
+					continue
+				}
+				m, err := stored.Manifest(stored.Under(ctx, v.store), h.Commit)
+				if err != nil {
+					yield("", err)
+					return
 				}
 				for _, name := range blobschema.CommitsAfter(m, first) {
-					if ctx.Err() != nil || !yield(name) { // files do not look at it
+					if !yield(name, ctx.Err()) { // files do not look at the context
 						return
 					}
 				}
 			}
-			for o, err := range v.objects(ctx, names) {
-				var r *blobschema.CommitReader
-				if err == nil {
-					if r, err = blobschema.OpenCommit(o.data); err != nil {
-						err = fmt.Errorf("open %s: %w", o.name, err)
-					}
-				}
-				if !yield(Commit{o.name, p, r}, err) || err != nil {
-					return
+		}
+		for o, err := range v.objects(ctx, names) {
+			var r *blobschema.CommitReader
+			if err == nil {
+				if r, err = blobschema.OpenCommit(o.data); err != nil {
+					err = fmt.Errorf("open %s: %w", o.name, err)
 				}
 			}
-			if err := ctx.Err(); err != nil {
-				yield(Commit{}, err)
+			if !yield(Commit{o.name, r}, err) || err != nil {
 				return
 			}
 		}
@@ -300,7 +285,7 @@ const (
 // order of commits. An error ends it. For LatestRecord everything is read twice, of a
 // crawl that runs through a frozen view.
 func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Page, error] {
-	every := v.pages(ctx, nil)
+	every := v.pages(ctx, nil, nil)
 	if which == EveryRecord {
 		return every
 	}
@@ -331,20 +316,18 @@ func newer(a, b blobschema.Page) bool {
 	return a.Generation > b.Generation || a.Generation == b.Generation && a.Time.After(b.Time)
 }
 
-func (v *View) pages(ctx context.Context, partitions []partition.ID) iter.Seq2[blobschema.Page, error] {
-	return v.readPages(ctx, partitions, nil)
-}
-
-func (v *View) readPages(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[blobschema.Page, error] {
+// pages yields the page records of [View.commits].
+func (v *View) pages(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
 	return func(yield func(blobschema.Page, error) bool) {
-		for c, err := range v.commits(ctx, partitions, after) {
+		for c, err := range v.commits(ctx, ids, before) {
+			var list []blobschema.Page
+			if err == nil {
+				if list, err = c.Pages(); err != nil {
+					err = fmt.Errorf("pages of %s: %w", c.Name, err)
+				}
+			}
 			if err != nil {
 				yield(blobschema.Page{}, err)
-				return
-			}
-			list, err := c.Pages()
-			if err != nil {
-				yield(blobschema.Page{}, fmt.Errorf("pages of %s: %w", c.Name, err))
 				return
 			}
 			for _, pg := range list {
@@ -357,19 +340,10 @@ func (v *View) readPages(ctx context.Context, partitions []partition.ID, after f
 }
 
 // PagesSince yields the page records of the commits that are visible in v and were not
-// in before, a frozen view: by partition, in the order of commits. An error ends it.
-func (v *View) PagesSince(ctx context.Context, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.PagesOfSince(ctx, nil, before)
-}
-
-// PagesOfSince is PagesSince for some partitions; nil for all.
-func (v *View) PagesOfSince(ctx context.Context, partitions []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.readPages(ctx, partitions, func(p partition.ID) uint64 {
-		if h := headOf(before.still.heads, p); h != nil {
-			return h.Seq
-		}
-		return 0
-	})
+// visible in before, a frozen view: of some partitions, nil for all, in the order of
+// partitions and commits. An error ends it.
+func (v *View) PagesSince(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
+	return v.pages(ctx, ids, before)
 }
 
 // Owners returns the partitions that may get page records of some URLs, or got some not
@@ -425,15 +399,6 @@ func (v *View) WARCs(ctx context.Context) iter.Seq2[string, error] {
 			}
 		}
 	}
-}
-
-// Page finds the latest page record of a URL, as [View.History] does.
-func (v *View) Page(ctx context.Context, u weburl.URL) (pg blobschema.Page, found bool, err error) {
-	list, err := v.History(ctx, u)
-	if err != nil || len(list) == 0 {
-		return pg, false, err
-	}
-	return list[0], true, nil
 }
 
 // Member reads the bytes of a page's response record as they are stored.
@@ -501,25 +466,4 @@ func (v *View) File(ctx context.Context, name string) (string, error) {
 		return s.file(ctx, name)
 	}
 	return "", nil
-}
-
-// TopHosts returns the n hosts with the most requests, and of those with none the ones
-// with the most pending URLs.
-func (v *View) TopHosts(ctx context.Context, n int) ([]Host, error) {
-	var top []Host
-	for h, err := range v.Hosts(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if top = append(top, h); len(top) > 2*n+100 {
-			slices.SortFunc(top, byRequests)
-			top = top[:n]
-		}
-	}
-	slices.SortFunc(top, byRequests)
-	return top[:min(n, len(top))], nil
-}
-
-func byRequests(a, b Host) int {
-	return cmp.Or(cmp.Compare(b.Info.Requests, a.Info.Requests), cmp.Compare(b.Pending, a.Pending), cmp.Compare(a.Name, b.Name))
 }
