@@ -306,11 +306,11 @@ func testCloudCrawl(c *cloud) {
 		c.run("crawl", flag, url+"/0").ends(exitUsage, `makes no sense in a cloud: `)
 	}
 	c.run("crawl", "--delay", "0s", "--detach", url+"/0", url+"/fixed").ends(exitOK,
-		`^crawl .* begins in aws://test with 2 URLs$`, `^crawl .* goes on in aws://test; look again with 'orbweaver status --platform `)
+		`^crawl .* begins in aws://test with 2 URLs$`, `^crawl .* goes on in aws://test; see its progress with 'orbweaver status --platform `)
 	c.run("status").ends(exitOK, `^state +running$`, `^at work +0 of 3 partitions$`, `^ +[1-3] woken, and not at work yet$`)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 300*time.Millisecond)
 	defer cancel()
-	c.runFor(ctx, "crawl", "--every", "50ms").ends(exitOK, `goes on in aws://test; look again with`)
+	c.runFor(ctx, "crawl", "--every", "50ms").ends(exitOK, `goes on in aws://test; see its progress with`)
 
 	off := c.functions()
 	defer off()
@@ -341,13 +341,13 @@ func testCloudCrawl(c *cloud) {
 	// What was asked for is asked for once more.
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed", url+"/1", "http://elsewhere.example/").ends(exitOK,
 		`^Finished: 2 of 3 URLs answered: 1 failed, 2 unchanged\.$`, `/fixed: unchanged 304, generation 1$`, `/1: ok 200, generation 1, unchanged$`,
-		`out-of-scope`, `^  latency +from the message until a URL was asked for: [\d.]+ s, at most`)
-	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed").ends(exitOK, `/fixed: nothing new: it was asked for before`)
+		`out-of-scope`, `^  latency +from the message until a URL was requested: [\d.]+ s, at most`)
+	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed").ends(exitOK, `/fixed: nothing new: it was requested before`)
 	c.run("recrawl", "--later", url+"/2").ends(exitOK, `^1 URL in the intake queue of aws://test`)
 	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished`)
 	off()
 	c.run("recrawl", "--every", "50ms", "--max-time", "200ms", url+"/3").ends(exitStopped,
-		`^0 of 1 URL answered so far after --max-time 200ms; the request stands`, `/3: not asked for yet`)
+		`^0 of 1 URL answered so far after --max-time 200ms; the request stands`, `/3: not requested yet`)
 	c.run("recrawl", "--connections", "3", url+"/3").ends(exitUsage, `makes no sense in a cloud`)
 	c.run("fsck").ends(exitOK, `^clean: `)
 }

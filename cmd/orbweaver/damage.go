@@ -108,8 +108,11 @@ func below(dir, file string) bool {
 	return errors.Join(dirErr, fileErr, err) == nil && filepath.IsLocal(rel)
 }
 
+// remedy says what is damaged, what is safe and what to do.
+type remedy struct{ What, Safe, Todo string }
+
 // damageFound says what to do about damaged objects that a check has found.
-func (t *target) damageFound(out *output, r *fsck.Report) {
+func (t *target) damageFound(r *fsck.Report) (out []remedy) {
 	found := map[naming.Kind]bool{}
 	for _, v := range r.Violations {
 		kind := naming.KindOf(v.Where)
@@ -122,7 +125,8 @@ func (t *target) damageFound(out *output, r *fsck.Report) {
 	for kind, name := range []string{naming.State: "commits", naming.Answers: "WARC files", naming.Derived: "index or ranks"} {
 		if found[naming.Kind(kind)] {
 			safe, todo := t.remedy(naming.Kind(kind))
-			out.line("damaged: %s\n  safe: %s\n  to do: %s", name, safe, todo)
+			out = append(out, remedy{name, safe, todo})
 		}
 	}
+	return out
 }

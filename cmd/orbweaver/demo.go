@@ -50,7 +50,7 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 	case state != folderEmpty:
 		return usagef("the folder %s is not empty; the demo begins anew each time, so give a new one", dir)
 	}
-	rep := newReporter(false, quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	rep := newReporter(&reportFlags{quiet: quiet}, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
 	web, stop, err := serveWeb(simweb.Demo())

@@ -32,7 +32,7 @@ func newDLQList() *cobra.Command {
 	var f reading
 	return f.newCommand("dlq-list", noArguments, func(cmd *cobra.Command, _ []string) error {
 		return f.readLetters(cmd.Context(), func(list []letter) error {
-			return f.report(cmd, list, func(out *output) { printLetters(out, list) })
+			return f.report(cmd.OutOrStdout(), "dlq", letters(list))
 		})
 	})
 }
@@ -45,7 +45,7 @@ func newDLQShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.report(cmd, l, l.print)
+			return f.report(cmd.OutOrStdout(), "letter", l)
 		})
 	})
 }
@@ -188,52 +188,47 @@ func find(list []letter, id string) (found *letter, err error) {
 	return found, err
 }
 
-func printLetters(out *output, list []letter) {
-	if len(list) == 0 {
-		out.line("no dead letters: every message could be read")
-		return
-	}
-	var lines [][]any
-	again := 0
-	for i := range list {
-		l := &list[i]
-		reason := l.Reason
-		if !l.Replayed.IsZero() {
-			again++
-			reason = "replayed " + at(l.Replayed) + "; " + reason
+// letters is a list of dead letters.
+type letters []letter
+
+// Replayed counts those that were sent again.
+func (l letters) Replayed() (n int) {
+	for i := range l {
+		if !l[i].Replayed.IsZero() {
+			n++
 		}
-		lines = append(lines, []any{fmt.Sprintf("%.12s", l.ID), at(l.At), l.Kind, l.Origin, l.Bytes, reason})
 	}
-	out.table(words, "id|put aside|kind|from|bytes|reason", lines)
-	out.line("%s, %s replayed", plural(len(list), "dead letter"), count(again))
+	return n
+}
+
+// Short is the beginning of the id.
+func (l letter) Short() string { return l.ID[:min(len(l.ID), 12)] }
+
+// Mail describes mail; "" for other letters.
+func (l letter) Mail() string {
+	m := l.mail
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("number %d from %s to partition %d of crawl %s, epoch %d", m.Number, sender(m.From), m.To, m.Crawl, m.Epoch)
 }
 
 const maxHex = 4 << 10 // bytes that people are shown
 
-func (l *letter) print(out *output) {
-	out.row("id", "%s", l.ID)
-	out.row("put aside", "%s", at(l.At))
-	out.rowIf(!l.Replayed.IsZero(), "replayed", "%s", at(l.Replayed))
-	out.row("from", "%s", l.Origin)
-	out.row("reason", "%s", l.Reason)
-	out.row("kind", "%s, %s", l.Kind, plural(l.Bytes, "byte"))
-	if m := l.mail; m != nil {
-		out.row("mail", "number %d from %s to partition %d of crawl %s, epoch %d", m.Number, sender(m.From), m.To, m.Crawl, m.Epoch)
+// Shown is the body: as text, or the first bytes in hexadecimal digits.
+func (l letter) Shown() any {
+	if utf8.Valid(l.Body) {
+		return string(l.Body)
 	}
-	for i, u := range l.URLs {
-		out.row(map[bool]string{true: "urls"}[i == 0], "%s", u)
+	return safe(strings.TrimSuffix(hex.Dump(l.Body[:min(len(l.Body), maxHex)]), "\n"))
+}
+
+// More counts the bytes that are not shown.
+func (l letter) More() int {
+	if utf8.Valid(l.Body) {
+		return 0
 	}
-	switch {
-	case l.Kind == kindMail:
-		return
-	case utf8.Valid(l.Body):
-		out.line("\n%s", printable(string(l.Body)))
-		return
-	}
-	out.line("\n%s", strings.TrimSuffix(hex.Dump(l.Body[:min(len(l.Body), maxHex)]), "\n"))
-	if more := len(l.Body) - maxHex; more > 0 {
-		out.line("... and %s more; --json has all", plural(more, "byte"))
-	}
+	return max(0, len(l.Body)-maxHex)
 }
 
 // replayed is what replay did.
@@ -259,13 +254,7 @@ func newDLQReplay() *cobra.Command {
 		if err := f.change(cmd.Context(), replay); err != nil {
 			return err
 		}
-		return f.report(cmd, r, func(out *output) {
-			text := plural(len(r.Sent), "message") + " sent again"
-			if n := len(r.Skipped); n > 0 {
-				text += fmt.Sprintf("; %s not sent, which this version cannot parse either", count(n))
-			}
-			out.line("%s", text)
-		})
+		return f.report(cmd.OutOrStdout(), "replayed", r)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "all messages that this version can parse and that were not replayed before")
 	return cmd
@@ -288,7 +277,7 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 		}
 		if l.Kind == kindUnknown {
 			return fmt.Errorf("message %.12s cannot be parsed, so nothing was sent: it is neither mail nor a wake, a request or a notification of "+
-				"this version.\nSee '%s', or replay the others by their ids or with --all", l.ID, o.command("dlq show", l.ID[:min(len(l.ID), 12)]))
+				"this version.\nSee '%s', or replay the others by their ids or with --all", l.ID, o.command("dlq show", l.Short()))
 		}
 		chosen = append(chosen, l)
 	}

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"math"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +10,7 @@ import (
 
 func newEstimate() *cobra.Command {
 	d := ledger.DefaultDeployment()
-	var asJSON bool
+	var r reading
 	timeout := time.Duration(d.TimeoutS) * time.Second
 	delay := time.Duration(d.DelayS) * time.Second
 	cmd := command("estimate", noArguments, func(cmd *cobra.Command, _ []string) error {
@@ -27,10 +23,7 @@ func newEstimate() *cobra.Command {
 		if err != nil {
 			return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 		}
-		if asJSON {
-			return writeJSON(cmd.OutOrStdout(), e)
-		}
-		return printEstimate(cmd.OutOrStdout(), &e)
+		return r.report(cmd.OutOrStdout(), "estimate", estimateReport{&e})
 	})
 	f := cmd.Flags()
 	f.IntVar(&d.Partitions, "partitions", d.Partitions, "partitions of the crawl")
@@ -48,45 +41,26 @@ func newEstimate() *cobra.Command {
 	f.BoolVar(&d.Index, "index", d.Index, "pages are made searchable and ranked, too; and what searches cost")
 	f.Float64Var(&d.IndexMillis, "index-ms", d.IndexMillis, "ms of CPU to make a page searchable")
 	f.Float64Var(&d.IndexBytes, "index-bytes", d.IndexBytes, "bytes that a page takes in the index")
-	f.BoolVar(&asJSON, "json", false, "write JSON, for a program")
+	f.BoolVar(&r.json, "json", false, "write JSON, for a program")
 	return cmd
 }
 
-func printEstimate(w io.Writer, e *ledger.Estimate) error {
-	fmt.Fprintf(w, "An estimate at %s.\n", e.Prices)
-	fmt.Fprintf(w, "%s pages/s of %s, bound by %s; %s pages in a step of %s.\n\n", figure(e.Rate),
-		plural(e.Deployment.Partitions, "partition"), e.BoundBy, figure(e.PagesPerStep), span(e.StepS))
-	table := func(title string, items []ledger.Item, total float64) {
-		fmt.Fprintf(w, "%-37s%21s%15s\n", title, "$", "free a month")
-		for _, i := range items {
-			free := ""
-			if i.Free > 0 {
-				free = figure(i.Free)
-			}
-			line := fmt.Sprintf("  %-18s%14s %-13s%10.4f%15s", i.What, figure(i.Quantity), i.Unit, i.Dollars, free)
-			fmt.Fprintln(w, strings.TrimRight(line, " "))
-		}
-		fmt.Fprintf(w, "  %-46s%10.4f\n\n", "total", total)
-	}
-	table("A million pages", e.PerMillion, e.PerMillionTotal)
-	if e.Deployment.Index {
-		table("Making them searchable, ranks once", e.Indexed, e.IndexedTotal)
-		table("A million searches", e.Searches, e.SearchesTotal)
-	}
-	table("An idle month, on top of pages too", e.Idle, e.IdleTotal)
-	fmt.Fprintf(w, "Keeping a million pages: %s a month.\n", dollars(e.Retention))
-	if e.Deployment.Index {
-		fmt.Fprintf(w, "Keeping their index: %s a month.\n", dollars(e.IndexRetention))
-	}
-	fmt.Fprintf(w, "An idle month is %s if nothing else in the account uses what is free.\n\nAssumed:\n", dollars(e.IdleRest))
-	_, err := fmt.Fprintln(w, "- "+strings.Join(e.Assumptions, "\n- "))
-	return err
+// estimateReport is an estimate for people; its JSON is that of the estimate.
+type estimateReport struct{ *ledger.Estimate }
+
+// priced is a table of items with their sum.
+type priced struct {
+	Title string
+	Items []ledger.Item
+	Total float64
 }
 
-// figure is a number with as many digits as tell something.
-func figure(v float64) string {
-	if v >= 100 || v == math.Trunc(v) {
-		return count(int64(v + 0.5))
+// Tables are the tables of the estimate.
+func (e estimateReport) Tables() []priced {
+	tables := []priced{{"A million pages", e.PerMillion, e.PerMillionTotal}}
+	if e.Deployment.Index {
+		tables = append(tables, priced{"Making them searchable, ranks once", e.Indexed, e.IndexedTotal},
+			priced{"A million searches", e.Searches, e.SearchesTotal})
 	}
-	return fmt.Sprintf("%.3g", v)
+	return append(tables, priced{"An idle month, on top of pages too", e.Idle, e.IdleTotal})
 }

@@ -27,7 +27,7 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep *reporter, seeds []cr
 		}
 		rep.begun("started", b)
 		if f.detach {
-			rep.told("left", o.departure(b.Pages))
+			rep.told("left", "departure", o.departure(b.Pages))
 			return nil
 		}
 		w := follower{opened: o, every: f.every, reporter: rep}
@@ -36,7 +36,7 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep *reporter, seeds []cr
 			return err
 		}
 		if end == service.Stopped {
-			rep.told("left", o.departure(s.Totals.Pages))
+			rep.told("left", "departure", o.departure(s.Totals.Pages))
 			return nil
 		}
 		sum, err := w.summarize(ctx, end, s)
@@ -182,7 +182,7 @@ func (w *follower) figures(s *view.Status) figures {
 		w.meter.memory = cloudRateMemory
 	}
 	f := w.meter.read(now, &service.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
-	f.title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Wish.Pause
+	f.Title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Wish.Pause
 	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
 	}

@@ -39,7 +39,7 @@ func newFsck() *cobra.Command {
 		case !f.repair:
 			return f.read(cmd.Context(), func(v *view.View) error {
 				r, err := fsck.Check(cmd.Context(), v.Store(), f.options(cmd, v))
-				return f.conclude(cmd, &r, &r, err, func(*output) {})
+				return f.conclude(cmd, &r, fsckReport{&r, nil, &f.target}, err)
 			})
 		}
 		return f.own(cmd.Context(), func(o *opened) error {
@@ -48,7 +48,7 @@ func newFsck() *cobra.Command {
 			if errors.Is(err, fsck.ErrViolations) {
 				err = nil
 			}
-			return f.conclude(cmd, &did, &did.Report, err, func(out *output) { printRepair(out, &did) })
+			return f.conclude(cmd, &did, fsckReport{&did.Report, &did, &f.target}, err)
 		})
 	})
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "read only one in 32 of the WARC files")
@@ -73,17 +73,18 @@ func (f *fsckFlags) options(cmd *cobra.Command, v *view.View) fsck.Options {
 }
 
 // conclude reports a check, and a repair if there was one.
-func (f *fsckFlags) conclude(cmd *cobra.Command, all any, r *fsck.Report, err error, repair func(*output)) error {
+func (f *fsckFlags) conclude(cmd *cobra.Command, all any, r fsckReport, err error) error {
 	switch {
 	case errors.Is(err, fsck.ErrNoCrawl):
 		return f.noCrawl()
 	case err != nil:
 		return err
 	}
-	err = f.report(cmd, all, func(out *output) {
-		f.print(out, r)
-		repair(out)
-	})
+	if f.json {
+		err = writeJSON(cmd.OutOrStdout(), all)
+	} else {
+		err = f.report(cmd.OutOrStdout(), "fsck", r)
+	}
 	if err == nil && !r.Clean() {
 		return fail(exitDamaged, nil)
 	}
@@ -100,23 +101,27 @@ func (s repairStore) Delete(ctx context.Context, name string) error {
 	return s.p.DeleteObject(ctx, name)
 }
 
-func printRepair(out *output, did *fsck.Repairs) {
-	if !did.Report.Clean() {
-		out.line("nothing was repaired: look at the violations first")
-		return
-	}
-	deleted := "deleted"
-	if did.DryRun {
-		deleted = "would delete"
-	}
-	for _, r := range did.Deleted {
-		out.line("%s %s: %s", deleted, printable(r.Object), r.Why)
-	}
-	for _, r := range did.Kept {
-		out.line("kept %s: %s", printable(r.Object), r.Why)
-	}
-	out.line("%s %s", deleted, plural(len(did.Deleted), "object"))
+// fsckReport is what people are shown of a check, and of a repair if there was one.
+type fsckReport struct {
+	*fsck.Report
+	Repair *fsck.Repairs
+	target *target
 }
+
+// Hidden counts the violations that are not listed.
+func (r fsckReport) Hidden() int { return r.Found - len(r.Violations) }
+
+// Checked counts what was checked, by invariant.
+func (r fsckReport) Checked() string {
+	var checked []string
+	for _, t := range r.Invariants {
+		checked = append(checked, fmt.Sprintf("%s %s", t.Invariant, count(t.Checked)))
+	}
+	return strings.Join(checked, ", ")
+}
+
+// Damage says what is damaged, what is safe and what to do.
+func (r fsckReport) Damage() []remedy { return r.target.damageFound(r.Report) }
 
 // fsckProgress reports every few seconds how far the check is.
 func fsckProgress(w io.Writer) func(fsck.Progress) {
@@ -127,63 +132,4 @@ func fsckProgress(w io.Writer) func(fsck.Progress) {
 			fmt.Fprintf(w, "fsck: %s of partition %d of %d, %s read\n", p.Phase, min(p.Done+1, p.Total), p.Total, plural(p.Pages, "page record"))
 		}
 	}
-}
-
-func (f *fsckFlags) print(out *output, r *fsck.Report) {
-	for _, v := range r.Violations {
-		out.line("%s", printable(v.String()))
-	}
-	verdict := "clean"
-	if !r.Clean() {
-		verdict = plural(r.Found, "violation")
-		if n := r.Found - len(r.Violations); n > 0 {
-			verdict += fmt.Sprintf(" (%s not shown)", count(n))
-		}
-	}
-	out.line("%s: %s, %s (%s pending), %s, %s in %s; %s", verdict,
-		plural(r.Pages, "page record"), plural(r.URLs, "known URL"), count(r.Pending),
-		plural(r.Links, "followed link"), plural(r.Commits, "commit"), plural(r.Objects, "object"), warcsRead(r))
-	if r.Orphans+r.Dead > 0 {
-		out.line("%s that nothing names (left by crashes and merges, or just being written), %s",
-			plural(r.Orphans, "object"), plural(r.Dead, "dead letter"))
-	}
-	if x := r.Index; x != nil {
-		out.line("index: %s in %s, %d of them verified; %s behind, %s of text/html not in it", plural(x.Documents, "document"),
-			plural(x.Segments, "segment"), x.Read, plural(x.Behind, "commit"), plural(x.Unindexed, "page"))
-		if x.Hidden+x.Stale > 0 {
-			out.line("slots have moved: %s found gone by another partition are left out of searches, %s not yet",
-				plural(x.Hidden, "document"), count(x.Stale))
-		}
-	}
-	switch k := r.Ranks; {
-	case k == nil:
-	case k.Job > 0:
-		out.line("ranks of job %d: %s, %s", k.Job, plural(k.Pages, "URL"), plural(k.Hosts, "host"))
-	case k.Running > 0:
-		out.line("ranks: job %d is under way, and none is finished", k.Running)
-	}
-	if r.Moving > 0 {
-		out.line("%s on the move, by map %d", plural(r.Moving, "slot"), r.Epoch)
-	}
-	var checked []string
-	for _, t := range r.Invariants {
-		checked = append(checked, fmt.Sprintf("%s %s", t.Invariant, count(t.Checked)))
-	}
-	out.line("checked: %s; read %s, %s (%s)",
-		strings.Join(checked, ", "), plural(r.Read.Records, "record"), plural(r.Read.Objects, "object"), size(r.Read.Bytes))
-	f.damageFound(out, r)
-}
-
-func warcsRead(r *fsck.Report) string {
-	switch {
-	case r.WARCs == 0:
-		return "no WARC files"
-	case r.WARCsRead == r.WARCs:
-		return fmt.Sprintf("all %s verified", plural(r.WARCs, "WARC file"))
-	}
-	s := fmt.Sprintf("%d of %s verified", r.WARCsRead, plural(r.WARCs, "WARC file"))
-	if r.WARCsBad > 0 {
-		s += fmt.Sprintf(", %d damaged", r.WARCsBad)
-	}
-	return s
 }

@@ -38,6 +38,8 @@ type indexed struct {
 	Index   *indexReport `json:"index"`
 	Ranks   *ranksReport `json:"ranks,omitempty"`
 	Seconds float64      `json:"seconds"`
+	Search  string       `json:"-"` // the command that searches
+	More    string       `json:"-"` // the command that shows the progress
 }
 
 func (f *indexFlags) run(cmd *cobra.Command) error {
@@ -77,15 +79,8 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	case err != nil && ctx.Err() == nil:
 		return err
 	}
-	return f.report(cmd, result, func(out *output) {
-		result.Index.print(out)
-		result.Ranks.print(out)
-		if result.Done {
-			out.row("done", "in %.1f s; now:  %s", result.Seconds, f.command("search", "some words"))
-		} else {
-			out.row("", "functions continue; check the progress with  %s", f.command("index"))
-		}
-	})
+	result.Search, result.More = f.command("search", "some words"), f.command("index")
+	return f.report(cmd.OutOrStdout(), "index", &result)
 }
 
 // refuseIndex says what to do if another process works on the folder.
@@ -188,20 +183,6 @@ func newIndexReport(s *view.Status) *indexReport {
 	return r
 }
 
-func (r *indexReport) print(out *output) {
-	if r == nil {
-		return
-	}
-	how := "all that is crawled is in it"
-	if r.Behind > 0 {
-		how = fmt.Sprintf("%s behind, with %s of the answers", plural(r.Behind, "commit"), percent(r.Share))
-	}
-	out.row("index", "%s searchable, %s; %s", plural(r.Documents, "page"), size(r.Bytes), how)
-	left := parts(some(r.NoIndex, count(r.NoIndex)+" by noindex"), some(r.NoText, count(r.NoText)+" without text"),
-		some(r.Damaged, count(r.Damaged)+" could not be read"))
-	out.rowIf(left != "", "", "left out: %s", left)
-}
-
 // ranksReport says how far the ranks of a crawl are.
 type ranksReport struct {
 	Job    uint64       `json:"job,omitempty"` // the last finished one
@@ -239,25 +220,5 @@ func newRanksReport(s *view.Status) *ranksReport {
 	return r
 }
 
-func (r *ranksReport) print(out *output) {
-	if r == nil {
-		return
-	}
-	const minute = "2006-01-02 15:04 MST"
-	name := "ranks"
-	if r.Job > 0 {
-		behind := ""
-		if r.Behind > 0 {
-			behind = fmt.Sprintf("; %s behind", plural(r.Behind, "commit"))
-		}
-		out.row(name, "of %s and %s, after %s, %s%s", plural(r.Totals.Pages, "URL"), plural(r.Totals.Hosts, "host"), plural(r.Rounds, "round"),
-			r.Done.UTC().Format(minute), behind)
-		name = ""
-	}
-	switch {
-	case r.Running > 0:
-		out.row(name, "job %d is under way since %s, %s done", r.Running, r.Started.UTC().Format(minute), plural(r.Round+1, "round"))
-	case r.Failed != "":
-		out.row(name, "the last job has failed: %s", r.Failed)
-	}
-}
+// RoundsDone counts the rounds of the job under way that are finished.
+func (r *ranksReport) RoundsDone() int { return r.Round + 1 }

@@ -147,9 +147,20 @@ func TestScreen(t *testing.T) {
 	}
 }
 
+// blockOf and lineOf write figures as a terminal and a log get them.
+func blockOf(f shown) []string {
+	block, _, _, _ := f.progress()
+	return strings.Split(strings.TrimSuffix(text(block, f), "\n"), "\n")
+}
+
+func lineOf(f shown) string {
+	_, line, _, _ := f.progress()
+	return strings.TrimSuffix(text(line, f), "\n")
+}
+
 func TestFrame(t *testing.T) {
 	f := &figures{
-		title: "orbweaver c", Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
+		Title: "orbweaver c", Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
 		Outcomes: map[string]int64{"ok": 12345, "unchanged": 38, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
 	}
 	want := []string{
@@ -159,18 +170,18 @@ func TestFrame(t *testing.T) {
 		"  errors robots 30 · timeout 2 · 4 retried",
 		"  left   61 min 40 s to --max-pages",
 	}
-	if d := cmp.Diff(want, f.progress().block()); d != "" {
+	if d := cmp.Diff(want, blockOf(f)); d != "" {
 		t.Error(d)
 	}
-	if got, want := f.progress().String(), "75 s: 12,345 pages (100.0/s), 12 of 130 hosts, queue 1,234,567, 3.0 GiB received, "+
+	if got, want := lineOf(f), "75 s: 12,345 pages (100.0/s), 12 of 130 hosts, queue 1,234,567, 3.0 GiB received, "+
 		"errors: robots 30 · timeout 2 · 4 retried, 61 min 40 s left to --max-pages"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
 	f = &figures{Pages: 42, Recrawled: 2}
-	if got := f.progress().String() + "\n" + strings.Join(f.progress().block(), "\n"); !strings.Contains(got, ", 2 recrawled") || !strings.Contains(got, "\n  again  2 recrawled") {
+	if got := lineOf(f) + "\n" + strings.Join(blockOf(f), "\n"); !strings.Contains(got, ", 2 recrawled") || !strings.Contains(got, "\n  again  2 recrawled") {
 		t.Error(got)
 	}
-	if got := (&figures{}).progress().block(); len(got) != 3 {
+	if got := blockOf(&figures{}); len(got) != 3 {
 		t.Errorf("a frame of nothing: %q", got)
 	}
 }
@@ -257,11 +268,11 @@ func TestMeterInOutage(t *testing.T) {
 		if f.Waiting != want {
 			t.Errorf("%+v: %q, want %q", r, f.Waiting, want)
 		}
-		if lines := f.progress().block(); want != "" && lines[len(lines)-1] != "  "+want {
+		if lines := blockOf(&f); want != "" && lines[len(lines)-1] != "  "+want {
 			t.Errorf("the frame is %q", lines)
 		}
-		if !strings.HasSuffix(f.progress().String(), want) {
-			t.Errorf("the line is %q", f.progress().String())
+		if !strings.HasSuffix(lineOf(&f), want) {
+			t.Errorf("the line is %q", lineOf(&f))
 		}
 	}
 	if got := span(1e12); got != "11,574 days" {
@@ -287,7 +298,7 @@ func TestWords(t *testing.T) {
 func TestTellsOfACloud(t *testing.T) {
 	n := 3
 	f := &figures{Seconds: 7, Pages: 1200, HostsKnown: 40, Queue: 5, AtWork: &n, Paused: true, Asked: 4, Answered: 1}
-	for name, text := range map[string]string{"frame": strings.Join(f.progress().block(), "\n"), "line": f.progress().String()} {
+	for name, text := range map[string]string{"frame": strings.Join(blockOf(f), "\n"), "line": lineOf(f)} {
 		for _, want := range []string{"1,200", "40", "3 partitions", "paused", "1 of 4 URLs"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, text)
@@ -298,7 +309,7 @@ func TestTellsOfACloud(t *testing.T) {
 		}
 	}
 	here := &figures{Pages: 1, HostsKnown: 2}
-	if text := here.progress().String() + strings.Join(here.progress().block(), ""); strings.Contains(text, "partition") || strings.Contains(text, "paused") {
+	if text := lineOf(here) + strings.Join(blockOf(here), ""); strings.Contains(text, "partition") || strings.Contains(text, "paused") {
 		t.Error(text)
 	}
 }

@@ -2,7 +2,7 @@
 // the functions that work on them run in one process, and all data is in one folder.
 // Or it controls and reads a deployment in a cloud.
 //
-// Each subcommand is a file, and its words are in the folder help. It parses its flags, opens its
+// Each subcommand is a file. Its help is in the folder help, and its reports are templates in the folder text. It parses its flags, opens its
 // [target], calls the packages that do the work, and reports the result. Machine-readable output
 // and summaries go to standard output, everything else to standard error.
 package main

@@ -25,7 +25,7 @@ func newPartitions() *cobra.Command {
 				return err
 			}
 			r := newLayoutReport(f.where(v.ID()), l)
-			return f.report(cmd, r, r.print)
+			return f.report(cmd.OutOrStdout(), "partitions", r)
 		})
 	})
 	for _, sub := range []func() *cobra.Command{newScale, newMove, newRollback} {
@@ -101,28 +101,21 @@ func newLayoutReport(w where, l *view.Layout) *layoutReport {
 	return r
 }
 
-func (r *layoutReport) print(out *output) {
-	out.row("crawl", "%s in %s", r.Crawl, r.at)
-	out.row("map", "%s of %s, epoch %d", plural(r.Slots, "slot"), plural(r.Owners, "partition"), r.Epoch)
-	moving := 0
+// Place names the crawl and its target.
+func (r *layoutReport) Place() string { return r.Crawl + " in " + r.at.String() }
+
+// Arriving counts the slots that are on the move.
+func (r *layoutReport) Arriving() (n int) {
 	for _, m := range r.Moves {
-		moving += m.Count - m.Taken
+		n += m.Count - m.Taken
 	}
-	out.rowIf(moving > 0, "moving", "%s", plural(moving, "slot"))
-	if t := r.Target; t != nil {
-		out.row("target", "%s; %s when those on the move have arrived", plural(t.Owners, "partition"), follow(t.Slots))
-	}
-	var lines [][]any
-	var sum partReport
+	return n
+}
+
+// Sum adds up the partitions.
+func (r *layoutReport) Sum() (sum partReport) {
 	for i := range r.Parts {
 		p := &r.Parts[i]
-		lease := "-"
-		if p.Lease != "" {
-			lease = p.Lease + " " + when(p.Until)
-		}
-		lines = append(lines, []any{
-			p.Partition, p.Slots, p.Owed, p.Awaited, p.Known, p.Pending, p.Pages, when(p.Due), lease, fmt.Sprint(p.Fence), p.Epoch,
-		})
 		sum.Slots += p.Slots
 		sum.Owed += p.Owed
 		sum.Awaited += p.Awaited
@@ -130,22 +123,15 @@ func (r *layoutReport) print(out *output) {
 		sum.Pending += p.Pending
 		sum.Pages += p.Pages
 	}
-	lines = append(lines, []any{"all", sum.Slots, sum.Owed, sum.Awaited, sum.Known, sum.Pending, sum.Pages, "", "", "", ""})
-	out.line("")
-	out.table(numbers, "partition|slots|owed|awaited|known|pending|pages|due|lease|fence|epoch", lines)
-	if len(r.Moves) == 0 {
-		return
+	return sum
+}
+
+// Age is the time since the moves began; "-" if it is unknown.
+func (m movesReport) Age() string {
+	if m.Since.IsZero() {
+		return "-"
 	}
-	lines = nil
-	for _, m := range r.Moves {
-		since := "-"
-		if !m.Since.IsZero() {
-			since = span(max(0, time.Since(m.Since).Seconds()))
-		}
-		lines = append(lines, []any{m.Epoch, m.From, m.To, m.Count, m.Given, m.Taken, since})
-	}
-	out.line("")
-	out.table(numbers, "epoch|from|to|slots|given|taken|since", lines)
+	return span(max(0, time.Since(m.Since).Seconds()))
 }
 
 // wanted computes the desired map from a layout: nil for no change. most is how many partitions
@@ -300,8 +286,8 @@ type repartitioned struct {
 	Fullest *[2]float64 `json:"fullest,omitempty"` // load of the most loaded partition relative to the mean, before and after
 	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
 
-	all   int // slots
-	idle  bool
+	All   int  `json:"-"` // slots
+	Idle  bool `json:"-"` // no process works on the crawl
 	began time.Time
 }
 
@@ -318,7 +304,7 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	defer release()
 	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
 	err := f.change(ctx, func(o *opened) error {
-		if r.where, r.PID, r.idle = f.where(o.view.ID()), o.pid, o.idle; o.idle && f.wait {
+		if r.where, r.PID, r.Idle = f.where(o.view.ID()), o.pid, o.idle; o.idle && f.wait {
 			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' resumes the crawl",
 				f.data, f.command("crawl"))
 		}
@@ -330,7 +316,7 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	if err != nil {
 		return err
 	}
-	return f.report(cmd, r, r.print)
+	return f.report(cmd.OutOrStdout(), "repartitioned", r)
 }
 
 // maxChanges is how often a change is computed again because another change came first: as slots
@@ -383,8 +369,8 @@ func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want 
 // compare notes the difference of two maps and returns the moves between them.
 func (r *repartitioned) compare(from, to *partition.Map) []partition.Move {
 	moves := from.Toward(to, func(partition.Slot) bool { return false })
-	r.all, r.Slots = from.Slots(), len(moves)
-	r.Changed, r.Share = r.Slots > 0, float64(r.Slots)/float64(r.all)
+	r.All, r.Slots = from.Slots(), len(moves)
+	r.Changed, r.Share = r.Slots > 0, float64(r.Slots)/float64(r.All)
 	r.Before, r.Owners = len(from.Partitions()), len(to.Partitions())
 	return moves
 }
@@ -414,7 +400,7 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 			}
 			if time.Since(told) > 3*time.Second {
 				told = time.Now()
-				warn(cmd.ErrOrStderr(), "%s to arrive, and %s", plural(moving, "slot"), follow(later))
+				warn(cmd.ErrOrStderr(), "%s to arrive, and %s to follow", plural(moving, "slot"), count(later))
 			}
 		}
 		if every *= 2; o.pid > 0 {
@@ -424,65 +410,6 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 			return fail(exitStopped, fmt.Errorf("stopped waiting; the change stands: see '%s'", f.command("partitions")))
 		}
 	}
-}
-
-// print says what was changed, or would be, and when it takes effect.
-func (r *repartitioned) print(out *output) {
-	to := plural(r.Owners, "partition")
-	if !r.Changed {
-		out.line("%s: nothing to change, its slots are dealt to %s so already", &r.where, to)
-	}
-	if r.DryRun && r.Changed {
-		var lines [][]any
-		for _, m := range r.Moves {
-			lines = append(lines, []any{fmt.Sprint(m.From), fmt.Sprint(m.To), len(m.Slots)})
-		}
-		out.table(numbers, "from|to|slots", lines)
-	}
-	if r.Changed {
-		out.line("%s: %s", &r.where, r.text(to))
-	}
-	if r.Fullest != nil {
-		out.line("the most loaded partition has %.2f times the mean load, and would have %.2f times", r.Fullest[0], r.Fullest[1])
-	}
-}
-
-func (r *repartitioned) text(to string) string {
-	if r.Before != r.Owners {
-		to = fmt.Sprintf("%s instead of %d", to, r.Before)
-	}
-	verb := " move"
-	if r.Slots == 1 {
-		verb = " moves"
-	}
-	if r.DryRun {
-		verb = " would move"
-	}
-	what := fmt.Sprintf("%s%s of %s (%s) for %s", plural(r.Slots, "slot"), verb, count(r.all), percent(r.Share), to)
-	if r.Later > 0 && !r.Arrived {
-		what += fmt.Sprintf(", %s when those on the move have arrived", follow(r.Later))
-	}
-	switch {
-	case r.DryRun:
-		return what
-	case r.Arrived:
-		return fmt.Sprintf("%s; all have arrived after %s", what, span(r.Seconds))
-	case r.Stopped:
-		return fmt.Sprintf("%s, when the crawl goes on: it is stopped until '%s'", what, r.at.command("resume"))
-	case r.PID > 0:
-		return fmt.Sprintf("%s; process %d begins at once", what, r.PID)
-	case r.idle:
-		return fmt.Sprintf("%s, when '%s' resumes it", what, r.at.command("crawl"))
-	}
-	return what + "; steps at work begin with their next commit, others are woken"
-}
-
-// follow says that slots move later.
-func follow(n int) string {
-	if n == 1 {
-		return "1 slot follows"
-	}
-	return plural(n, "slot") + " follow"
 }
 
 // fullest is the load of the fullest partition, relative to the mean; 0 without load.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,82 +32,26 @@ type figures struct {
 	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
 	SecondsLeft    float64          `json:"seconds_left,omitempty"`
 
-	title string
+	Title string `json:"-"`
 }
 
-// progress is how far something is, for people: a block of lines, or one line.
-type progress struct {
-	title   string
-	seconds float64
-	rows    []string // the first rows of the block
-	line    string   // the first part of the line
-	parts   []part
-	key     string // what makes a log line worth it; "" for the time that has passed
+// progress names the texts of a crawl's progress. Each line is worth it.
+func (f *figures) progress() (block, line string, seconds float64, key string) {
+	return "crawl-block", "crawl-line", f.Seconds, ""
 }
 
-// part is a row of the block, and a piece of the line; either may be empty.
-type part struct{ row, text string }
-
-// add adds a part if there is something to say.
-func (p *progress) add(is bool, row, text string) {
-	if is {
-		p.parts = append(p.parts, part{row, text})
-	}
-}
-
-// block is the progress as a block of lines.
-func (p *progress) block() []string {
-	lines := append([]string{p.title + " · " + span(p.seconds)}, p.rows...)
-	for _, part := range p.parts {
-		if part.row != "" {
-			lines = append(lines, "  "+part.row)
-		}
-	}
-	return lines
-}
-
-// String is the progress as one line.
-func (p *progress) String() string {
-	s := span(p.seconds) + ": " + p.line
-	for _, part := range p.parts {
-		if part.text != "" {
-			s += part.text
-		}
-	}
-	return s
-}
-
-// progress is the progress of a crawl.
-func (f *figures) progress() *progress {
-	asked := plural(f.Asked, "URL")
-	active, hosts := count(f.HostsActive)+" active", fmt.Sprintf("%d of %s", f.HostsActive, plural(f.HostsKnown, "host"))
-	if f.AtWork != nil {
-		active, hosts = "", fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(*f.AtWork, "partition"))
-	}
-	p := &progress{
-		title: f.title, seconds: f.Seconds,
-		rows: []string{
-			fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
-			fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), active, size(f.Bytes)),
-		},
-		line: fmt.Sprintf("%s (%.1f/s), %s, queue %s, %s received",
-			plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes)),
-	}
-	if f.AtWork != nil {
-		p.add(true, "work   "+plural(*f.AtWork, "partition"), "")
-	}
-	p.add(f.Recrawled > 0, "again  "+count(f.Recrawled)+" recrawled", ", "+count(f.Recrawled)+" recrawled")
-	p.add(f.Asked > 0, fmt.Sprintf("asked  %d of %s have an outcome", f.Answered, asked),
-		fmt.Sprintf(", %d of %s answered", f.Answered, asked))
-	p.add(f.Paused, "paused: no page is requested; 'orbweaver resume' continues", ", paused")
-	p.add(f.Waiting != "" && !f.Paused, f.Waiting, ", "+f.Waiting)
+// Errors counts the requests that got no page.
+func (f *figures) Errors() string {
 	good := []string{blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String()}
-	errors := parts(kinds(f.Outcomes, good...),
-		some(f.Retries, count(f.Retries)+" retried"))
-	p.add(errors != "", "errors "+errors, ", errors: "+errors)
-	left := span(f.SecondsLeft)
-	p.add(f.Limit != "", fmt.Sprintf("left   %s to --%s", left, f.Limit), fmt.Sprintf(", %s left to --%s", left, f.Limit))
-	return p
+	return dots(kinds(f.Outcomes, good...), some(f.Retries, "", "retried"))
+}
+
+// Drained is the time in seconds after which the queue is empty at the present rate; 0 if nobody knows.
+func (f *figures) Drained() float64 {
+	if f.Limit != "" || f.Waiting != "" || f.PagesPerSecond <= 0 {
+		return 0
+	}
+	return float64(f.Queue) / f.PagesPerSecond
 }
 
 // How long ago a page has lost most of its weight in the rate. In a cloud pages are only
@@ -189,22 +134,15 @@ func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
 	case r.Units == 0 || left <= 0:
 		return ""
 	}
-	hosts := func(n int, one, more string) string {
-		if n == 1 {
-			return "1 host " + one
-		}
-		return plural(n, "host") + " " + more
+	silent := "do not answer"
+	if r.Silent == 1 {
+		silent = "does not answer"
 	}
-	var why []string
-	if r.Silent > 0 {
-		why = append(why, hosts(r.Silent, "does not answer", "do not answer"))
+	why := []string{
+		some(r.Silent, "host", silent), some(r.Failed, "host", "failed or asked for a pause"),
+		some(r.Units-r.Silent-r.Failed, "host", "may not be requested sooner"),
 	}
-	if r.Failed > 0 {
-		why = append(why, hosts(r.Failed, "failed or asked for a pause", "failed or asked for a pause"))
-	}
-	if n := r.Units - r.Silent - r.Failed; n > 0 {
-		why = append(why, hosts(n, "may not be requested sooner", "may not be requested sooner"))
-	}
+	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
 	return fmt.Sprintf("waiting %s: %s", span(left.Seconds()), strings.Join(why, ", "))
 }
 

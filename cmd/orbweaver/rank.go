@@ -265,9 +265,7 @@ func (p *rankProgress) tell(now rank.Progress) (news bool) {
 	case iterating:
 		fmt.Fprintf(p.w, "round %d: pages changed by %.2g, hosts by %.2g\n", now.Iterations(), residual.Pages, residual.Hosts)
 	case now.Round == ranks.Nodes:
-		t := now.Totals()
-		fmt.Fprintf(p.w, "%s, %s; %s, %s\n",
-			plural(t.Pages, "page"), plural(t.Links, "link"), plural(t.Hosts, "host"), plural(t.HostLinks, "link"))
+		_, _ = io.WriteString(p.w, text("rank-totals", now.Totals()))
 	}
 	return true
 }
@@ -322,29 +320,15 @@ func (f *rankFlags) tell(ctx context.Context, cmd *cobra.Command, v *view.View) 
 		}
 		warnBest(cmd.ErrOrStderr(), "the list", len(r.Pages), f.top, job.Totals.Crawled, "page")
 	}
-	return f.report(cmd, r, r.print)
+	return f.report(cmd.OutOrStdout(), "rank", r)
 }
 
-func (r *rankReport) print(out *output) {
-	out.row("ranks", "job %d of %s, %s, %s", r.Job, &r.where, r.Done.Format(timeLayout), span(r.Seconds))
-	out.rowIf(r.UnderWay > 0, "", "job %d is under way", r.UnderWay)
-	t := &r.Totals
-	out.row("pages", "%s known, %s answered; %s; %s without", count(t.Pages), count(t.Crawled), plural(t.Links, "link"), count(t.Dangling))
-	out.row("hosts", "%s; %s; %s without", count(t.Hosts), plural(t.HostLinks, "link"), count(t.DanglingHosts))
-	out.row("rounds", "%s, damping %g", count(r.Rounds), r.Params.Damping)
-	if n := len(r.Residuals); n > 0 {
-		out.row("", "the last one changed pages by %.2g, hosts by %.2g", r.Residuals[n-1].Pages, r.Residuals[n-1].Hosts)
+// Last is what the last round changed.
+func (r *rankReport) Last() *ranks.Residual {
+	if len(r.Residuals) == 0 {
+		return nil
 	}
-	for i, list := range [][]view.Ranked{r.Hosts, r.Pages} {
-		var lines [][]any
-		for _, l := range list {
-			lines = append(lines, []any{fmt.Sprintf("%.4g", l.Rank), l.Name})
-		}
-		if lines != nil {
-			out.line("")
-			out.table(nameLast, []string{"rank|host", "rank|page"}[i], lines)
-		}
-	}
+	return &r.Residuals[len(r.Residuals)-1]
 }
 
 // export writes a table, or its first lines if --top is given.

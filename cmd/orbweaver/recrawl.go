@@ -109,7 +109,7 @@ func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (d
 		return false, nil
 	}
 	if err == nil {
-		rep.told("handed", &told)
+		rep.told("handed", "handed", &told)
 	}
 	return true, err
 }
@@ -176,12 +176,12 @@ const (
 // results lists the results in the order in which the summary counts them.
 var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
 
-func (r *requestOutcome) String() string {
+func (r requestOutcome) String() string {
 	switch {
 	case r.Result == resultWaits:
-		return r.URL + ": not asked for yet"
+		return r.URL + ": not requested yet"
 	case r.Outcome == nil:
-		return r.URL + ": nothing new: it was asked for before, under this --id"
+		return r.URL + ": nothing new: it was requested before, under this --id"
 	}
 	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
 	if r.Redirect != "" {
@@ -231,7 +231,7 @@ func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
 		n.conclude(sum, plural(len(latest), "URL"))
 	}
 	if n.waiting > 0 && sum.Status != exitStopped {
-		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
+		sum.Reason += fmt.Sprintf(" Not requested yet: %s.", count(n.waiting))
 		sum.Resume = r.command("crawl", r.perRun...)
 	}
 	return r.listCaptures(ctx, sum)
@@ -327,25 +327,18 @@ func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 	}
 }
 
-// maxRequestedTold is how many URLs of a request people are shown.
-const maxRequestedTold = 20
+// maxShown is how many URLs of a request people are shown.
+const maxShown = 20
 
-// printRequested writes the outcome of each URL; of many it leaves out the unchanged ones.
-func (s *summary) printRequested(out *output) {
-	list := s.Requested
-	if len(list) > maxRequestedTold {
-		list = slices.DeleteFunc(slices.Clone(list), func(r requestOutcome) bool { return r.Result == resultUnchanged })
+// Shown are the outcomes for people, and how many more there are; of many it leaves out the unchanged ones.
+func (s *summary) Shown() []requestOutcome { return s.shown()[:min(len(s.shown()), maxShown)] }
+func (s *summary) More() int               { return max(0, len(s.shown())-maxShown) }
+
+func (s *summary) shown() []requestOutcome {
+	if len(s.Requested) <= maxShown {
+		return s.Requested
 	}
-	for i := range list[:min(len(list), maxRequestedTold)] {
-		r := &list[i]
-		out.line("  %s", r)
-		if r.Hint != "" {
-			out.line("    %s", r.Hint)
-		}
-	}
-	if more := len(list) - maxRequestedTold; more > 0 {
-		out.line("  … and %s more; --json lists all", count(more))
-	}
+	return slices.DeleteFunc(slices.Clone(s.Requested), func(r requestOutcome) bool { return r.Result == resultUnchanged })
 }
 
 // defaultPatience is how long recrawl waits for the outcomes in a deployment.
@@ -359,10 +352,6 @@ const settledLooks = 6
 type latency struct {
 	Median  float64 `json:"median_seconds"`
 	Longest float64 `json:"longest_seconds"`
-}
-
-func (l *latency) String() string {
-	return fmt.Sprintf("from the message until a URL was asked for: %s, at most %s", span(l.Median), span(l.Longest))
 }
 
 // inDeployment sends the request to the intake queue, and waits for the outcomes.
@@ -389,7 +378,7 @@ func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *req
 			return err
 		}
 		if f.later {
-			rep.told("handed", &handed{where: f.where(o.view.ID()), URLs: len(req.urls), ID: req.id})
+			rep.told("handed", "handed", &handed{where: f.where(o.view.ID()), URLs: len(req.urls), ID: req.id})
 			return nil
 		}
 		sum, err := w.wait(ctx)

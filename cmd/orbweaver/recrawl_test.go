@@ -93,24 +93,18 @@ func TestHostTable(t *testing.T) {
 		want string // first letters of the hosts
 		last string
 	}{
-		{hostsFlags{sort: "score", limit: 50}, "cab", "3 hosts, as of 2026-11-21 09:07:19 UTC"},
-		{hostsFlags{sort: "host"}, "abc", "3 hosts, as of"},
-		{hostsFlags{sort: "requests", limit: 2}, "ba", "2 of 3 hosts, as of"},
-		{hostsFlags{sort: "response", host: "b."}, "b", `1 host with "b." in the name, as of`},
-		{hostsFlags{sort: "failures", host: "none"}, "", `0 hosts with "none" in the name`},
+		{hostsFlags{limit: 50}, "cab", "3 hosts, as of 2026-11-21 09:07:19 UTC"},
+		{hostsFlags{}, "cab", "3 hosts, as of"},
+		{hostsFlags{limit: 2}, "ca", "2 of 3 hosts, as of"},
+		{hostsFlags{host: "b."}, "b", `1 host with "b." in the name, as of`},
+		{hostsFlags{host: "none"}, "", `0 hosts with "none" in the name`},
 	} {
 		e := &view.Estimates{AsOf: time.Date(2026, 11, 21, 9, 7, 19, 0, time.UTC), Hosts: []view.HostEstimate{
 			host("a.example", 1.5, 12_345, time.Minute), host("b.example", 0, 20_000, 1500*time.Millisecond), host("c.example", 1e-9, 0, 0),
 		}}
 		e.Hosts[2].Score = 2
-		var b output
-		hosts := tt.f.choose(e.Hosts)
-		shown := hosts
-		if tt.f.limit > 0 {
-			shown = hosts[:min(tt.f.limit, len(hosts))]
-		}
-		tt.f.print(&b, shown, len(hosts), e)
-		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		out := text("hosts", tt.f.choose(e))
+		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 		got := ""
 		for _, l := range lines[:len(lines)-1] {
 			if f := strings.Fields(l); strings.HasSuffix(f[len(f)-1], ".example") {
@@ -118,14 +112,12 @@ func TestHostTable(t *testing.T) {
 			}
 		}
 		if got != tt.want || !strings.HasPrefix(lines[len(lines)-1], tt.last) {
-			t.Errorf("--sort %s: %q, want %q:\n%s", tt.f.sort, got, tt.want, b.String())
+			t.Errorf("%+v: %q, want %q:\n%s", tt.f, got, tt.want, out)
 		}
 	}
 	for want, e := range map[string]view.Estimates{"no figures": {}, "has gone on since\n": {AsOf: time.Now(), Behind: true}} {
-		var b output
-		(&hostsFlags{}).print(&b, nil, 0, &e)
-		if !strings.Contains(b.String(), want) {
-			t.Error(b.String())
+		if out := text("hosts", (&hostsFlags{}).choose(&e)); !strings.Contains(out, want) {
+			t.Error(out)
 		}
 	}
 }

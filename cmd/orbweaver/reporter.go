@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,9 +27,9 @@ type reporter struct {
 	key       string  // of that progress
 }
 
-func newReporter(json, quiet bool, out, errOut io.Writer) *reporter {
-	r := &reporter{Writer: errOut, out: out, json: json, quiet: quiet}
-	if s := newScreen(errOut); s != nil && !json && !quiet {
+func newReporter(f *reportFlags, out, errOut io.Writer) *reporter {
+	r := &reporter{Writer: errOut, out: out, json: f.json, quiet: f.quiet}
+	if s := newScreen(errOut); s != nil && !f.json && !f.quiet {
 		r.Writer, r.screen = s, s
 	}
 	return r
@@ -39,7 +40,7 @@ func reporting(name string, args cobra.PositionalArgs, f *reportFlags,
 	run func(cmd *cobra.Command, rep *reporter, args []string) error,
 ) *cobra.Command {
 	cmd := command(name, args, func(cmd *cobra.Command, args []string) error {
-		rep := newReporter(f.json, f.quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		rep := newReporter(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		err := run(cmd, rep, args)
 		rep.failed(err)
 		return err
@@ -56,29 +57,35 @@ func (f *reportFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.quiet, "quiet", false, "report only warnings and errors")
 }
 
-// begun reports that something begins.
-func (r *reporter) begun(event string, what fmt.Stringer) {
+// begun reports that something begins, by the template that has the name of the event.
+func (r *reporter) begun(event string, what any) {
 	switch {
 	case r.json:
 		r.event(event, what)
 	case !r.quiet:
-		fmt.Fprintln(r, what)
+		_, _ = io.WriteString(r, text(event, what)) // a terminal that is gone is no reason to stop
 	}
 }
 
-// told reports a result that has no summary.
-func (r *reporter) told(event string, what fmt.Stringer) {
+// told reports a result by a template.
+func (r *reporter) told(event, template string, what any) {
 	switch {
 	case r.json:
 		r.event(event, what)
 	case !r.quiet:
-		r.clear()
-		fmt.Fprintln(r.out, what)
+		if r.screen != nil {
+			r.screen.show(nil)
+		}
+		_, _ = io.WriteString(r.out, text(template, what))
 	}
 }
 
 // shown is something that progresses. As JSON it has its figures.
-type shown interface{ progress() *progress }
+type shown interface {
+	// progress returns the names of two templates, one for a block of lines and one for a line, the
+	// seconds since the beginning, and what must change for another line to be worth it; "" for nothing.
+	progress() (block, line string, seconds float64, key string)
+}
 
 // Least times between two lines of progress, in seconds.
 const (
@@ -87,48 +94,37 @@ const (
 	idleSeconds  = 60 // without news
 )
 
-// progress reports how far something is. Call it several times a second.
+// progress reports the progress of something. Call it several times a second.
 func (r *reporter) progress(of shown) {
-	p := of.progress()
-	passed := p.seconds - r.last
+	block, line, seconds, key := of.progress()
+	passed := seconds - r.last
 	switch {
 	case r.quiet:
 		return
 	case r.screen != nil:
-		r.screen.show(p.block())
+		r.screen.show(strings.Split(strings.TrimSuffix(text(block, of), "\n"), "\n"))
 		return
 	case r.json && passed >= eventSeconds:
 		r.event("progress", of)
-	case !r.json && (passed >= lineSeconds && (p.key == "" || p.key != r.key) || p.key != "" && (r.key == "" || passed >= idleSeconds)):
-		fmt.Fprintln(r, p)
+	case !r.json && (passed >= lineSeconds && (key == "" || key != r.key) || key != "" && (r.key == "" || passed >= idleSeconds)):
+		_, _ = io.WriteString(r, text(line, of))
 	default:
 		return
 	}
-	r.last, r.key = p.seconds, p.key
-}
-
-// clear removes the live block.
-func (r *reporter) clear() {
-	if r.screen != nil {
-		r.screen.show(nil)
-	}
+	r.last, r.key = seconds, key
 }
 
 // ended reports the end of a run.
 func (r *reporter) ended(s *summary) {
-	switch {
-	case r.json:
-		event := "finished"
-		if s.Status == exitStopped {
-			event = "stopped"
-		}
-		r.event(event, struct {
-			Summary *summary `json:"summary"`
-		}{s})
-	case !r.quiet:
-		r.clear()
-		_, _ = io.WriteString(r.out, s.text())
+	event := "finished"
+	if s.Status == exitStopped {
+		event = "stopped"
 	}
+	if r.json {
+		r.event(event, map[string]*summary{"summary": s})
+		return
+	}
+	r.told(event, "summary", s)
 }
 
 // failed reports an error, unless it has been reported.
@@ -136,7 +132,9 @@ func (r *reporter) failed(err error) {
 	if f := (*failure)(nil); err == nil || errors.As(err, &f) && f.err == nil {
 		return
 	}
-	r.clear()
+	if r.screen != nil {
+		r.screen.show(nil)
+	}
 	if r.json {
 		r.event("error", struct {
 			Error  string `json:"error"`
@@ -166,29 +164,8 @@ type beginning struct {
 	Set     blobschema.Settings `json:"settings"`
 }
 
-func (b *beginning) String() string {
-	if !b.Resumed {
-		s := fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, b.at, plural(b.Seeds, "URL"))
-		if n := len(crawlfile.Rows(b.Set.Topics)); n > 0 {
-			s += " and " + plural(n, "topic")
-		}
-		return s
-	}
-	s := fmt.Sprintf("%s goes on after %s", &b.where, plural(b.Pages, "page"))
-	if b.Ordered {
-		s += ", no longer stopped or paused"
-	}
-	if b.Seeds > 0 {
-		s += fmt.Sprintf(", with %s more", plural(b.Seeds, "URL"))
-	}
-	if b.Retried > 0 {
-		s += fmt.Sprintf(", and tries %s again", plural(b.Retried, "seed"))
-	}
-	for i, net := range b.Set.AllowNet {
-		s += map[bool]string{true: "; it may connect to ", false: ", "}[i == 0] + net.String()
-	}
-	return s
-}
+// Topics counts the topics of the crawl.
+func (b *beginning) Topics() int { return len(crawlfile.Rows(b.Set.Topics)) }
 
 // handed is reported when a request was left to the process that crawls, or to the next one.
 type handed struct {
@@ -199,24 +176,9 @@ type handed struct {
 	Resume string `json:"resume,omitempty"` // the command that takes the request
 }
 
-func (h *handed) String() string {
-	urls := plural(h.URLs, "URL")
-	switch {
-	case h.Resume != "":
-		return fmt.Sprintf("%s in %s, for the next crawl: '%s'", urls, h.at, h.Resume)
-	case h.PID > 0:
-		return fmt.Sprintf("process %d, which crawls in %s, was given %s to ask for next; see 'orbweaver explain'", h.PID, h.at, urls)
-	}
-	return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", urls, h.at)
-}
-
 // departure is reported when a command leaves a crawl in a deployment to itself.
 type departure struct {
 	where
 	Pages int64  `json:"pages"`
 	Look  string `json:"look"` // the command that shows the progress
-}
-
-func (d *departure) String() string {
-	return fmt.Sprintf("crawl %s goes on in %s; look again with '%s'", d.Crawl, d.at, d.Look)
 }

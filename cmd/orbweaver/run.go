@@ -248,7 +248,7 @@ func (r *run) watch(ctx context.Context) (end service.End, err error) {
 		case now := <-tick.C:
 			snap := r.engine.Snapshot()
 			f := m.read(now, &snap)
-			f.title = "orbweaver " + r.crawl.ID
+			f.Title = "orbweaver " + r.crawl.ID
 			if rep := r.engine.Report(); rep != nil {
 				f.Paused = rep.Wish.Pause
 			}

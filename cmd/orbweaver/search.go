@@ -79,66 +79,58 @@ func (f *searchFlags) run(cmd *cobra.Command, v *view.View) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if f.json {
-		return writeJSON(out, a)
-	}
-	return printAnswer(out, a, newScreen(out) != nil && os.Getenv("NO_COLOR") == "")
+	return f.report(out, "search", answer{a, newScreen(out) != nil && os.Getenv("NO_COLOR") == ""})
 }
 
-// printAnswer writes an answer for people, in colour or not.
-func printAnswer(w io.Writer, a *search.Answer, colour bool) error {
-	paint := func(code, text string) string {
-		if !colour || text == "" {
-			return text
-		}
-		return "\x1b[" + code + "m" + text + "\x1b[0m"
+// answer is what people are shown of an answer, in colour or not.
+type answer struct {
+	*search.Answer
+	colour bool
+}
+
+// Paint colours text, if there are colours.
+func (a answer) Paint(code, text string) any {
+	if text = printable(text); !a.colour || text == "" {
+		return text
 	}
-	marked := func(m search.Marked, code string) string {
-		var b strings.Builder
-		for _, p := range m.Pieces() {
-			switch {
-			case p.Mark:
-				b.WriteString(paint("1;33", p.Text))
-			case code != "":
-				b.WriteString(paint(code, p.Text))
-			default:
-				b.WriteString(p.Text)
-			}
-		}
-		return b.String()
-	}
+	return safe("\x1b[" + code + "m" + text + "\x1b[0m")
+}
+
+// Mark colours the words of the query in a text, and the rest with a code, if there is one.
+func (a answer) Mark(code string, m search.Marked) any {
 	var b strings.Builder
-	for _, r := range a.Results {
-		if title := marked(r.Title, "1"); title != "" {
-			fmt.Fprintf(&b, "%3d  %s\n     %s\n", r.Place, title, paint("32", r.URL))
+	for _, p := range m.Pieces() {
+		paint := code
+		if p.Mark {
+			paint = "1;33"
+		}
+		if paint == "" {
+			b.WriteString(printable(p.Text))
 		} else {
-			fmt.Fprintf(&b, "%3d  %s\n", r.Place, paint("32", r.URL))
+			fmt.Fprint(&b, a.Paint(paint, p.Text))
 		}
-		if r.Snippet.Text != "" {
-			fmt.Fprintf(&b, "     %s\n", marked(r.Snippet, ""))
-		}
-		line := r.Date().UTC().Format("2006-01-02")
-		if r.Lang != "" {
-			line += ", " + r.Lang
-		}
-		if r.Similar > 0 {
-			line += fmt.Sprintf(", and %d similar", r.Similar)
-		}
-		fmt.Fprintf(&b, "     %s\n", paint("2", line))
-		if r.Explain != nil {
-			fmt.Fprintf(&b, "       %s\n", strings.ReplaceAll(r.Explain.String(), "\n", "\n       "))
-		}
-		b.WriteString("\n")
 	}
-	for _, n := range a.Notes {
-		fmt.Fprintln(&b, n)
+	return safe(b.String())
+}
+
+// About is the line below a result.
+func (a answer) About(r search.Result) string {
+	line := r.Date().UTC().Format("2006-01-02")
+	if r.Lang != "" {
+		line += ", " + r.Lang
 	}
-	fmt.Fprintf(&b, "%s\n", search.Summary(a))
-	for _, s := range a.Suggestions {
-		fmt.Fprintf(&b, "try %s (%s)\n", printable(s.Query), plural(s.Documents, "document"))
+	if r.Similar > 0 {
+		line += fmt.Sprintf(", and %d similar", r.Similar)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return line
+}
+
+// Summary says how many results there are.
+func (a answer) Summary() string { return search.Summary(a.Answer) }
+
+// Indent is an explanation of several lines.
+func (a answer) Indent(s fmt.Stringer) any {
+	return safe(strings.ReplaceAll(s.String(), "\n", "\n       "))
 }
 
 // serveSearch serves the page until it is told to stop.

@@ -30,16 +30,6 @@ func (f *reading) newCommand(name string, args cobra.PositionalArgs, run func(cm
 	return cmd
 }
 
-// report writes a report as JSON, or as print does.
-func (f *reading) report(cmd *cobra.Command, r any, print func(*output)) error {
-	if f.json {
-		return writeJSON(cmd.OutOrStdout(), r)
-	}
-	var out output
-	print(&out)
-	return out.to(cmd.OutOrStdout())
-}
-
 // parseURL parses an argument.
 func parseURL(text string) (weburl.URL, error) {
 	u, err := weburl.Parse(text)
@@ -61,7 +51,7 @@ func newStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.report(cmd, r, r.print)
+			return f.report(cmd.OutOrStdout(), "status", r)
 		})
 	})
 }
@@ -148,103 +138,27 @@ func newStatusReport(w where, s *view.Status) (*statusReport, error) {
 	return r, err
 }
 
-func (r *statusReport) print(out *output) {
-	t := &r.Totals
-	out.row("crawl", "%s in %s", r.Crawl, r.at)
-	out.row("state", "%s", r.state())
-	switch {
-	case r.Stopping:
-		out.row("", "told to stop")
-	case r.Paused && r.State != view.Paused:
-		out.row("", "paused")
-	}
-	out.rowIf(r.Why != "", "", "because %s; look for the cause in the functions' logs first", r.Why)
+// Queue counts the URLs that are to be fetched, Known all URLs.
+func (r *statusReport) Queue() int64 { return r.Totals.Pending + r.Totals.Unexamined }
+func (r *statusReport) Known() int64 { return r.Totals.Known + r.Totals.Unexamined }
+
+// Policy names the policy and its unit of pacing; "" for the defaults.
+func (r *statusReport) Policy() string {
 	c := &blobschema.Crawl{Settings: r.Settings}
-	if policy, by := crawlfile.Find("policy"), crawlfile.Find("partition-by"); policy.Get(c) != policy.Default || by.Get(c) != by.Default {
-		out.row("policy", "%s, paced by %s", policy.Get(c), by.Get(c))
+	policy, by := crawlfile.Find("policy"), crawlfile.Find("partition-by")
+	if policy.Get(c) == policy.Default && by.Get(c) == by.Default {
+		return ""
 	}
-	out.row("pages", "%s", count(t.Pages))
-	if k := kinds(t.Outcomes, blobschema.OutcomeOK.String()); k != "" {
-		out.row("others", "%s", k)
-	}
-	out.refetches(t)
-	out.row("queue", "%s of %s known", count(t.Pending+t.Unexamined), plural(t.Known+t.Unexamined, "URL"))
-	out.rowIf(t.Urgent > 0, "", "%s asked for on purpose, and first", plural(t.Urgent, "URL"))
-	switch c := r.InCloud; {
-	case c != nil:
-		out.row("at work", "%d of %s", c.AtWork, plural(c.Partitions, "partition"))
-		out.rowIf(c.Woken > 0, "", "%s woken, and not at work yet", count(c.Woken))
-	case r.State == view.Running:
-		out.row("at work", "%s, %s", plural(r.Active, "request"), plural(r.Steps, "step"))
-	}
-	out.rowIf(r.Moving > 0, "moving", "%s between partitions; see '%s'", plural(r.Moving, "slot"), r.at.command("partitions"))
-	out.row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
-	out.row("robots.txt", "%s kept", plural(t.Robots, "answer"))
-	out.rowIf(t.Retries > 0, "retried", "%s", plural(t.Retries, "request"))
-	out.rowIf(r.Unread+t.Held > 0, "mail", "%s on the way, %s held back", plural(r.Unread, "message"), plural(t.Held, "link"))
-	out.rowIf(t.DeadMail > 0, "dead mail", "%s could not be read; see '%s'", plural(t.DeadMail, "message"), r.at.command("dlq list"))
-	if r.DeadRequests > 0 {
-		out.row("requests", "%s could not be read; see '%s'", plural(r.DeadRequests, "request"), r.at.command("dlq list"))
-	}
-	out.leftOut(t.OutOfScope, t)
-	r.Index.print(out)
-	r.Ranks.print(out)
-	if c := r.InCloud; c != nil {
-		out.row("calls", "%s of functions, %.4g GB-seconds", count(c.Calls.Functions), gbSeconds(&c.Calls))
-		out.calls("", &c.Calls)
-		out.row("cost", "$%.4g so far, %s per million pages fetched at %s", c.Cost, dollars(c.PerMillion.Total), c.Prices)
-		out.row("", "%s", notInCalls)
-	}
+	return policy.Get(c) + ", paced by " + by.Get(c)
 }
 
-// state says how the crawl is, and what to do about it.
-func (r *statusReport) state() string {
-	switch {
-	case r.State == view.Running && r.InCloud == nil:
-		return fmt.Sprintf("running for %s, process %d", span(time.Since(r.Running).Seconds()), r.PID)
-	case r.State == view.Idle:
-		return "idle until the next URL is due, " + when(r.InCloud.Due)
-	case r.State == view.Paused, r.State == view.Stopped:
-		return fmt.Sprintf("%s; resume with '%s'", r.State, r.at.command("crawl"))
-	case r.State == view.Limited:
-		return fmt.Sprintf("the limit of --max-pages %d is reached", r.Settings.MaxPages)
-	}
-	return string(r.State)
-}
+// Ran is the time since the process has begun to serve, in seconds.
+func (r *statusReport) Ran() float64 { return time.Since(r.Running).Seconds() }
 
-// refetches says how many answers were refetches.
-func (o *output) refetches(t *blobschema.Totals) {
-	if n := recrawled(t); n > 0 {
-		o.row("recrawled", "%s", plural(n, "further answer"))
-	}
-	if t.Again > 0 {
-		o.row("looks", "%s at pages that may have changed; %s had", count(t.Again), count(t.Changed))
-	}
-	if t.Revisits > 0 {
-		o.row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
-	}
-}
+// Refetched counts the captures that Totals.Pages leaves out.
+func (r *statusReport) Refetched() int64 { return recrawled(&r.Totals) }
 
-// leftOut says which links were not followed.
-func (o *output) leftOut(outOfScope int64, t *blobschema.Totals) {
-	left := parts(
-		some(outOfScope, plural(outOfScope, "link")+" out of scope"),
-		some(t.Trapped, plural(t.Trapped, "link")+" into what looks like a trap"),
-		some(t.Capped, plural(t.Capped, "link")+" to hosts or domains with too many URLs"),
-	)
-	if left != "" {
-		o.row("left out", "%s", left)
-	}
-}
-
-// calls counts calls of a platform.
-func (o *output) calls(name string, n *ledger.Counts) {
-	o.row(name, "queue %s · KV %s read and %s write units · blob %s puts and %s gets",
-		count(n.QueueRequests), count(n.KVReadUnits), count(n.KVWriteUnits), count(n.BlobPuts), count(n.BlobGets))
-}
-
-// notInCalls says what the calls in records leave out.
-const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, polls that start functions, searches, " +
-	"and what commands read"
+// GBSeconds is the memory of functions times their duration.
+func (r *cloudReport) GBSeconds() float64 { return gbSeconds(&r.Calls) }
 
 func gbSeconds(c *ledger.Counts) float64 { return float64(c.FunctionMBMillis) / 1024 / 1000 }

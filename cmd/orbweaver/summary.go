@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -80,121 +80,56 @@ func (s *summary) price(calls ledger.Counts, cpu time.Duration) error {
 		return err
 	}
 	s.Calls, s.CPUSeconds = calls, cpu.Seconds()
-	s.Cost = prices.PerMillion(calls, s.fetched(), s.CPUSeconds)
+	s.Cost = prices.PerMillion(calls, s.Fetched(), s.CPUSeconds)
 	s.Prices = fmt.Sprintf("%s, %s", prices.Name, prices.Date)
 	return nil
 }
 
-// fetched counts the pages that Calls fetched.
-func (s *summary) fetched() int64 { return captures(&s.Totals) - captures(&s.before) }
+// Refetched counts the captures that Totals.Pages leaves out.
+func (s *summary) Refetched() int64 { return recrawled(&s.Totals) }
 
-// fewPages is how many pages a run needs at least for its cost to mean something.
-const fewPages = 1000
+// Idle reports that there was nothing to do.
+func (s *summary) Idle() bool { return s.idle }
 
-// text is the summary for people.
-func (s *summary) text() string {
-	out := &output{indent: "  ", width: len("  duplicates ")}
-	out.line("%s", s.Reason)
-	s.printRequested(out)
-	if s.idle {
-		s.whatNext(out)
-		out.flush()
-		return out.String()
-	}
-	t := &s.Totals
-	took := span(s.Seconds)
-	switch {
-	case s.Requested != nil: // what was requested is not a page of the run
-		out.row("pages", "%s; this run took %s", count(t.Pages), took)
-	case s.at.inCloud():
-		out.row("pages", "%s; %s of them in the %s that it was followed", count(t.Pages), count(s.Pages), took)
-	default:
-		out.row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), took, s.PagesPerSecond)
-	}
-	out.row("outcomes", "%s", cmp.Or(kinds(t.Outcomes), "none"))
-	out.row("hosts", "%s%s", count(t.Hosts), s.politeness())
-	out.row("duplicates", "%s to URLs known already; %s out of scope", plural(t.Duplicates, "link"), count(t.OutOfScope))
-	out.leftOut(0, t)
-	out.refetches(t)
-	out.row("bytes", "%s received, %s stored; %s", size(t.Bytes), size(t.Stored), plural(t.Retries, "retried request"))
-	if t.Connections > 0 {
-		out.row("connected", "%s, for %.1f pages each", plural(t.Connections, "time"), float64(t.Pages)/float64(t.Connections))
-	}
-	if waiting := t.Pending + t.Unexamined + t.Held; waiting > 0 {
-		out.row("left", "%s", plural(waiting, "URL"))
-	}
-	if s.Latency != nil {
-		out.row("latency", "%s", s.Latency)
-	}
-	if s.at.inCloud() || s.costs {
-		s.bill(out)
-	}
-	s.archive(out)
-	out.rowIf(s.Index != "", "captures", "%s", s.Index)
-	if s.Search != nil {
-		s.Search.print(out)
-		out.row("search it", "%s", s.at.command("search", "some words"))
-	}
-	out.rowIf(s.Resume != "", "go on", "%s", s.Resume)
-	out.flush()
-	return out.String()
+// Left counts the URLs that are still to be fetched.
+func (s *summary) Left() int64 { return s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held }
+
+// PerConnection is the number of pages of a connection.
+func (s *summary) PerConnection() float64 {
+	return float64(s.Totals.Pages) / float64(s.Totals.Connections)
 }
 
-// whatNext says what can be done with a crawl that had nothing to do.
-func (s *summary) whatNext(out *output) {
-	switch {
-	case s.Status == exitNothing:
-		out.row("try again", "%s", s.Resume)
-	case s.End == service.Finished:
-		out.row("more URLs", "%s", s.Resume)
-		out.row("refetch", "%s", s.at.command("recrawl", append(s.perRun, "URL...")...))
-		out.row("start over", "%s", s.at.command("crawl", append(s.perNew, "--new", "URL...")...))
-	default:
-		out.row("go on", "%s", s.Resume)
+// Again is a command line that takes URLs, with the flags of this run, and with those of the crawl for a new one.
+func (s *summary) Again(verb string, more ...string) string {
+	flags := s.perRun
+	if len(more) > 0 {
+		flags = s.perNew
 	}
-	s.archive(out)
+	return s.Command(verb, slices.Concat(flags, more, []string{"URL..."})...)
 }
 
-// archive says where the pages are.
-func (s *summary) archive(out *output) {
-	if s.Archive == "" {
-		return
-	}
-	out.rowIf(!s.idle, "archive", "%s", s.Archive)
-	out.row("read it", "%s", s.at.command("export --format warc --out DIR"))
-}
-
-// politeness says how many hosts, on average of the run, had URLs but were not yet due for a request.
-// Of a deployment, which may have been idle for any time, it is unknown.
-func (s *summary) politeness() string {
+// Waited is how many hosts, on average of the run, had URLs but were not yet due for a request; 0 for
+// few. Of a deployment, which may have been idle for any time, it is unknown.
+func (s *summary) Waited() float64 {
 	waited := float64(s.Totals.WaitMillis-s.before.WaitMillis) / 1000
-	if s.at.inCloud() || s.Seconds <= 0 || waited < s.Seconds/20 {
-		return ""
+	if s.Deployed() || s.Seconds <= 0 || waited < s.Seconds/20 {
+		return 0
 	}
-	return fmt.Sprintf("; on average %.1f of them waited out of politeness", waited/s.Seconds)
+	return waited / s.Seconds
 }
 
-// bill shows the calls and their cost.
-func (s *summary) bill(out *output) {
-	n, c := &s.Calls, &s.Cost
-	out.calls("calls", n)
-	if s.fetched() <= 0 {
-		return
-	}
-	functions := fmt.Sprintf("%.3g ms of this machine's CPU a page", s.CPUSeconds*1000/float64(s.fetched())) // what functions would cost
-	if s.at.inCloud() {
-		functions = fmt.Sprintf("%s, %.4g GB-seconds", plural(n.Functions, "call"), gbSeconds(n))
-	}
-	out.row("cost", "%s per million pages fetched at %s", dollars(c.Total), s.Prices)
-	out.row("", "queue %s · KV %s · blob %s · functions %s (%s)",
-		dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), functions)
-	out.rowIf(s.at.inCloud(), "", "%s", notInCalls)
-	note := ""
-	if s.fetched() < fewPages {
-		note = "; of few pages, so mostly the price of beginning"
-	}
-	out.row("", "keeping them: %s a month on top%s", dollars(c.Retention), note)
-}
+// Billed reports whether the summary shows what the run cost, Fetched how many pages that paid for.
+func (s *summary) Billed() bool   { return s.Deployed() || s.costs }
+func (s *summary) Fetched() int64 { return captures(&s.Totals) - captures(&s.before) }
+
+// Few reports that the run had too few pages for its cost to mean something.
+func (s *summary) Few() bool { return s.Fetched() < 1000 }
+
+// MillisPerPage is the processor time of this machine for a page.
+func (s *summary) MillisPerPage() float64 { return s.CPUSeconds * 1000 / float64(s.Fetched()) }
+
+// GBSeconds is the memory of functions times their duration.
+func (s *summary) GBSeconds() float64 { return gbSeconds(&s.Calls) }
 
 // objectFile is the file of an object in a folder.
 func objectFile(dir, name string) string {

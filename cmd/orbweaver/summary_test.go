@@ -29,7 +29,7 @@ func TestSummaryFigures(t *testing.T) {
 	if want := prices.PerMillion(calls, 50, 1); s.Cost != want {
 		t.Errorf("cost %+v, want %+v", s.Cost, want)
 	}
-	text := s.text()
+	text := text("summary", s)
 	for _, want := range []string{
 		"  pages      43; this run 1 in 18 s, 0.1/s\n", "  recrawled  49 further answers\n", "  outcomes   ok 62 · unchanged 30 · client-error 2\n",
 		"  hosts      2; on average 1.4 of them waited out of politeness\n", "(20 ms of this machine's CPU a page)",

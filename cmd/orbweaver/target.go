@@ -151,8 +151,17 @@ func (t *target) where(crawl string) where {
 	return where{Crawl: crawl, Data: t.data, at: t}
 }
 
-// String is "crawl ID in TARGET".
-func (w *where) String() string { return fmt.Sprintf("crawl %s in %s", w.Crawl, w.at) }
+// Name is "crawl ID in TARGET".
+func (w where) Name() string { return fmt.Sprintf("crawl %s in %s", w.Crawl, w.at) }
+
+// Target names the folder or the deployment.
+func (w where) Target() string { return w.at.String() }
+
+// Deployed reports whether the target is a deployment.
+func (w where) Deployed() bool { return w.at.inCloud() }
+
+// Command is a command line that works on the same target.
+func (w where) Command(verb string, args ...string) string { return w.at.command(verb, args...) }
 
 // opener opens a platform, as drivers.Open does.
 type opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)

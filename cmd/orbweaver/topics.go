@@ -25,7 +25,7 @@ func newTopics() *cobra.Command {
 				return err
 			}
 			r := newTopicsReport(f.where(v.ID()), &s)
-			return f.report(cmd, r, r.print)
+			return f.report(cmd.OutOrStdout(), "topics", r)
 		})
 	})
 	cmd.AddCommand(newSetTopic())
@@ -80,39 +80,39 @@ func newTopicsReport(w where, s *view.Status) *topicsReport {
 	return r
 }
 
-func (r *topicsReport) print(out *output) {
-	var lines [][]any
-	for _, t := range append(r.Topics, r.None) {
-		name, priority, slice, minimum := t.Name, "-", "-", "-"
-		if t.of.Slice > 0 {
-			priority, slice = spread(t.Priorities), t.of.Slice.String()
-		} else {
-			name = "(none)"
-		}
-		if t.of.Shrunk > 0 {
-			slice += " (now " + t.of.Shrunk.String() + ")"
-		}
-		if t.Minimum > 0 {
-			minimum = crawlfile.FormatMinimum(t.Minimum, t.of.Period)
-		}
-		if !t.Until.IsZero() {
-			minimum = count(t.Had) + " of " + minimum
-		}
-		lines = append(lines, []any{priority, slice, minimum, t.Pages, fmt.Sprintf("%.1f%%", 100*t.Share), t.Pending, size(t.Bytes), name})
+// All are the topics, and what belongs to none.
+func (r *topicsReport) All() []topicReport { return append(r.Topics, r.None) }
+
+// Due is the minimum of a topic, and how much of it the topic has had.
+func (t topicReport) Due() string {
+	due := "-"
+	if t.Minimum > 0 {
+		due = crawlfile.FormatMinimum(t.Minimum, t.of.Period)
 	}
-	out.table(nameLast, "priority|slice|minimum|pages|share|pending|bytes|topic", lines)
-	if len(r.Topics) == 0 {
-		out.line("%s has no topics; a crawl file gives them: see 'orbweaver help crawl-file'", &r.where)
+	if !t.Until.IsZero() {
+		due = count(t.Had) + " of " + due
 	}
+	return due
 }
 
-// spread writes priorities: all of a few, or their range.
-func spread(priorities []int) string {
-	if len(priorities) > 5 {
-		return fmt.Sprintf("%d..%d", slices.Min(priorities), slices.Max(priorities))
+// Percent is the share of all pages.
+func (t topicReport) Percent() string { return fmt.Sprintf("%.1f%%", 100*t.Share) }
+
+// Turn is the length of a topic's turn.
+func (t topicReport) Turn() string {
+	if t.of.Shrunk > 0 {
+		return t.of.Slice.String() + " (now " + t.of.Shrunk.String() + ")"
+	}
+	return t.of.Slice.String()
+}
+
+// Spread writes priorities: all of a few, or their range.
+func (t topicReport) Spread() string {
+	if len(t.Priorities) > 5 {
+		return fmt.Sprintf("%d..%d", slices.Min(t.Priorities), slices.Max(t.Priorities))
 	}
 	var texts []string
-	for _, n := range slices.Backward(slices.Sorted(slices.Values(priorities))) {
+	for _, n := range slices.Backward(slices.Sorted(slices.Values(t.Priorities))) {
 		texts = append(texts, strconv.Itoa(n))
 	}
 	return strings.Join(texts, ",")
@@ -121,12 +121,13 @@ func spread(priorities []int) string {
 // setTopic is the result of a change of a topic.
 type setTopic struct {
 	where
-	Topic    string  `json:"topic"`
-	Changed  bool    `json:"changed"` // false: it was so already
-	Priority int     `json:"priority"`
-	Slice    float64 `json:"slice_seconds"`
-	Minimum  int64   `json:"minimum"`
-	Period   float64 `json:"period_seconds,omitempty"`
+	Topic    string           `json:"topic"`
+	Changed  bool             `json:"changed"` // false: it was so already
+	Priority int              `json:"priority"`
+	Slice    float64          `json:"slice_seconds"`
+	Minimum  int64            `json:"minimum"`
+	Period   float64          `json:"period_seconds,omitempty"`
+	Status   view.TopicStatus `json:"-"`
 	obeying
 }
 
@@ -157,7 +158,8 @@ func newSetTopic() *cobra.Command {
 		t := view.TopicStatus{Slice: now.Slice, Minimum: now.Minimum, Period: now.Period}
 		t.Fill()
 		r.Priority, r.Slice, r.Minimum, r.Period = now.Priority, t.Slice.Seconds(), t.Minimum, t.Period.Seconds()
-		return f.report(cmd, &r, func(out *output) { out.line("%s", r.text(&t)) })
+		r.Status = t
+		return f.report(cmd.OutOrStdout(), "topic", &r)
 	})
 	// What is left out stays as it is.
 	cmd.Flags().Func("priority", "higher goes first: -100 to 100", func(s string) error {
@@ -185,16 +187,10 @@ func newSetTopic() *cobra.Command {
 	return cmd
 }
 
-func (r *setTopic) text(t *view.TopicStatus) string {
-	s := fmt.Sprintf("topic %s of %s: priority %d, slice %s", r.Topic, &r.where, r.Priority, t.Slice)
-	if t.Minimum > 0 {
-		s += ", minimum " + crawlfile.FormatMinimum(t.Minimum, t.Period)
+// Due is the minimum of the topic; "" for none.
+func (r *setTopic) Due() string {
+	if r.Minimum == 0 {
+		return ""
 	}
-	if !r.Changed {
-		return s + "; it was so already"
-	}
-	if soon := r.obeying.String(); soon != "" {
-		s += "; " + soon
-	}
-	return s
+	return crawlfile.FormatMinimum(r.Minimum, r.Status.Period)
 }

@@ -144,7 +144,7 @@ func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter)
 				snap := w.Snapshot()
 				left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
 				left.PagesPerSecond = float64(left.Pages) / left.Seconds
-				rep.told("left", left)
+				rep.told("left", "left", left)
 			}
 			return err
 		case now := <-tick.C:
@@ -159,14 +159,6 @@ type joining struct {
 	where
 	Steps int  `json:"steps"` // at most
 	Ticks bool `json:"ticks"`
-}
-
-func (s *joining) String() string {
-	text := fmt.Sprintf("works in %s, on %s at once", s.at, plural(s.Steps, "partition"))
-	if !s.Ticks {
-		text += ", without ticks"
-	}
-	return text
 }
 
 // workFigures are the figures of a worker.
@@ -226,49 +218,17 @@ func workState(s *service.WorkSnapshot) string {
 	return "crawling"
 }
 
-func (f *workFigures) progress() *progress {
-	const none = "no crawl yet: 'orbweaver crawl' begins one"
-	work := fmt.Sprintf("%d of %s, %s under way", f.AtWork, plural(f.Steps, "partition"), plural(f.Active, "request"))
-	failed := plural(f.Failed, "step")
-	p := &progress{
-		title: "orbweaver work · " + f.Crawl, seconds: f.Seconds,
-		rows: []string{
-			fmt.Sprintf("  pages  %-12s %8.1f/s     received  %s", count(f.Pages), f.PagesPerSecond, size(f.Bytes)),
-			"  work   " + work,
-		},
-		line: fmt.Sprintf("%s (%.1f/s), %s, %s received", plural(f.Pages, "page"), f.PagesPerSecond, work, size(f.Bytes)),
-		key:  f.State + count(f.Pages),
-	}
-	switch {
-	case f.Crawl == "":
-		p.title, p.line = p.title+none, none
-	case f.State != "crawling":
-		p.title, p.line = p.title+", "+f.State, f.State+", "+p.line
-	}
+// progress names the texts of a worker's progress. While requests are under way each line is news.
+func (f *workFigures) progress() (block, line string, seconds float64, key string) {
+	key = f.State + count(f.Pages)
 	if f.Active > 0 {
-		p.key += span(f.Seconds) // each line is news
+		key += span(f.Seconds)
 	}
-	p.add(f.Failed > 0, "", ", "+failed+" failed")
-	if a := f.All; a != nil {
-		all := fmt.Sprintf("%s, queue %s, %s at work", plural(a.Pages, "page"), count(a.Queue), plural(a.AtWork, "partition"))
-		p.add(true, "all    "+all, "; all together: "+all)
-	}
-	p.add(f.Failed > 0, "failed "+failed, "")
-	p.add(f.SecondsLeft > 0, "left   "+span(f.SecondsLeft)+" to --for", "")
-	return p
+	return "work-block", "work-line", f.Seconds, key
 }
 
 // leaving is reported when a worker leaves.
 type leaving struct {
 	workFigures
 	Calls blobschema.Calls `json:"calls"`
-}
-
-func (e *leaving) String() string {
-	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s",
-		e.at, span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond, plural(e.Ended, "step"))
-	if e.Failed > 0 {
-		s += fmt.Sprintf(", %d of them failed", e.Failed)
-	}
-	return s
 }

@@ -196,10 +196,10 @@ func TestWorkFigures(t *testing.T) {
 	} {
 		began := time.Now()
 		f := (&target{}).workFigures(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
-		if d := cmp.Diff(c.line, f.progress().String()); d != "" {
+		if d := cmp.Diff(c.line, lineOf(&f)); d != "" {
 			t.Error(d)
 		}
-		if d := cmp.Diff(c.frame, f.progress().block()); d != "" {
+		if d := cmp.Diff(c.frame, blockOf(&f)); d != "" {
 			t.Error(d)
 		}
 	}
