@@ -426,7 +426,7 @@ func testCloudTopics(c *cloud) {
 	}
 	const first = "delay: 0s\ntopics:\n  - name: a\n    priority: 5\n    minimum: 30/h\n    seeds: SITE/0\n"
 	write(first + "hosts: [{host: x.example, connection: 2}]\n")
-	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:7: a host has no key "connection" \(did you mean connections\?\)`)
+	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:7: a host has no key "connection"; its keys are host, connections, delay`)
 	write(first)
 	c.run("crawl", "--file", file, "--detach").ends(exitOK, `begins in aws://test with 1 URL and 1 topic$`)
 	c.run("topics").ends(exitOK, `^ +5 +10s +0 of 30/h +0 +0.0% .* a$`)

@@ -90,7 +90,8 @@ func TestFileProblems(t *testing.T) {
 	for _, p := range problems {
 		dir := filepath.Dir(p.File)
 		p.File = "c.yaml"
-		got = append(got, strings.ReplaceAll(p.String(), dir, "DIR"))
+		line, _, _ := strings.Cut(p.String(), "; its keys are ")
+		got = append(got, strings.ReplaceAll(line, dir, "DIR"))
 	}
 	if d := cmp.Diff([]string{
 		`c.yaml:1: policy "best": it must be breadth-first, performance, quality or capability`,
@@ -108,7 +109,7 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:14: recrawl "3": it must be URLs in an hour or in a day, such as 500/h or 10000/d, or off`,
 		`c.yaml:15: queues "host 3": it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to 64, such as bkdr:8`,
 		`c.yaml:16: partition-by "url": it must be host, domain or ip`,
-		`c.yaml:17: a crawl file has no key "delays" (did you mean delay?)`,
+		`c.yaml:17: a crawl file has no key "delays"`,
 		`c.yaml:18: --host-ranks: open DIR/none.tsv: no such file or directory`,
 		`c.yaml:19: a crawl file has no key "max-time"`,
 		`c.yaml:20: a crawl file has no key "allow-net"`,
@@ -119,7 +120,7 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:24: scope "host any": it takes one value`,
 		`c.yaml:25: a crawl file has no key "host-rule"`,
 		`c.yaml:26: a crawl file has no key "skip-bad-seeds"`,
-		`c.yaml:27: a crawl file has no key "costs" (did you mean hosts?)`,
+		`c.yaml:27: a crawl file has no key "costs"`,
 	}, got); d != "" {
 		t.Error(d)
 	}

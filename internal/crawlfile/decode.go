@@ -148,46 +148,9 @@ func plain(message string) string {
 	return message
 }
 
-// unknown says that there is no such key, and suggests another one.
+// unknown says that there is no such key, and lists those that there are.
 func unknown(of, key string, keys []string) string {
-	return fmt.Sprintf("%s has no key %.40q%s", of, key, nearest(key, keys))
-}
-
-// nearest suggests a key for one that is unknown.
-func nearest(word string, keys []string) string {
-	best, least := "", 2+min(len(word), 12)/4
-	if len(word) <= 40 {
-		for _, k := range keys {
-			if n := distance(strings.ToLower(strings.ReplaceAll(word, "_", "-")), k); n < least {
-				best, least = k, n
-			}
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s?)", best)
-}
-
-// distance is the number of bytes to insert, delete or change to make one word of another (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf("%s has no key %.40q; its keys are %s", of, key, strings.Join(keys, ", "))
 }
 
 // topKeys are the keys at the top.
