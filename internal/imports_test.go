@@ -99,7 +99,7 @@ github.com/dchest/siphash:           partition
 github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers/local internal/polite
-github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/token
+github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/coding internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers/local

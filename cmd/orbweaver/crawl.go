@@ -58,7 +58,7 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	}
 	r := &run{
 		target: &f.target, reporter: rep, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume, connections: f.connections,
-		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), costs: f.costs,
+		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
 	}
 	if r.fresh, err = identify(f.fresh()); err != nil {
 		return err

@@ -42,7 +42,6 @@ type exportFlags struct {
 	topics   []uint8 // of that name; set once the crawl is open
 	history  bool
 	force    bool
-	copy     bool
 }
 
 func newExport() *cobra.Command {
@@ -76,7 +75,6 @@ func newExport() *cobra.Command {
 	cmd.Flags().StringVar(&f.topic, "topic", "", "jsonl and urls: only this topic")
 	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not only the latest")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite files")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "warc: copy the files instead of linking them")
 	return cmd
 }
 
@@ -324,7 +322,7 @@ func (e *exporter) warc(ctx context.Context, name string) (int64, error) {
 			return 0, err
 		}
 	}
-	if from != "" && !e.copy && os.Link(from, to) == nil {
+	if from != "" && os.Link(from, to) == nil {
 		info, err := os.Stat(to)
 		if err != nil {
 			return 0, err

@@ -74,7 +74,6 @@ type runFlags struct {
 	connections int
 	maxTime     time.Duration
 	every       time.Duration // between two looks at a deployment
-	costs       bool
 }
 
 // Flags that only make sense where the crawl runs in this process, with what decides in a
@@ -97,7 +96,6 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after this time; 0 for never")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
-	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary the calls of this run, and their cost in a cloud")
 	f.reportFlags.register(fs)
 }
 

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"compress/flate"
-	"compress/zlib"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -135,42 +131,28 @@ func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) e
 		_, err := out.Write(rec.Body)
 		return err
 	}
-	return writeDecoded(out, rec, pg.Truncated != "")
+	return writeDecoded(out, rec)
 }
 
-// writeDecoded writes a body without its content coding. A body that was cut when it
-// was stored ends where it ends.
-func writeDecoded(out io.Writer, rec *warc.Record, wasCut bool) error {
+// writeDecoded writes a body without its content coding. A body that was cut when it was stored ends where it ends.
+func writeDecoded(out io.Writer, rec *warc.Record) error {
 	m, err := rec.HTTP()
 	if err != nil {
 		return err
 	}
-	coding := ""
+	var codings []string
 	for _, f := range m.Fields {
 		if strings.EqualFold(f.Name, "Content-Encoding") {
-			coding += "," + strings.ToLower(strings.TrimSpace(f.Value))
+			codings = append(codings, f.Value)
 		}
 	}
-	var body io.Reader = bytes.NewReader(rec.Body)
-	switch coding {
-	case "", ",identity", ",":
-	case ",gzip", ",x-gzip":
-		// What says gzip and is not is taken as it is, as browsers do.
-		if z, err := gzip.NewReader(bytes.NewReader(rec.Body)); err == nil {
-			body = z
-		}
-	case ",deflate":
-		if z, err := zlib.NewReader(bytes.NewReader(rec.Body)); err == nil {
-			body = z
-		} else {
-			body = flate.NewReader(bytes.NewReader(rec.Body))
-		}
-	default:
-		return fmt.Errorf("the body is compressed in a way this program cannot undo (%s); use --raw", coding[1:])
+	var d coding.Decoder
+	name := coding.Of(codings)
+	d.Open(rec.Body, name)
+	body := d.UpTo(coding.MaxDecoded)
+	if len(body) == 0 && len(rec.Body) > 0 || len(body) == coding.MaxDecoded {
+		return fmt.Errorf("this program cannot decompress the body (%s); use --raw", name)
 	}
-	_, err = io.Copy(out, body)
-	if errors.Is(err, io.ErrUnexpectedEOF) && wasCut {
-		return nil
-	}
+	_, err = out.Write(body)
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/flate"
 	"compress/zlib"
 	"io"
 	"strings"
@@ -31,13 +30,6 @@ func TestWriteDecoded(t *testing.T) {
 	text := strings.Repeat("all the same ", 100)
 	zipped := squeeze(t, text, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
 	deflated := squeeze(t, text, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
-	raw := squeeze(t, text, func(w io.Writer) io.WriteCloser {
-		z, err := flate.NewWriter(w, 6)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return z
-	})
 	for _, tt := range []struct {
 		name, coding string
 		body         []byte
@@ -50,10 +42,7 @@ func TestWriteDecoded(t *testing.T) {
 		{name: "old name", coding: "X-GZIP", body: zipped, want: text},
 		{name: "says gzip, is plain", coding: "gzip", body: []byte(text), want: text},
 		{name: "cut when stored", coding: "gzip", body: zipped[:len(zipped)-10], cut: true, want: "all the same"},
-		{name: "cut since", coding: "gzip", body: zipped[:len(zipped)-10], want: "all the same", err: "unexpected EOF"},
-		{name: "deflate", coding: "deflate", body: deflated, want: text},
-		{name: "deflate, raw", coding: "deflate", body: raw, want: text},
-		{name: "brotli", coding: "br", body: []byte{1}, err: "use --raw"},
+		{name: "deflate", coding: "deflate", body: deflated, err: "use --raw"},
 		{name: "twice", coding: "gzip, gzip", body: zipped, err: "(gzip, gzip)"},
 		{name: "nothing", coding: "gzip", want: ""},
 	} {
@@ -63,7 +52,7 @@ func TestWriteDecoded(t *testing.T) {
 				rec.Header = []byte("HTTP/1.1 200 OK\r\n\r\n")
 			}
 			var out strings.Builder
-			err := writeDecoded(&out, rec, tt.cut)
+			err := writeDecoded(&out, rec)
 			switch {
 			case tt.err == "" && err != nil, tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 				t.Errorf("error %v, want %q", err, tt.err)

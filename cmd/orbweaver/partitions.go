@@ -143,7 +143,6 @@ type changing struct {
 	reading
 	wait   bool
 	dryRun bool
-	load   []float64 // of slots, for --balance
 }
 
 func (f *changing) newCommand(name string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
@@ -181,14 +180,15 @@ func newScale() *cobra.Command {
 				}
 				return l.Target.Apply(moves)
 			}
-			if f.load, err = v.Loads(ctx); err != nil {
+			load, err := v.Loads(ctx)
+			if err != nil {
 				return nil, err
 			}
 			var o partition.BalanceOptions
 			if n > 0 {
 				o.Partitions = l.Target.Active(n)
 			}
-			return l.Target.Apply(l.Target.Balance(f.load, o))
+			return l.Target.Apply(l.Target.Balance(load, o))
 		})
 	})
 	cmd.Flags().BoolVar(&balance, "balance", false, "even out pending URLs instead of slots; without N among the present partitions")
@@ -283,7 +283,6 @@ type repartitioned struct {
 	Arrived bool        `json:"arrived,omitempty"` // all of them: with --wait
 	Seconds float64     `json:"seconds,omitempty"` // that took
 	Stopped bool        `json:"stopped,omitempty"` // nothing moves until the crawl is resumed
-	Fullest *[2]float64 `json:"fullest,omitempty"` // load of the most loaded partition relative to the mean, before and after
 	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
 
 	All   int  `json:"-"` // slots
@@ -340,9 +339,6 @@ func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want 
 			return err
 		}
 		moves := r.compare(l.Target, m)
-		if f.load != nil {
-			r.Fullest = &[2]float64{fullest(l.Target, f.load), fullest(m, f.load)}
-		}
 		r.Epoch = uint64(l.Record.Epoch)
 		if f.dryRun {
 			r.Moves = grouped(moves)
@@ -410,23 +406,6 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 			return fail(exitStopped, fmt.Errorf("stopped waiting; the change stands: see '%s'", f.command("partitions")))
 		}
 	}
-}
-
-// fullest is the load of the fullest partition, relative to the mean; 0 without load.
-func fullest(m *partition.Map, load []float64) float64 {
-	sums := map[partition.ID]float64{}
-	total, most := 0.0, 0.0
-	for s, o := range m.Owners() {
-		sums[o] += load[s]
-		total += load[s]
-	}
-	for _, sum := range sums {
-		most = max(most, sum)
-	}
-	if total == 0 {
-		return 0
-	}
-	return most / total * float64(len(sums))
 }
 
 // grouped are moves by the partitions they are between.

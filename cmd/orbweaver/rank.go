@@ -45,8 +45,7 @@ func newRank() *cobra.Command {
 	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance,
 		"end when a round changes the ranks, which add up to 1, by no more than this")
 	fl.IntVar(&f.params.MaxRounds, "max-rounds", f.params.MaxRounds, "most rounds")
-	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer jumps to: hosts and URLs, HOST=WEIGHT for other weights than 1, "+
-		"or a file with one a line and the weight behind a tab (default: anywhere)")
+	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer jumps to: hosts and URLs; HOST=WEIGHT for other weights than 1 (default: anywhere)")
 	fl.StringVar(&f.level, "level", "all", "what to list: crawled pages, crawled hosts or all")
 	fl.IntVar(&f.top, "top", 10, "number of pages and of hosts to list; with --out, the whole table unless this flag is given")
 	fl.StringVar(&f.out, "out", "", "write the table of --level to this file, one host or page a line, with a tab and its rank; "+
@@ -70,11 +69,11 @@ func (f *rankFlags) check() error {
 		return usagef("--top must be 0 or more")
 	}
 	for _, w := range f.weigh {
-		list, err := parseWeights(w)
+		weight, err := parseWeight(w)
 		if err != nil {
 			return usagef("--personalise: %w", err)
 		}
-		f.params.Personal = append(f.params.Personal, list...)
+		f.params.Personal = append(f.params.Personal, weight)
 	}
 	if err := f.params.Check(); err != nil {
 		return usagef("%w", err)
@@ -82,49 +81,19 @@ func (f *rankFlags) check() error {
 	return nil
 }
 
-// maxWeights is how large a file of weights may be.
-const maxWeights = 1 << 20
-
-// parseWeights reads an item of --personalise: a host or URL, or a file of these.
-func parseWeights(item string) (out []ranks.Weight, err error) {
-	info, err := os.Stat(item)
-	if err != nil || !info.Mode().IsRegular() {
-		name, weight := item, ""
-		if !strings.Contains(item, "://") {
-			name, weight, _ = strings.Cut(item, "=")
-		}
-		w, err := parseWeight(name, weight)
-		return []ranks.Weight{w}, err
-	}
-	if info.Size() > maxWeights {
-		return nil, fmt.Errorf("the file %s has %d bytes, more than %d", item, info.Size(), maxWeights)
-	}
-	data, err := os.ReadFile(item)
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		name, weight, _ := strings.Cut(line, "\t")
-		w, err := parseWeight(name, weight)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", item, err)
-		}
-		out = append(out, w)
-	}
-	return out, err
-}
-
-func parseWeight(name, weight string) (w ranks.Weight, err error) {
+// parseWeight parses an item of --personalise: HOST, HOST=WEIGHT or a URL.
+func parseWeight(item string) (w ranks.Weight, err error) {
 	w.Weight = 1
-	if weight = strings.TrimSpace(weight); weight != "" {
-		if w.Weight, err = strconv.ParseFloat(weight, 64); err != nil {
-			return w, fmt.Errorf("weight %.40q of %.200q is no number", weight, name)
-		}
-	}
-	if strings.Contains(name, "://") {
-		u, err := weburl.Parse(name)
+	if strings.Contains(item, "://") {
+		u, err := weburl.Parse(item)
 		w.URL = u.String()
 		return w, err
+	}
+	name, weight, weighted := strings.Cut(item, "=")
+	if weighted {
+		if w.Weight, err = strconv.ParseFloat(weight, 64); err != nil {
+			return w, fmt.Errorf("weight %.40q of %.200q is not a number", weight, name)
+		}
 	}
 	h, err := weburl.ParseHost(name)
 	w.Host = string(h)

@@ -128,31 +128,19 @@ func TestRankOut(t *testing.T) {
 	}
 }
 
-func TestParseWeights(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "weights")
-	if err := os.WriteFile(file, []byte("# hosts\nExample.ORG\n\nhttps://example.net/a?b=c\t2.5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		item string
-		want []ranks.Weight
-	}{
-		{"example.org", []ranks.Weight{{Host: "example.org", Weight: 1}}},
-		{"example.org=3", []ranks.Weight{{Host: "example.org", Weight: 3}}},
-		{"https://example.org/?a=3", []ranks.Weight{{URL: "https://example.org/?a=3", Weight: 1}}},
-		{file, []ranks.Weight{{Host: "example.org", Weight: 1}, {URL: "https://example.net/a?b=c", Weight: 2.5}}},
-		{"example.org=x", nil},
-		{"no host", nil},
+func TestParseWeight(t *testing.T) {
+	for item, want := range map[string]ranks.Weight{
+		"Example.org":              {Host: "example.org", Weight: 1},
+		"example.org=3":            {Host: "example.org", Weight: 3},
+		"https://example.org/?a=3": {URL: "https://example.org/?a=3", Weight: 1},
 	} {
-		got, err := parseWeights(c.item)
-		if (err != nil) != (c.want == nil) {
-			t.Errorf("%s: %v", c.item, err)
-			continue
+		if got, err := parseWeight(item); err != nil || got != want {
+			t.Errorf("%s is %+v, %v, want %+v", item, got, err, want)
 		}
-		for i, w := range c.want {
-			if len(got) != len(c.want) || got[i] != w {
-				t.Errorf("%s is %+v, want %+v", c.item, got, c.want)
-			}
+	}
+	for _, item := range []string{"example.org=x", "no host", "example.org="} {
+		if _, err := parseWeight(item); err == nil {
+			t.Errorf("%s was accepted", item)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 		target: &f.target, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
 			return stored, f.apply(&stored, "allow-net")
 		},
-		connections: f.connections, maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), costs: f.costs,
+		connections: f.connections, maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
 		reporter: rep, request: req,
 	}
 	sum, err := r.start(ctx, r.concludeRequest)

@@ -47,7 +47,6 @@ type run struct {
 	maxTime     time.Duration
 	retry       polite.Retry
 	perRun      []string // flags of this run that the next one needs again
-	costs       bool
 
 	ledger   ledger.Ledger
 	platform *platform.Platform
@@ -259,7 +258,7 @@ func (r *run) watch(ctx context.Context) (end service.End, err error) {
 
 // ended says how the run ended. cause is why its context did, if it has.
 func (r *run) ended(end service.End, cause error, t blobschema.Totals) *summary {
-	sum := &summary{where: r.where(r.crawl.ID), End: end, Totals: t, before: r.before, perRun: r.perRun, perNew: r.perNew(), costs: r.costs}
+	sum := &summary{where: r.where(r.crawl.ID), End: end, Totals: t, before: r.before, perRun: r.perRun, perNew: r.perNew()}
 	if t.Stored > 0 {
 		sum.Archive = objectFile(r.data, naming.WARCPrefix(r.crawl.ID))
 	}

@@ -118,15 +118,11 @@ func (s *summary) Waited() float64 {
 	return waited / s.Seconds
 }
 
-// Billed reports whether the summary shows what the run cost, Fetched how many pages that paid for.
-func (s *summary) Billed() bool   { return s.Deployed() || s.costs }
+// Fetched counts the pages that the calls paid for.
 func (s *summary) Fetched() int64 { return captures(&s.Totals) - captures(&s.before) }
 
 // Few reports that the run had too few pages for its cost to mean something.
 func (s *summary) Few() bool { return s.Fetched() < 1000 }
-
-// MillisPerPage is the processor time of this machine for a page.
-func (s *summary) MillisPerPage() float64 { return s.CPUSeconds * 1000 / float64(s.Fetched()) }
 
 // GBSeconds is the memory of functions times their duration.
 func (s *summary) GBSeconds() float64 { return gbSeconds(&s.Calls) }

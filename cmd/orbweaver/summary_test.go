@@ -13,7 +13,7 @@ import (
 // before; and what hosts waited together is told as hosts, for it may be longer than the run.
 func TestSummaryFigures(t *testing.T) {
 	s := &summary{
-		where: where{at: &target{data: "d"}}, costs: true,
+		where:  where{at: &target{data: "d"}},
 		before: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}, Hosts: 2, WaitMillis: 60_000},
 		Totals: blobschema.Totals{Pages: 43, Outcomes: map[string]int64{"ok": 62, "unchanged": 30, "client-error": 2}, Hosts: 2, WaitMillis: 85_000},
 	}
@@ -32,7 +32,7 @@ func TestSummaryFigures(t *testing.T) {
 	text := text("summary", s)
 	for _, want := range []string{
 		"  pages      43; this run 1 in 18 s, 0.1/s\n", "  recrawled  49 further answers\n", "  outcomes   ok 62 · unchanged 30 · client-error 2\n",
-		"  hosts      2; on average 1.4 of them waited out of politeness\n", "(20 ms of this machine's CPU a page)",
+		"  hosts      2; on average 1.4 of them waited out of politeness\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
