@@ -7,17 +7,12 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // HostReport is all that is known of a host.
 type HostReport struct {
-	Host       string           `json:"host"`
-	Unit       string           `json:"unit"` // of pacing; see URLReport
-	Slot       partition.Slot   `json:"slot"` // of the unit
-	Partition  partition.ID     `json:"partition"`
-	Move       *Move            `json:"move,omitempty"` // of the slot, if it is on the move
-	Known      bool             `json:"known"`          // it was asked, or URLs of it are pending
+	Place
+	Known      bool             `json:"known"` // it was asked, or URLs of it are pending
 	Why        []string         `json:"why,omitempty"`
 	With       []string         `json:"with,omitempty"` // other hosts of the unit, at most 20
 	URLs       int64            `json:"known_urls"`
@@ -49,7 +44,7 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 		return nil, err
 	}
 	at := places[len(places)-1]
-	r := &HostReport{Host: string(name), Unit: at.unit, Slot: at.slot, Partition: at.partition, Move: at.move}
+	r := &HostReport{Place: at.Place}
 	c, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
@@ -63,8 +58,8 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 		r.Pending += p.pendingOf(name)
 	}
 	r.URLs, r.Capped = int64(at.site.Settled)+r.Pending, at.site.Capped
-	r.Known = r.URLs > 0 || at.unit == r.Host && i.Requests > 0
-	rule, ok := crawl.HostRules(&c.Settings)[at.unit]
+	r.Known = r.URLs > 0 || at.Unit == r.Host && i.Requests > 0
+	rule, ok := crawl.HostRules(&c.Settings)[at.Unit]
 	if !ok {
 		rule.Delay = c.Settings.Delay
 	}
@@ -76,7 +71,7 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 	if at.pending > 0 {
 		r.Left = (time.Duration(at.pending) * max(delay, i.Pace.RespTime/time.Duration(max(1, rule.Connections)))).Round(time.Second).String()
 	}
-	held, err := v.held(ctx, at.slot)
+	held, err := v.held(ctx, at.Slot)
 	if err != nil {
 		return nil, err
 	}

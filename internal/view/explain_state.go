@@ -13,14 +13,11 @@ import (
 
 // place is where the URLs of a host are kept, with what is known there.
 type place struct {
-	unit      string
-	slot      partition.Slot
-	partition partition.ID
-	move      *Move             // nil if the slot stays
-	run       *blobschema.Run   // the slot's state
-	info      frontier.HostInfo // of the unit; zero if it was never asked
-	site      frontier.HostInfo // of the host itself, which may be all of the unit
-	pending   int64             // URLs of the unit
+	Place
+	run     *blobschema.Run   // state of the slot
+	info    frontier.HostInfo // of the unit; zero if it was never requested
+	site    frontier.HostInfo // of the host itself, which may be all of the unit
+	pending int64             // URLs of the unit
 }
 
 // placesOf returns the places where URLs of a host are kept, the one that asks for them
@@ -42,7 +39,7 @@ func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, e
 	if err != nil {
 		return nil, err
 	}
-	p := &place{unit: unit, slot: slot, partition: at.at.id, move: at.move()}
+	p := &place{Place: Place{string(h), unit, slot, at.at.id, at.move()}}
 	if p.run, err = v.state(ctx, at.runs(), partition.Slots{slot}); err != nil {
 		return nil, err
 	}
@@ -83,7 +80,7 @@ func decodeHost(s *blobschema.HostState) (frontier.HostInfo, error) {
 func (p *place) pendingOf(h weburl.Host) (n int64) {
 	for i := range p.run.Queued {
 		q := &p.run.Queued[i]
-		if q.Host != p.unit {
+		if q.Host != p.Unit {
 			continue
 		}
 		if u, err := weburl.Parse(q.URL); err == nil && u.Host() == h {
@@ -97,7 +94,7 @@ func (p *place) pendingOf(h weburl.Host) (n int64) {
 func (p *place) sites(but weburl.Host) (names []string) {
 	for i := range p.run.Hosts {
 		unit, site := frontier.SplitSite(p.run.Hosts[i].Host)
-		if unit == p.unit && site != "" && site != string(but) {
+		if unit == p.Unit && site != "" && site != string(but) {
 			names = append(names, site)
 		}
 	}
@@ -128,7 +125,7 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 	}
 	var out []partition.ID
 	for _, p := range places {
-		held, err := v.held(ctx, p.slot)
+		held, err := v.held(ctx, p.Slot)
 		if err != nil {
 			return nil, err
 		}

@@ -12,72 +12,78 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// whyUnknown finds out why a URL is not known to its partition.
+// because adds a reason in words.
+func (r *URLReport) because(format string, args ...any) {
+	r.Why = append(r.Why, fmt.Sprintf(format, args...))
+}
+
+// whyUnknown adds why the partition of a URL does not know it.
 func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u weburl.URL, r *URLReport) error {
 	w, err := v.Wish(ctx)
 	if err != nil {
 		return err
 	}
+	// What the crawl refuses comes first: scope, traps and caps.
 	out, err := v.outOfScope(ctx, c, &w, u)
 	if err != nil {
 		return err
 	}
 	if out != "" {
-		r.Why = append(r.Why, out)
+		r.because("%s", out)
 	}
 	if n, err := v.seedOf(ctx, c, u); err != nil {
 		return err
 	} else if n > 0 {
-		r.Why = append(r.Why, fmt.Sprintf("it is a seed, in mail %d that its partition has not applied yet", n))
+		r.because("it is a seed, in mail %d that its partition has not applied yet", n)
 		return nil
 	}
 	if trap := crawl.Trap(&c.Settings, u); trap != "" {
-		r.Why = append(r.Why, "links to it are not followed, for it looks like a trap: "+trap)
+		r.because("links to it are not followed, for it looks like a trap: %s", trap)
 	}
 	capped, err := v.capped(ctx, c, &w, at, u.Host())
 	if err != nil {
 		return err
 	}
 	r.Why = append(r.Why, capped...)
+	// Then what the pages say that link to it.
 	links, err := v.linksTo(ctx, u)
 	if err != nil {
 		return err
 	}
 	switch {
 	case links.mailed && len(capped) > 0:
-		r.Why = append(r.Why, "a page links to it: it is left out, or on its way to its partition")
+		r.because("a page links to it: it is left out, or on its way to its partition")
 	case links.mailed:
-		r.Why = append(r.Why, "it was found, and is on its way to its partition")
+		r.because("it was found, and is on its way to its partition")
 	case links.plain != "" && out == "" && c.Settings.MaxDepth >= 0:
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it, and its links are beyond --max-depth %d", links.plain, c.Settings.MaxDepth))
+		r.because("%s links to it, and its links are beyond --max-depth %d", links.plain, c.Settings.MaxDepth)
 	case links.plain != "":
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it", links.plain))
+		r.because("%s links to it", links.plain)
 	case links.nofollow != "":
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it with nofollow; no other link to it is known", links.nofollow))
+		r.because("%s links to it with nofollow; no other link to it is known", links.nofollow)
 	default:
-		r.Why = append(r.Why, "no link to it is known", notLinks(&c.Settings))
+		what := "images, style sheets and scripts"
+		if c.Settings.Srcset {
+			what = "style sheets and scripts"
+		}
+		r.because("no link to it is known")
+		r.because("the crawl follows links to pages only: a page that was fetched may still use it, as pages use %s", what)
 	}
 	return nil
 }
 
-// notLinks says which references to a URL the crawl does not record.
-func notLinks(s *blobschema.Settings) string {
-	what := "images, style sheets and scripts"
-	if s.Srcset {
-		what = "style sheets and scripts"
-	}
-	return "the crawl follows links to pages only: a page that was fetched may still use it, as pages use " + what
-}
-
-// capped says which caps keep URLs of a host out that are not known yet.
+// capped says which caps may keep out new URLs of a host.
 func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, at *place, h weburl.Host) (why []string, err error) {
 	s := &c.Settings
-	if known := int64(at.site.Settled) + at.pendingOf(h); s.MaxHostURLs > 0 && known >= s.MaxHostURLs {
-		why = append(why, fmt.Sprintf("its host has reached the cap of --max-host-urls %d: %d URLs of it are known, %d links were left out",
-			s.MaxHostURLs, known, at.site.Capped))
-	} else if s.MaxHostURLs > 0 && known >= s.MaxHostURLs/2 && at.site.Capped > 0 {
-		why = append(why, fmt.Sprintf("its host has reached half of the cap of --max-host-urls %d: URLs that only sitemaps list are left out, %d so far",
-			s.MaxHostURLs, at.site.Capped))
+	reached := func(what, flag string, most, known int64, leftOut string) {
+		if known >= most {
+			why = append(why, fmt.Sprintf("its %s has reached the cap of %s %d%s", what, flag, most, leftOut))
+		} else if known > 0 && known >= most/2 {
+			why = append(why, fmt.Sprintf("its %s has reached half of the cap of %s %d: URLs that only sitemaps list are left out%s", what, flag, most, leftOut))
+		}
+	}
+	if known := int64(at.site.Settled) + at.pendingOf(h); s.MaxHostURLs > 0 && (at.site.Capped > 0 || known >= s.MaxHostURLs) {
+		reached("host", "--max-host-urls", s.MaxHostURLs, known, fmt.Sprintf(": %d URLs of it are known, %d links were left out", known, at.site.Capped))
 	}
 	if s.MaxDomainURLs == 0 {
 		return why, nil
@@ -91,15 +97,14 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wi
 	for i := range heads {
 		known += heads[i].Domains[domain]
 	}
-	if known >= s.MaxDomainURLs || slices.Contains(w.Capped, domain) {
-		why = append(why, fmt.Sprintf("its registrable domain %s has reached the cap of --max-domain-urls %d", domain, s.MaxDomainURLs))
-	} else if known > 0 && known >= s.MaxDomainURLs/2 {
-		why = append(why, fmt.Sprintf("its registrable domain %s has reached half of the cap of --max-domain-urls %d: URLs that only sitemaps list are left out", domain, s.MaxDomainURLs))
+	if slices.Contains(w.Capped, domain) {
+		known = max(known, s.MaxDomainURLs)
 	}
+	reached("registrable domain "+domain, "--max-domain-urls", s.MaxDomainURLs, known, "")
 	return why, nil
 }
 
-// requested adds whether a request for the URL from outside waits to be applied.
+// requested adds whether a request from outside for the URL is not known to be applied.
 func (v *View) requested(ctx context.Context, r *URLReport) error {
 	var reqs blobschema.Requests
 	if _, err := v.record(ctx, naming.RequestsKey(v.id), &reqs); err != nil || len(reqs.Outbox) == 0 {
@@ -118,7 +123,7 @@ func (v *View) requested(ctx context.Context, r *URLReport) error {
 			return err
 		}
 		if slices.ContainsFunc(urls, func(q blobschema.Queued) bool { return q.URL == r.URL }) {
-			r.Why = append(r.Why, fmt.Sprintf("it is asked for in request mail %d to partition %d, which is not known to be applied yet", m.Number, m.To))
+			r.because("it is requested in mail %d to partition %d, which is not known to be applied yet", m.Number, m.To)
 			return nil
 		}
 	}

@@ -14,16 +14,21 @@ import (
 // Unknown is the state of a URL that no partition has heard of.
 const Unknown = "unknown"
 
-// URLReport is all that is known of a URL, and why it is as it is.
-type URLReport struct {
-	URL       string         `json:"url"`
+// Place says where a host is kept.
+type Place struct {
 	Host      string         `json:"host"`
-	Unit      string         `json:"unit"` // of pacing: the host, its registrable domain, or its address in brackets
+	Unit      string         `json:"unit"` // politeness key: the host, its registrable domain, or its address in brackets
 	Slot      partition.Slot `json:"slot"` // of the unit
 	Partition partition.ID   `json:"partition"`
 	Move      *Move          `json:"move,omitempty"` // of the slot, if it is on the move
-	State     string         `json:"state"`          // "fetched", "refused", "pending", or Unknown; of a robots.txt its outcome
-	Why       []string       `json:"why"`            // in words
+}
+
+// URLReport is all that is known of a URL, and why it is as it is.
+type URLReport struct {
+	URL string `json:"url"`
+	Place
+	State string   `json:"state"` // "fetched", "refused", "pending", or Unknown; of a robots.txt its outcome
+	Why   []string `json:"why"`   // in words
 	// Of a pending URL, as it is queued; of a settled one, from its page record.
 	Depth      uint16 `json:"depth"`
 	Attempts   uint8  `json:"attempts"`
@@ -56,7 +61,7 @@ type RobotsReport struct {
 func robotsReport(r *frontier.RobotsInfo) RobotsReport {
 	out := RobotsReport{Read: r.Rules != nil, Retry: r.Retry, Failures: r.Attempts}
 	if r.Rules == nil {
-		out.Rule = "robots.txt was not read yet"
+		out.Rule = "robots.txt has not been read yet"
 		return out
 	}
 	out.Until, out.Rule = r.Until, r.Rules.Reason()
@@ -78,7 +83,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 		return nil, err
 	}
 	at := places[len(places)-1]
-	r := &URLReport{URL: u.String(), Host: string(u.Host()), Unit: at.unit, Slot: at.slot, Partition: at.partition, Move: at.move, State: Unknown}
+	r := &URLReport{URL: u.String(), Place: at.Place, State: Unknown}
 	rb := at.robots(u)
 	r.Robots = robotsReport(rb)
 	if rb.Rules != nil {
@@ -101,11 +106,11 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	if !known {
 		if r.Page != nil && r.Page.Robots {
 			r.State = r.Page.Outcome.String()
-			r.Why = append(r.Why, "asked for by the crawler itself, for the rules of a host")
+			r.because("requested by the crawler itself, for the rules of a host")
 			return r, nil
 		}
 		if r.Page != nil && r.Page.Outcome == blobschema.OutcomeScope {
-			r.Why = append(r.Why, fmt.Sprintf("it was asked for on purpose at %s, and refused", r.Page.Time.UTC().Format(time.DateTime)))
+			r.because("it was requested on purpose at %s, and refused", r.Page.Time.UTC().Format(time.DateTime))
 		}
 		if err := v.whyUnknown(ctx, &c, at, u, r); err != nil {
 			return nil, err
@@ -120,13 +125,13 @@ func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 	for i := len(places) - 1; i >= 0; i-- {
 		p := places[i]
 		for _, s := range p.run.Settled {
-			if s.Fingerprint != fp || s.Slot != p.slot {
+			if s.Fingerprint != fp || s.Slot != p.Slot {
 				continue
 			}
 			r.State, r.Generation = s.State.String(), s.Generation
 			if s.State == blobschema.Forwarded {
 				r.State = blobschema.Pending.String()
-				r.Why = append(r.Why, "the slot of its name has sent it on to that of its address, which has not taken it yet")
+				r.because("the slot of its name has forwarded it to the slot of its address, which has not taken it yet")
 				return true
 			}
 			r.whySettled()
@@ -146,7 +151,7 @@ func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 func (r *URLReport) whySettled() {
 	pg := r.Page
 	if pg == nil {
-		r.Why = append(r.Why, "there is no page record of it: that is damage, see fsck")
+		r.because("it has no page record: that is damage, see 'orbweaver fsck'")
 		return
 	}
 	why := pg.Outcome.String()
@@ -154,9 +159,9 @@ func (r *URLReport) whySettled() {
 	case blobschema.OutcomeRobots:
 		why = "robots.txt forbids it"
 	case blobschema.OutcomeRobotsGone:
-		why = "robots.txt could not be had, so nothing of the host may be asked for (RFC 9309 section 2.3.1.4)"
+		why = "robots.txt could not be read, so nothing of the host may be requested (RFC 9309 section 2.3.1.4)"
 	case blobschema.OutcomeUnchanged:
-		why = "answered with status 304: it has not changed since it was asked for before"
+		why = "answered with status 304: it has not changed since the previous request"
 	case blobschema.OutcomeRedirect:
 		why = fmt.Sprintf("answered with status %d: it redirects to %s", pg.Status, pg.Redirect)
 	default:
@@ -170,16 +175,16 @@ func (r *URLReport) whySettled() {
 	if pg.Attempts > 1 {
 		why += fmt.Sprintf(", after %d attempts", pg.Attempts)
 	}
-	r.Why = append(r.Why, why)
+	r.because("%s", why)
 	if pg.Generation > 0 {
-		r.Why = append(r.Why, fmt.Sprintf("it was asked for once more: generation %d", pg.Generation))
+		r.because("it was requested again: generation %d", pg.Generation)
 	}
 	if o := pg.Original; o != nil {
 		of := "the payload of"
 		if o.URL != pg.URL {
 			of += " " + o.URL + ","
 		}
-		r.Why = append(r.Why, fmt.Sprintf("its payload is not stored again: it is %s %s", of, o.Time.UTC().Format(time.DateTime)))
+		r.because("its payload is not stored again: it is %s %s", of, o.Time.UTC().Format(time.DateTime))
 	}
 }
 
@@ -192,7 +197,7 @@ func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 			r.Next = t
 		}
 		if t.After(time.Now()) {
-			r.Why = append(r.Why, why)
+			r.because("%s", why)
 		}
 	}
 	for i := range p.run.Queued {
@@ -201,36 +206,36 @@ func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 		}
 	}
 	if r.Urgent {
-		r.Why = append(r.Why, "it is asked for on purpose, before all that is not")
+		r.because("it is requested on purpose, before all other URLs")
 	}
 	if r.Sitemap {
-		r.Why = append(r.Why, "it is a sitemap")
+		r.because("it is a sitemap")
 	}
 	rb, unit := p.robots(u), "host"
-	if p.unit != r.Host {
-		unit = "unit " + p.unit
+	if p.Unit != r.Host {
+		unit = "unit " + p.Unit
 	}
 	switch {
 	case rb.Rules == nil:
-		r.Why = append(r.Why, "the host's robots.txt is asked for first")
+		r.because("the host's robots.txt is requested first")
 	case !r.Robots.Allowed:
-		r.Why = append(r.Why, "robots.txt forbids it: it will be refused when its turn comes")
+		r.because("robots.txt forbids it: it will be refused when its turn comes")
 	}
 	if r.Ahead > 0 {
-		r.Why = append(r.Why, fmt.Sprintf("%d URLs of its %s come first", r.Ahead, unit))
+		r.because("%d URLs of its %s come first", r.Ahead, unit)
 	}
-	later(p.info.Pace.Next, fmt.Sprintf("its %s is asked every %s", unit, p.info.Pace.Delay))
-	later(p.info.Pace.BackoffUntil, fmt.Sprintf("its %s failed, or asked to be left alone", unit))
-	later(p.info.Hold, "its name could not be resolved, and is tried again first")
-	later(rb.Retry, "the host's robots.txt could not be had, and is tried again first")
+	later(p.info.Pace.Next, fmt.Sprintf("its %s is requested every %s", unit, p.info.Pace.Delay))
+	later(p.info.Pace.BackoffUntil, fmt.Sprintf("its %s failed, or asked for a pause", unit))
+	later(p.info.Hold, "its name could not be resolved; that is tried again first")
+	later(rb.Retry, "the host's robots.txt could not be read; that is tried again first")
 	if q.NotBefore > 0 {
 		why := fmt.Sprintf("attempt %d failed", q.Attempts)
 		if q.Attempts == 0 {
-			why = "it was had before, and waits for a look"
+			why = "it was fetched before, and waits for a revisit"
 		}
 		later(time.UnixMilli(q.NotBefore).UTC(), why)
 	}
 	if len(r.Why) == 0 {
-		r.Why = append(r.Why, "it is the host's next")
+		r.because("it is the host's next")
 	}
 }

@@ -114,7 +114,7 @@ func TestRequested(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Contains(strings.Join(r.Why, "\n"), "asked for in request mail 1 to partition 1")
+		return strings.Contains(strings.Join(r.Why, "\n"), "requested in mail 1 to partition 1")
 	}
 	if !waits(seed) || waits(mustParse(t, seed.String()+"other")) {
 		t.Error("a request that waits is not told, or of another URL")
@@ -166,9 +166,9 @@ func TestPayload(t *testing.T) {
 	}
 }
 
-// TestWhyItWaits: a URL that may not be asked for yet has failed, or waits for a look.
+// TestWhyItWaits: a URL that may not be requested yet has failed, or waits for a revisit.
 func TestWhyItWaits(t *testing.T) {
-	for attempts, want := range map[uint8]string{0: "it was had before, and waits for a look", 2: "attempt 2 failed"} {
+	for attempts, want := range map[uint8]string{0: "it was fetched before, and waits for a revisit", 2: "attempt 2 failed"} {
 		s := newHandmade(t)
 		q := s.queued("http://" + s.hostIn(0) + "/")
 		q.Generation, q.Attempts, q.NotBefore = 1, attempts, time.Now().Add(time.Hour).UnixMilli()

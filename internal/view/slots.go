@@ -223,17 +223,31 @@ const looks = 5
 
 var errNowhere = errors.New("it moves while it is looked for, or what is stored is damaged (see 'orbweaver fsck'); look again")
 
-// home finds the state of a slot.
-func (v *View) home(ctx context.Context, s partition.Slot) (home, error) {
+// locate calls find with the map record and its map until it finds its slots. It fails with
+// the slot that find has named last, if that is nowhere.
+func (v *View) locate(ctx context.Context, find func(*blobschema.MapRecord, *partition.Map) (lost partition.Slot, found bool, err error)) error {
+	var nowhere partition.Slot
 	for range looks {
 		r, err := v.MapRecord(ctx)
 		if err != nil {
-			return home{}, err
+			return err
 		}
 		m, err := v.mapOf(ctx, &r, r.Object)
 		if err != nil {
-			return home{}, err
+			return err
 		}
+		lost, found, err := find(&r, m)
+		if err != nil || found {
+			return err
+		}
+		nowhere = lost
+	}
+	return fmt.Errorf("slot %d is held by no partition: %w", nowhere, errNowhere)
+}
+
+// home finds the state of a slot.
+func (v *View) home(ctx context.Context, s partition.Slot) (h home, err error) {
+	err = v.locate(ctx, func(r *blobschema.MapRecord, m *partition.Map) (_ partition.Slot, found bool, err error) {
 		ids := []partition.ID{m.Owner(s)}
 		var moving *blobschema.Moving
 		if i := slices.IndexFunc(r.Moving, func(mv blobschema.Moving) bool { return mv.Slots.Has(s) }); i >= 0 {
@@ -242,13 +256,12 @@ func (v *View) home(ctx context.Context, s partition.Slot) (home, error) {
 		}
 		parts, err := v.parts(ctx, ids)
 		if err != nil {
-			return home{}, err
+			return s, false, err
 		}
-		if h, found := homeOf(s, parts[0], moving, parts[len(parts)-1]); found {
-			return h, nil
-		}
-	}
-	return home{}, fmt.Errorf("slot %d is held by no partition: %w", s, errNowhere)
+		h, found = homeOf(s, parts[0], moving, parts[len(parts)-1])
+		return s, found, nil
+	})
+	return h, err
 }
 
 // region is some slots with one home.
@@ -259,28 +272,16 @@ type region struct {
 
 // regions finds the homes of all slots: those that stay, by partition, and those on the
 // move between. It reads all manifests.
-func (v *View) regions(ctx context.Context) ([]region, error) {
-	var nowhere partition.Slot
-	for range looks {
-		r, err := v.MapRecord(ctx)
-		if err != nil {
-			return nil, err
-		}
-		m, err := v.mapOf(ctx, &r, r.Object)
-		if err != nil {
-			return nil, err
-		}
+func (v *View) regions(ctx context.Context) (out []region, err error) {
+	err = v.locate(ctx, func(r *blobschema.MapRecord, m *partition.Map) (lost partition.Slot, found bool, err error) {
 		parts, err := v.parts(ctx, partition.All(r.Partitions))
 		if err != nil {
-			return nil, err
+			return lost, false, err
 		}
-		out, lost, found := regionsOf(&r, m, parts)
-		if found {
-			return out, nil
-		}
-		nowhere = lost
-	}
-	return nil, fmt.Errorf("slot %d is held by no partition: %w", nowhere, errNowhere)
+		out, lost, found = regionsOf(r, m, parts)
+		return lost, found, nil
+	})
+	return out, err
 }
 
 // regionsOf fails with the first slot that is nowhere.

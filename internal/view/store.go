@@ -143,12 +143,14 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	return s, nil
 }
 
-// look finds out whether the folder has an owner that answers; if it has none it
-// reads all records. An owner that has just begun may not answer yet, and one that
-// ends may not have given the folder back: each is tried again.
+// look finds out whether the folder has an owner that answers; if it has none it reads all
+// records. An owner that has just begun may not answer yet, and one that ends may still
+// have the folder, so each is tried again. Records that were read before stay while a
+// process uses the folder and does not answer.
 func (s *folderStore) look(ctx context.Context) (err error) {
 	for range 4 { // each waits up to a second for the folder
-		if s.owned(ctx) {
+		if _, err := s.owner.Live(ctx); err == nil {
+			s.snapshot = nil
 			return nil
 		}
 		var p *platform.Platform
@@ -158,16 +160,14 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 		if !errors.Is(err, local.ErrInUse) {
 			return err
 		}
+		if s.snapshot != nil {
+			return nil
+		}
 	}
 	return err
 }
 
-// owned reports whether a process owns the folder and answers.
-func (s *folderStore) owned(ctx context.Context) bool {
-	_, err := s.owner.Live(ctx)
-	return err == nil
-}
-
+// take reads all records, and closes the platform.
 func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
 	defer func() {
 		err = errors.Join(err, p.Table.Close(), p.Close())
@@ -191,12 +191,16 @@ func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error
 	return nil
 }
 
-// Records asks the owner for one record after another: they are on the same machine.
+// Records asks the owner for one record after another: they are on the same machine. If
+// there was no owner and the folder has changed since, another process has begun, or has
+// ended again: s looks again.
 func (s *folderStore) Records(ctx context.Context, keys ...string) ([][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.renew(ctx); err != nil {
-		return nil, err
+	if s.snapshot != nil && !s.lastWritten().Equal(s.written) {
+		if err := s.look(ctx); err != nil {
+			return nil, fmt.Errorf("read the folder again: %w", err)
+		}
 	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -232,30 +236,6 @@ func (s *folderStore) lastWritten() time.Time {
 		return time.Time{}
 	}
 	return info.ModTime()
-}
-
-// renew replaces records that another process has made old: it asks the new owner from now on,
-// or reads what an owner left that has ended. The records stay while a process uses the folder
-// and does not answer.
-func (s *folderStore) renew(ctx context.Context) error {
-	if s.snapshot == nil || s.lastWritten().Equal(s.written) {
-		return nil
-	}
-	if s.owned(ctx) {
-		s.snapshot = nil
-		return nil
-	}
-	p, err := drivers.LocalCopy(s.dir)
-	if errors.Is(err, local.ErrInUse) {
-		return nil
-	}
-	if err == nil {
-		err = s.take(ctx, p)
-	}
-	if err != nil {
-		return fmt.Errorf("read the folder again: %w", err)
-	}
-	return nil
 }
 
 // live returns the owner's figures, nil if there is no owner.
