@@ -130,31 +130,27 @@ func (r *rankJob) checkPart(p partition.ID) {
 		r.lost = true
 		return
 	}
-	if found {
-		if int(p) < len(r.parts) {
-			r.parts[p].rankHead = part.head
+	if found && int(p) < len(r.parts) {
+		r.parts[p].rankHead = part.head
+	}
+	var summed ranks.Result // of the job that is done
+	if r.done != nil {
+		inputs, ok := r.done.Inputs, false
+		if summed, ok = part.head.Result(r.done.Number); !ok {
+			r.must(int(p) >= len(inputs), part.key, "job %d is done, and of this partition there is no result", r.done.Number)
+		} else if r.ranks.Partitions++; int(p) < len(inputs) {
+			r.must(summed.Seq == inputs[p].Seq, part.key,
+				"its result of job %d is of the commits up to %d, and the job is of those up to %d", r.done.Number, summed.Seq, inputs[p].Seq)
 		}
-		part.checkObjects()
 	}
-	if r.done == nil {
-		return
+	if found {
+		part.checkObjects(summed)
 	}
-	inputs := r.done.Inputs
-	result, ok := part.head.Result(r.done.Number)
-	if !found || !ok {
-		r.must(int(p) >= len(inputs), part.key, "job %d is done, and of this partition there is no result", r.done.Number)
-		return
-	}
-	r.ranks.Partitions++
-	if int(p) < len(inputs) {
-		r.must(result.Seq == inputs[p].Seq, part.key,
-			"its result of job %d is of the commits up to %d, and the job is of those up to %d", r.done.Number, result.Seq, inputs[p].Seq)
-	}
-	part.addResult(&result)
 }
 
-// checkObjects checks that what the head names is there, and can be read.
-func (r *rankPart) checkObjects() {
+// checkObjects checks that what the head names is there, and can be read. Of the result of
+// the job that is done it adds up the ranks.
+func (r *rankPart) checkObjects(summed ranks.Result) {
 	h := &r.head
 	r.must(h.Partition == r.p && h.Job <= r.job.Number, r.key,
 		"it is of partition %d and job %d; the job is %d", h.Partition, h.Job, r.job.Number)
@@ -175,39 +171,54 @@ func (r *rankPart) checkObjects() {
 			r.checkRound(round)
 		}
 	}
-	for _, res := range []*ranks.Result{&h.Next, &h.Last} {
+	for _, res := range []ranks.Result{h.Next, h.Last} {
 		for _, name := range res.Objects() {
 			r.name(name, r.key)
 		}
-		for _, of := range []struct {
-			name   string
-			decode func([]byte) error
-		}{
-			{res.Graph, func(b []byte) error { _, err := ranks.DecodeGraph(b); return err }},
-			{res.Layout, func(b []byte) error {
-				if res.Job != r.job.Number {
-					return nil // nobody knows any more how many partitions it was of
-				}
-				_, err := ranks.DecodeLayout(b, len(r.job.Inputs))
-				return err
-			}},
-			{res.Anchors, func(b []byte) error { _, err := ranks.DecodeAnchors(b); return err }},
-			{res.Table, func(b []byte) error { _, err := ranks.DecodeTable(b); return err }},
-			{res.Rest, func(b []byte) error { _, err := ranks.DecodeTable(b); return err }},
-			{res.Hosts, func(b []byte) error { _, err := ranks.DecodeHosts(b); return err }},
-		} {
-			// The result of the job that is done is read for the sums, except for what only steps read.
-			summed := r.done != nil && res.Job == r.done.Number && of.name != res.Graph && of.name != res.Layout
-			if of.name != "" && !dropped[of.name] && !summed {
-				rankObject(r, of.name, res.Job, func(b []byte) (none struct{}, err error) { return none, of.decode(b) })
-			}
+		sum := res == summed && summed.Job > 0
+		if sum {
+			summed = ranks.Result{}
 		}
+		for _, of := range []struct {
+			name string
+			sum  bool // it is part of the sums
+			read func(b []byte, sum bool) error
+		}{
+			{res.Graph, false, reader(ranks.DecodeGraph, nil)},
+			{res.Layout, false, reader(func(b []byte) (*ranks.Layout, error) {
+				if res.Job != r.job.Number {
+					return nil, nil // nobody knows any more how many partitions it was of
+				}
+				return ranks.DecodeLayout(b, len(r.job.Inputs))
+			}, nil)},
+			{res.Anchors, sum, reader(ranks.DecodeAnchors, func(list []ranks.AnchorTarget) { r.addAnchors(res.Anchors, list) })},
+			{res.Table, sum, reader(ranks.DecodeTable, func(t *ranks.Table) { r.addTable(res.Table, t, &r.sizes.Crawled) })},
+			{res.Rest, sum, reader(ranks.DecodeTable, func(t *ranks.Table) { r.addTable(res.Rest, t, new(int64)) })},
+			{res.Hosts, sum, reader(ranks.DecodeHosts, func(h *ranks.Hosts) { r.addHosts(res.Hosts, h) })},
+		} {
+			r.must(of.name != "" || !of.sum, r.key, "its result of job %d has no tables", res.Job)
+			read := of.name != "" && (of.sum || !dropped[of.name]) &&
+				r.readObject(of.name, res.Job, func(b []byte) error { return of.read(b, of.sum) })
+			r.lost = r.lost || of.sum && !read
+		}
+	}
+}
+
+// reader returns a function that decodes an object, and adds it to the sums if it is part of them.
+func reader[T any](decode func([]byte) (T, error), add func(T)) func([]byte, bool) error {
+	return func(b []byte, sum bool) error {
+		v, err := decode(b)
+		if err == nil && sum {
+			add(v)
+		}
+		return err
 	}
 }
 
 // checkRound checks the object of a round.
 func (r *rankPart) checkRound(round *ranks.Round) {
-	data, ok := rankObject(r, round.Object, r.head.Job, func(b []byte) ([]byte, error) { return b, nil })
+	size := int64(0)
+	ok := r.readObject(round.Object, r.head.Job, func(b []byte) error { size = int64(len(b)); return nil })
 	end := int64(0)
 	for n := range len(r.job.Inputs) + 1 {
 		off, length, err := round.Part(n)
@@ -217,67 +228,50 @@ func (r *rankPart) checkRound(round *ranks.Round) {
 		}
 		end = off + length
 	}
-	if ok && end != int64(len(data)) {
-		r.damaged(round.Object, "it has %d bytes, and by its head %d", len(data), end)
+	if ok && end != size {
+		r.damaged(round.Object, "it has %d bytes, and by its head %d", size, end)
 	}
 }
 
-// rankObject reads and decodes an object that the head names, made by a job of that number or before.
-func rankObject[T any](r *rankPart, name string, job uint64, decode func([]byte) (T, error)) (T, bool) {
-	v, data, ok := decoded(r.checker, name, r.key, decode)
+// readObject reads an object that the head names, made by a job of that number or before.
+func (r *rankPart) readObject(name string, job uint64, read func([]byte) error) bool {
+	_, data, ok := decoded(r.checker, name, r.key, func(b []byte) (none struct{}, err error) { return none, read(b) })
 	p, of, what, err := naming.ParseRankObject(name)
 	if ok && (err != nil || p != r.p || of > job || naming.RankObject(r.id, p, of, what, data) != name) {
 		r.damaged(name, "it is not the object that its name says, or none of partition %d and job %d", r.p, job)
 	}
-	return v, ok
+	return ok
 }
 
-// summed is rankObject for an object of the job that is done, which the sums need.
-func summed[T any](r *rankPart, name string, job uint64, decode func([]byte) (T, error)) (v T, ok bool) {
-	if r.must(name != "", r.key, "its result of job %d has no tables", job); name != "" {
-		v, ok = rankObject(r, name, job, decode)
-	}
-	r.lost = r.lost || !ok
-	return v, ok
-}
-
-// addResult adds the result of a partition to the sums.
-func (r *rankPart) addResult(res *ranks.Result) {
-	for _, name := range []string{res.Table, res.Rest} {
-		if t, ok := summed(r, name, res.Job, ranks.DecodeTable); ok {
-			r.addTable(name, t, name == res.Table)
-		}
-	}
-	if hosts, ok := summed(r, res.Hosts, res.Job, ranks.DecodeHosts); ok {
-		for _, n := range hosts.Ranks {
-			r.hosts += n
-		}
-		r.sizes.Hosts += int64(len(hosts.Names))
-		r.Checked += int64(len(hosts.Names))
-		r.must(slices.IsSorted(hosts.Names), res.Hosts, "its hosts are not in order")
-	}
-	anchors, _ := summed(r, res.Anchors, res.Job, ranks.DecodeAnchors)
+func (r *rankPart) addAnchors(name string, anchors []ranks.AnchorTarget) {
 	r.sizes.Anchors += int64(len(anchors))
 	for i := range anchors {
 		host := anchors[i].Host
-		r.show(&located{object: res.Anchors, what: "texts of links to", name: host, unit: r.unitOf(host), slot: anchors[i].Slot})
+		r.show(&located{object: name, what: "texts of links to", name: host, unit: r.unitOf(host), slot: anchors[i].Slot})
 	}
 }
 
+func (r *rankPart) addHosts(name string, hosts *ranks.Hosts) {
+	for _, n := range hosts.Ranks {
+		r.hosts += n
+	}
+	r.sizes.Hosts += int64(len(hosts.Names))
+	r.Checked += int64(len(hosts.Names))
+	r.must(slices.IsSorted(hosts.Names), name, "its hosts are not in order")
+}
+
 // addTable adds a table of ranks; DecodeTable has checked each.
-func (r *rankPart) addTable(name string, t *ranks.Table, crawled bool) {
+func (r *rankPart) addTable(name string, t *ranks.Table, also *int64) {
 	if r.nodes == 0 {
 		r.nodes = t.Nodes()
 	}
 	r.must(t.Nodes() == r.nodes, name, "it is of %d pages, another table of %d", t.Nodes(), r.nodes)
 	for i := range t.Len() {
 		_, n := t.At(i)
-		r.rankJob.pages += n
+		r.pages += n
 	}
-	r.Checked += int64(t.Len())
-	if r.sizes.Pages += int64(t.Len()); crawled {
-		r.sizes.Crawled += int64(t.Len())
-	}
+	n := int64(t.Len())
+	r.Checked, r.sizes.Pages, *also = r.Checked+n, r.sizes.Pages+n, *also+n
 }
 
 // checkSums checks that all ranks are there.
