@@ -50,7 +50,7 @@ type checker struct {
 	hash     partition.Hash
 	pmap     *partition.Map // of epoch 1
 	atlas    atlas
-	parts    []*part         // by ID
+	parts    []*part              // by ID
 	listed   map[string]time.Time // all objects of the crawl, with the times of their last puts
 	wish     blobschema.Wish
 	requests blobschema.Requests
@@ -69,11 +69,13 @@ type checker struct {
 	onPurpose bool                  // something may have been requested on purpose
 	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
 
-	moves    moves           // for I3
-	claims   []claim         // for I6
-	captures []claim         // for I6
-	asked    []asked         // for I9
-	hops     map[uint64]bool // for I9
+	gifts    map[turn]gift    // for I3
+	turns    []turn           // for I3, in the end
+	routes   map[route]routed // for I3
+	claims   []claim          // for I6
+	captures []claim          // for I6
+	asked    []asked          // for I9
+	hops     map[uint64]bool  // for I9
 
 	lastJob uint64 // of ranks, as far as it was read
 	index   IndexReport

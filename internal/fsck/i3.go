@@ -191,33 +191,25 @@ func (v *judge) headMoves(p *part) {
 	v.must(awaits == h.Awaits, key, "it awaits slots since epoch %d, and by the map since epoch %d (0: none)", h.Awaits, awaits)
 }
 
-// moves are the slots that visible commits gave and took, and the mail that only they explain.
-type moves struct {
-	gifts  map[slotAt]gift
-	takes  map[slotAt]partition.ID
-	owners map[partition.Slot][]owned // since the one of the first map, oldest first
-	routes map[route]routed
-}
-
-func newMoves() moves {
-	return moves{map[slotAt]gift{}, map[slotAt]partition.ID{}, map[partition.Slot][]owned{}, map[route]routed{}}
-}
-
-// slotAt is a move of a slot.
-type slotAt struct {
+// turn is a slot that changes hands by the map of an epoch.
+type turn struct {
 	slot  partition.Slot
 	epoch partition.Epoch
 }
 
-type gift struct{ from, to partition.ID }
-
-// owned says by which epoch a slot went to a partition.
-type owned struct {
-	epoch partition.Epoch
-	to    partition.ID
+func (a turn) compare(b turn) int {
+	return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.epoch, b.epoch))
 }
 
-// route is a way of mail, routed the oldest map by which a URL went it.
+// gift is what visible commits say of a turn.
+type gift struct {
+	given, taken bool
+	from, to     partition.ID // of a given slot
+	by           partition.ID // that has taken it
+}
+
+// route is a way of mail that the first map does not explain. Of each the URL is kept that
+// went by the oldest map.
 type route struct {
 	from, to partition.ID
 	slot     partition.Slot
@@ -228,11 +220,16 @@ type routed struct {
 	url, how, name string
 }
 
+func (a route) compare(b route) int {
+	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.slot, b.slot))
+}
+
 // compareMoves compares what a commit says of slots that moved with the commit before.
 func (v *judge) compareMoves(f *commit) {
 	for s := range partition.Slot(v.pmap.Slots()) {
-		at, before := slotAt{s, f.is.Seen(s)}, f.was.Seen(s)
+		at, before := turn{s, f.is.Seen(s)}, f.was.Seen(s)
 		held, holds := f.was.Holds(s), f.is.Holds(s)
+		g := v.gifts[at]
 		switch {
 		case at.epoch < before:
 			v.violate(f.name, "slot %d had moved by epoch %d before, and has by epoch %d", s, before, at.epoch)
@@ -241,25 +238,22 @@ func (v *judge) compareMoves(f *commit) {
 		case held == holds:
 			v.violate(f.name, "slot %d is given that was not held, or taken that was, by epoch %d", s, at.epoch)
 		case holds:
-			by, twice := v.moves.takes[at]
-			v.must(!twice, f.name, "slot %d is taken by epoch %d, and partition %d took it then", s, at.epoch, by)
-			v.moves.takes[at] = f.id
+			v.must(!g.taken, f.name, "slot %d is taken by epoch %d, and partition %d took it then", s, at.epoch, g.by)
+			if g.taken, g.by = true, f.id; !g.given {
+				g.to = f.id
+			}
+			v.gifts[at] = g
 		default:
-			v.give(f, at)
+			i := slices.IndexFunc(f.m.Given, func(g blobschema.Handover) bool { return g.Epoch == at.epoch && g.Slots.Has(s) })
+			if i < 0 {
+				v.violate(f.name, "slot %d is given by epoch %d, and no hand-over has it", s, at.epoch)
+				continue
+			}
+			v.must(!g.given, f.name, "slot %d is given by epoch %d, and partition %d gave it then", s, at.epoch, g.from)
+			g.given, g.from, g.to = true, f.id, f.m.Given[i].To
+			v.gifts[at] = g
 		}
 	}
-}
-
-// give notes that a commit gives a slot away.
-func (v *judge) give(f *commit, at slotAt) {
-	i := slices.IndexFunc(f.m.Given, func(g blobschema.Handover) bool { return g.Epoch == at.epoch && g.Slots.Has(at.slot) })
-	if i < 0 {
-		v.violate(f.name, "slot %d is given by epoch %d, and no hand-over has it", at.slot, at.epoch)
-		return
-	}
-	by, twice := v.moves.gifts[at]
-	v.must(!twice, f.name, "slot %d is given by epoch %d, and partition %d gave it then", at.slot, at.epoch, by.from)
-	v.moves.gifts[at] = gift{f.id, f.m.Given[i].To}
 }
 
 // pagesHeld checks that pages are of slots that the partition held.
@@ -291,8 +285,8 @@ func (v *judge) routed(l *letter) {
 			continue
 		}
 		way := route{l.id, l.to, a.slot}
-		if old, ok := v.moves.routes[way]; !ok || epoch < old.epoch {
-			v.moves.routes[way] = routed{epoch, strings.Clone(a.text), how, l.name}
+		if old, ok := v.routes[way]; !ok || epoch < old.epoch {
+			v.routes[way] = routed{epoch, strings.Clone(a.text), how, l.name}
 		}
 	}
 }
@@ -304,30 +298,28 @@ func (v *judge) checkHistory() {
 	if v.anyBroken() {
 		return
 	}
-	h := &v.moves
-	for at, g := range h.gifts {
-		h.owners[at.slot] = append(h.owners[at.slot], owned{at.epoch, g.to})
-	}
 	for s, m := range v.atlas.moving {
-		if _, given := h.gifts[slotAt{s, m.Epoch}]; !given {
-			h.owners[s] = append(h.owners[s], owned{m.Epoch, m.To})
+		at := turn{s, m.Epoch}
+		if g := v.gifts[at]; !g.given { // it is to be given
+			g.to = m.To
+			v.gifts[at] = g
 		}
 	}
-	for _, list := range h.owners {
-		slices.SortFunc(list, func(a, b owned) int { return cmp.Compare(a.epoch, b.epoch) })
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(h.takes), slotAt.compare) {
-		by := h.takes[at]
-		g, given := h.gifts[at]
-		where := v.where(v.parts[by])
-		v.must(given, where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
-		v.must(!given || g.to == by, where,
+	v.turns = slices.SortedFunc(maps.Keys(v.gifts), turn.compare)
+	for _, at := range v.turns {
+		g := v.gifts[at]
+		if !g.taken {
+			continue
+		}
+		where := v.where(v.parts[g.by])
+		v.must(g.given, where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
+		v.must(!g.given || g.to == g.by, where,
 			"it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
 	}
-	for _, way := range slices.SortedFunc(maps.Keys(h.routes), route.compare) {
+	for _, way := range slices.SortedFunc(maps.Keys(v.routes), route.compare) {
 		// Links may wait, so a map of an epoch before may have sent them.
-		r := h.routes[way]
-		owned := slices.ContainsFunc(h.owners[way.slot], func(o owned) bool { return o.to == way.to && o.epoch <= r.epoch })
+		r := v.routes[way]
+		owned := slices.ContainsFunc(v.turnsOf(way.slot, r.epoch), func(at turn) bool { return v.gifts[at].to == way.to })
 		v.must(owned, r.name, "%s was %s partition %d, and is partition %d's", r.url, r.how, way.to, v.ownerBy(way.slot, r.epoch))
 	}
 	for _, g := range v.given {
@@ -337,21 +329,20 @@ func (v *judge) checkHistory() {
 	}
 }
 
-func (a slotAt) compare(b slotAt) int {
-	return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.epoch, b.epoch))
-}
-
-func (a route) compare(b route) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.slot, b.slot))
+// turnsOf returns the turns of a slot up to an epoch, the oldest first.
+func (v *judge) turnsOf(s partition.Slot, e partition.Epoch) []turn {
+	return equal(v.turns, func(at *turn) int {
+		if at.slot == s && at.epoch > e {
+			return 1
+		}
+		return cmp.Compare(at.slot, s)
+	})
 }
 
 // ownerBy is the owner of a slot by the map of an epoch.
 func (v *judge) ownerBy(s partition.Slot, e partition.Epoch) partition.ID {
-	owner := v.pmap.Owner(s)
-	for _, o := range v.moves.owners[s] {
-		if o.epoch <= e {
-			owner = o.to
-		}
+	if turns := v.turnsOf(s, e); len(turns) > 0 {
+		return v.gifts[turns[len(turns)-1]].to
 	}
-	return owner
+	return v.pmap.Owner(s)
 }

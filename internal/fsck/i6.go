@@ -127,6 +127,7 @@ func (v *judge) ofItsPages(f *links) {
 // claim is what a page record says of the response with its payload: of an earlier one, in a
 // revisit, or of its own. Hashes take few bytes.
 type claim struct {
+	fp  uint64 // of the URL of the page
 	at  uint64 // hash of the place of the response
 	of  uint64 // hash of what the response is said to be
 	seq uint32 // of the commit with the page record
@@ -159,6 +160,7 @@ func (v *judge) keepCaptures(f *commit) {
 
 func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) claim {
 	return claim{
+		fp:  v.hash.Fingerprint(pg.URL),
 		at:  v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)),
 		of:  v.hash.Fingerprint(fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)),
 		seq: uint32(f.m.Seq), by: uint16(f.id),
@@ -172,30 +174,21 @@ func (v *judge) originals() {
 	slices.SortFunc(v.claims, claim.compare)
 	for _, cl := range v.claims {
 		by := partition.ID(cl.by)
-		where := v.commitOf(by, uint64(cl.seq))
+		wrong := func(format string, args ...any) {
+			seq := uint64(cl.seq)
+			v.violate(v.commitOf(by, seq), "%s is %s", v.urlAt(cl.fp, by, seq), fmt.Sprintf(format, args...))
+		}
 		found := equal(v.captures, func(a *claim) int { return cmp.Compare(a.at, cl.at) })
 		if len(found) == 0 && !v.parts[by].broken { // else the response may be in what cannot be read
-			v.violate(where, "%s is a revisit of a response that has no page record", v.claimant(cl))
+			wrong("a revisit of a response that has no page record")
 		}
 		for _, own := range found {
 			if own.by == cl.by && own.seq > cl.seq {
-				v.violate(where, "%s is said to be a revisit of a response in commit %d of partition %d", v.claimant(cl), own.seq, own.by)
+				wrong("said to be a revisit of a response in commit %d of partition %d", own.seq, own.by)
 			} else if own.of != cl.of {
-				v.violate(where, "%s is a revisit, and does not say of its original what commit %d of partition %d does",
-					v.claimant(cl), own.seq, own.by)
+				wrong("a revisit, and does not say of its original what commit %d of partition %d does", own.seq, own.by)
 			}
 		}
 	}
 	v.claims, v.captures = nil, nil
-}
-
-// claimant finds the URL of a revisit again, for a message.
-func (v *judge) claimant(cl claim) string {
-	by := &commit{part: v.parts[cl.by], m: &blobschema.Manifest{Seq: uint64(cl.seq)}}
-	if pg := v.pageOf(by.id, by.m.Seq, func(pg *blobschema.Page) bool {
-		return pg.Original != nil && v.claimOf(by, pg.Original, pg) == cl
-	}); pg != nil {
-		return pg.URL
-	}
-	return "a page"
 }

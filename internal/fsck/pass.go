@@ -19,7 +19,7 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 	c := &checker{
 		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]time.Time{}, named: map[string]string{},
 		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
-		pins: map[uint64]netip.Addr{}, moves: newMoves(), hops: map[uint64]bool{},
+		pins: map[uint64]netip.Addr{}, gifts: map[turn]gift{}, routes: map[route]routed{}, hops: map[uint64]bool{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	c.judges = c.invariants()
@@ -400,32 +400,21 @@ func (c *checker) commitOf(p partition.ID, seq uint64) string {
 	return cmp.Or(blobschema.CommitOf(c.parts[p].man, seq), c.parts[p].head.Commit)
 }
 
-// pageOf finds the first page record of a commit that fits again, for a message that is kept.
-func (v *judge) pageOf(p partition.ID, seq uint64, fits func(*blobschema.Page) bool) *blobschema.Page {
-	if !v.keeps() {
-		return nil
-	}
-	data, err := v.bytes(v.commitOf(p, seq))
-	if err != nil {
-		return nil
-	}
-	r, _, err := openCommit(data)
-	if err != nil {
-		return nil
-	}
-	pages, _ := r.Pages()
-	for i := range pages {
-		if fits(&pages[i]) {
-			return &pages[i]
+// urlAt returns the URL with a hash for a message, from the page records of a commit. The
+// hash stands for it if the message is not kept, or the commit has no record of it.
+func (v *judge) urlAt(fp uint64, p partition.ID, seq uint64) string {
+	var pages []blobschema.Page
+	if v.keeps() {
+		if data, err := v.bytes(v.commitOf(p, seq)); err == nil {
+			if r, _, err := openCommit(data); err == nil {
+				pages, _ = r.Pages()
+			}
 		}
 	}
-	return nil
-}
-
-// urlAt is the URL with a hash, if a commit has its page record.
-func (v *judge) urlAt(fp uint64, p partition.ID, seq uint64) string {
-	if pg := v.pageOf(p, seq, func(pg *blobschema.Page) bool { return v.hash.Fingerprint(pg.URL) == fp }); pg != nil {
-		return pg.URL
+	for i := range pages {
+		if v.hash.Fingerprint(pages[i].URL) == fp {
+			return pages[i].URL
+		}
 	}
 	return fmt.Sprintf("%016x", fp)
 }
