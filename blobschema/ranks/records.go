@@ -238,6 +238,20 @@ type Sums struct {
 	New      Residual `json:"new,omitzero"`      // weights of nodes that had none
 }
 
+// Add adds the sums of another partition.
+func (s *Sums) Add(o *Sums) {
+	s.Residual.add(o.Residual)
+	s.Dangling.add(o.Dangling)
+	s.Weight.add(o.Weight)
+	s.Known.add(o.Known)
+	s.New.add(o.New)
+}
+
+func (r *Residual) add(o Residual) {
+	r.Pages += o.Pages
+	r.Hosts += o.Hosts
+}
+
 // Result is what a job makes of a partition.
 type Result struct {
 	Job     uint64 `json:"job"`

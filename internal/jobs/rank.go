@@ -114,6 +114,7 @@ func (j *Jobs) startRanks(rep *crawl.Report) error {
 	return nil
 }
 
+// remindRanks wakes the partitions that a rank job waits for, at most once in the time after which messages are lost.
 func (j *Jobs) remindRanks() error {
 	j.mu.Lock()
 	now, first := time.Now(), j.reminded.IsZero()
@@ -128,28 +129,11 @@ func (j *Jobs) remindRanks() error {
 	case first && j.Platform.Exclusive: // the previous process may have died between a round and its messages
 		return j.RemindRanks()
 	}
-	p, err := j.RankProgress()
-	if err != nil || p.Job.Number == 0 || !p.Job.Done.IsZero() {
-		return err
-	}
-	last := p.Job.Started
-	for i := range p.Heads {
-		if h := &p.Heads[i]; h.Job == p.Job.Number {
-			for _, r := range h.Rounds {
-				if r.Time.After(last) {
-					last = r.Time
-				}
-			}
-		}
-	}
-	if now.Sub(last) < j.remindAfter {
-		return nil
-	}
-	return j.RemindRanks()
+	return j.Engine.Run(rank.NewRemind(j.Crawl().ID, j.remindAfter))
 }
 
 // RemindRanks sends new messages to the partitions that a rank job waits for; see [rank.NewRemind].
-func (j *Jobs) RemindRanks() error { return j.Engine.Run(rank.NewRemind(j.Crawl().ID)) }
+func (j *Jobs) RemindRanks() error { return j.Engine.Run(rank.NewRemind(j.Crawl().ID, 0)) }
 
 // Rank computes ranks in this process alone: it starts a job, or continues the one under way, and
 // runs the steps of all partitions, two at once. progress is called after each round of all partitions, and may be nil.

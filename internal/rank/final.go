@@ -3,6 +3,7 @@ package rank
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -176,20 +177,20 @@ func (s *Step) findURLs(commit []byte, at map[uint64]int, urls []string) error {
 	return nil
 }
 
-// originNames are the commits of some origins, in order.
+// originNames returns the commits of some origins, in order.
 func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]string, error) {
-	var origins []blobschema.Origin
+	before := map[partition.ID]uint64{} // the commit before the first of each partition
 	for o := range in {
-		origins = append(origins, o)
+		if first, ok := before[o.Partition]; !ok || uint64(o.Seq) <= first {
+			before[o.Partition] = uint64(o.Seq) - 1
+		}
 	}
-	slices.SortFunc(origins, blobschema.Origin.Compare)
 	var names []string
-	for len(origins) > 0 {
-		p := origins[0].Partition
+	for _, p := range slices.Sorted(maps.Keys(before)) {
 		if int(p) >= len(s.job.Inputs) {
 			return nil, fmt.Errorf("graph: %w: page of partition %d", wire.ErrDamaged, p)
 		}
-		all, err := s.commits(t, s.job.Inputs[p], uint64(origins[0].Seq)-1)
+		all, err := s.commits(t, s.job.Inputs[p], before[p])
 		if err != nil {
 			return nil, err
 		}
@@ -198,19 +199,19 @@ func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]stri
 			if err != nil {
 				return nil, err
 			}
-			if len(origins) > 0 && origins[0] == (blobschema.Origin{Partition: p, Seq: uint32(seq)}) {
-				names, origins = append(names, name), origins[1:]
+			if in[blobschema.Origin{Partition: p, Seq: uint32(seq)}] {
+				names = append(names, name)
 			}
 		}
-		if len(origins) > 0 && origins[0].Partition == p {
-			return nil, fmt.Errorf("graph: %w: page of commit %d of partition %d, which is none", wire.ErrDamaged, origins[0].Seq, p)
-		}
+	}
+	if len(names) < len(in) {
+		return nil, fmt.Errorf("graph: %w: pages of %d commits, of which %d exist", wire.ErrDamaged, len(in), len(names))
 	}
 	return names, nil
 }
 
-// finish makes the job's tables of what all partitions have made, and marks it done. All that do so
-// make the same.
+// finish makes the tables of the job from the results of all partitions, and marks the job as done. All steps that do so
+// make the same tables.
 func (s *Step) finish(t *actor.Task) error {
 	if err := s.prepare(t); err != nil {
 		return err
@@ -231,6 +232,7 @@ func (s *Step) finish(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
+	// Take the best of what all partitions have.
 	hosts, pages := ranking{most: frontier.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
 	visited := ranking{most: bestOfJob, scale: hosts.scale}
 	for q := range s.heads {
@@ -242,6 +244,7 @@ func (s *Step) finish(t *actor.Task) error {
 		visited.addCrawled(h)
 		pages.add(h.URLs, h.Best)
 	}
+	// Store the tables, then mark the job as done. A crash in between leaves tables that the next try stores again, the same.
 	var names [3]string
 	for i, r := range []*ranking{&hosts, &pages, &visited} {
 		text := r.text()
@@ -265,13 +268,9 @@ func (s *Step) finish(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
-	var others []partition.ID
-	for p := range partition.ID(len(s.heads)) {
-		if p != s.cfg.Partition {
-			others = append(others, p)
-		}
-	}
-	return send(t, s.cfg.Crawl, others) // to delete what is not needed any more
+	// Wake the others, which delete the objects of the rounds.
+	others := slices.DeleteFunc(partition.All(len(s.heads)), func(p partition.ID) bool { return p == s.cfg.Partition })
+	return send(t, s.cfg.Crawl, others)
 }
 
 // ranking is a text table of the best of many.

@@ -55,20 +55,12 @@ func (s *Step) resume(t *actor.Task, round int) error {
 
 // sums adds up what all partitions say of a round, in their order.
 func (s *Step) sums(round int) (sums ranks.Sums, all ranks.Totals, err error) {
-	add := func(to *ranks.Residual, v ranks.Residual) {
-		to.Pages += v.Pages
-		to.Hosts += v.Hosts
-	}
 	for q := range s.heads {
 		r := s.heads[q].At(round)
 		if r == nil {
 			return sums, all, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, actor.ErrNotFound)
 		}
-		add(&sums.Residual, r.Sums.Residual)
-		add(&sums.Dangling, r.Sums.Dangling)
-		add(&sums.Weight, r.Sums.Weight)
-		add(&sums.Known, r.Sums.Known)
-		add(&sums.New, r.Sums.New)
+		sums.Add(&r.Sums)
 		all.Add(&s.heads[q].Totals)
 	}
 	return sums, all, nil

@@ -144,7 +144,7 @@ func TestFaults(t *testing.T) {
 		}
 		w.fault = nil
 		if w.job().Done.IsZero() {
-			if err := w.run(NewRemind("c")); err != nil {
+			if err := w.run(NewRemind("c", 0)); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.drain(); err != nil {

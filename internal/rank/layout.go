@@ -27,7 +27,7 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 	for i, name := range l.HostNames {
 		number[name] = uint32(i)
 	}
-	l.Hosts.In, l.Hosts.InFirst = nil, []uint32{0}
+	l.Hosts.InFirst = []uint32{0}
 	var nodes []ranks.Node
 	for p := range places(pieces) {
 		nodes = append(nodes, ranks.Node{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
@@ -60,14 +60,11 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 	for _, n := range nodes[pages:] {
 		l.Pages.In = append(l.Pages.In, place(n))
 	}
-	l.Nodes, l.First = make([]uint64, len(sorted)), make([]uint32, len(l.HostNames)+1)
+	l.Nodes = make([]uint64, len(sorted))
 	for i, n := range sorted {
 		l.Nodes[i] = n.Fingerprint
-		l.First[n.Host+1]++
 	}
-	for h := range l.HostNames {
-		l.First[h+1] += l.First[h]
-	}
+	l.First = firsts(sorted, len(l.HostNames), func(n ranks.Node) int { return int(n.Host) })
 	l.Crawled = make([]byte, (len(sorted)+7)/8)
 	for _, n := range nodes[:pages] {
 		i := place(n)

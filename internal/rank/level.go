@@ -71,13 +71,9 @@ func (l *level) receive(gifts [][]float64, dangling, damping float64) (residual 
 			l.next[to[k]] += v
 		}
 	}
-	uniform, rest := 1/l.nodes, damping*dangling+(1-damping)
+	rest := damping*dangling + (1 - damping)
 	for i, sum := range l.next {
-		v := uniform
-		if l.weight != nil {
-			v = l.weight[i] / l.sum
-		}
-		x := damping*sum + rest*v
+		x := damping*sum + rest*l.share(i)
 		residual += math.Abs(x - l.x[i])
 		l.next[i] = x
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
-	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -66,7 +65,10 @@ func TestRemindAfterAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.queue, w.warm = nil, map[partition.ID]*Warm{}
-	if err := w.run(NewRemind("c")); err != nil {
+	if err := w.run(NewRemind("c", time.Minute)); err != nil || len(w.queue) > 0 {
+		t.Fatalf("partitions %v are reminded of a job that has just begun: %v", w.queue, err)
+	}
+	if err := w.run(NewRemind("c", 0)); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.queue) != 3 {
@@ -130,34 +132,6 @@ func TestNamedIsThere(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestProd: messages of a job were lost, all but one. A step that fails wakes nobody; one that finishes its round wakes the
-// next partition, and so on, until the job is done.
-func TestProd(t *testing.T) {
-	w := newWorld(t)
-	w.made(random(25, 40), 3, blobschema.ByHost)
-	if err := w.start(StartConfig{Params: rough}); err != nil {
-		t.Fatal(err)
-	}
-	w.queue, w.now = nil, w.now+time.Hour
-	broken := errors.New("the bucket takes nothing")
-	w.fault = func(e actor.Effect) (before, after error) {
-		if _, ok := e.(actor.PutObject); ok {
-			return broken, nil
-		}
-		return nil, nil
-	}
-	if err := w.run(w.step(1)); !errors.Is(err, broken) || len(w.queue) != 0 {
-		t.Errorf("a step without progress: %v, and it wakes partitions %v", err, w.queue)
-	}
-	w.fault, w.queue = nil, []partition.ID{1}
-	if err := w.drain(); err != nil {
-		t.Fatal(err)
-	}
-	if w.job().Done.IsZero() {
-		t.Errorf("the job stands still: %+v", w.job())
 	}
 }
 

@@ -1,19 +1,21 @@
 package rank
 
 import (
+	"time"
+
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Progress is how far a job is.
+// Progress is the progress of a job.
 type Progress struct {
-	Job   ranks.Job // Number 0: there never was one
-	Round int       // that all partitions have finished; -1 for none
+	Job   ranks.Job // Number is 0 if there never was one
+	Round int       // last round that all partitions have finished; -1 for none
 	Heads []ranks.Head
 }
 
-// NewProgress is the progress that a job's record and its partitions' heads show.
+// NewProgress returns the progress that the record of a job and the heads of its partitions show.
 func NewProgress(job ranks.Job, heads []ranks.Head) Progress {
 	p := Progress{Job: job, Round: -1, Heads: heads}
 	for i := range heads {
@@ -24,7 +26,7 @@ func NewProgress(job ranks.Job, heads []ranks.Head) Progress {
 	return p
 }
 
-// Totals are the sizes of the graphs, from the round on in which they are known.
+// Totals returns the sizes of the graphs. They are known after round [ranks.Nodes].
 func (p *Progress) Totals() (t ranks.Totals) {
 	for i := range p.Heads {
 		if p.Heads[i].Job == p.Job.Number {
@@ -34,7 +36,7 @@ func (p *Progress) Totals() (t ranks.Totals) {
 	return t
 }
 
-// Residual is by how much the last round that all have finished changed the ranks; false before the
+// Residual returns by how much the last round that all have finished changed the ranks. ok is false before the
 // first iteration.
 func (p *Progress) Residual() (sum ranks.Residual, ok bool) {
 	if p.Round < ranks.Iterate {
@@ -51,10 +53,10 @@ func (p *Progress) Residual() (sum ranks.Residual, ok bool) {
 	return sum, true
 }
 
-// Iterations is how often the ranks were multiplied.
+// Iterations returns how often the ranks were multiplied.
 func (p *Progress) Iterations() int { return max(0, p.Round-ranks.Start) }
 
-// Read reads how far the job of a crawl is. It is an [actor.Actor].
+// Read reads the progress of the job of a crawl. It is an [actor.Actor].
 type Read struct {
 	actor.Procedure
 	progress Progress
@@ -73,12 +75,13 @@ func NewRead(id string) *Read {
 	return r
 }
 
-// Progress is what was read.
+// Progress returns what was read.
 func (r *Read) Progress() Progress { return r.progress }
 
-// NewRemind returns an actor that has the partitions look that have not finished a round which others
-// wait for. It is harmless, but if they are at work the round is worked out twice.
-func NewRemind(id string) *Start {
+// NewRemind returns an actor that wakes the partitions that others wait for, unless a round was finished within the idle
+// time: then their messages may be on the way. If a partition is at work, its round is computed twice, which does no
+// harm.
+func NewRemind(id string, idle time.Duration) *Start {
 	s := &Start{}
 	s.Body = func(t *actor.Task) error {
 		l := &Step{cfg: StepConfig{Crawl: id}}
@@ -86,6 +89,15 @@ func NewRemind(id string) *Start {
 			return err
 		}
 		s.job = l.job
+		last := l.job.Started
+		for p := range l.heads {
+			if r := l.heads[p].At(l.heads[p].Round(l.job.Number)); r != nil && r.Time.After(last) {
+				last = r.Time
+			}
+		}
+		if t.Now().Wall.Sub(last) < idle {
+			return nil
+		}
 		var to []partition.ID
 		for p, least := 0, l.least(); p < len(l.heads); p++ {
 			if l.heads[p].Round(l.job.Number) == least {
@@ -93,7 +105,7 @@ func NewRemind(id string) *Start {
 			}
 		}
 		if l.heads[0].Job == l.job.Number && l.heads[0].Final && len(to) == len(l.heads) {
-			to = to[:1] // one makes the tables
+			to = to[:1] // one partition makes the tables
 		}
 		return send(t, id, to)
 	}

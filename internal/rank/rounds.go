@@ -56,7 +56,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 	return did, err
 }
 
-// last is what the last finished job had made of the partition, if it is to be used.
+// last returns the partition's results of the last finished job, if this job may use them.
 func (s *Step) last() ranks.Result {
 	if s.job.Previous == nil || s.job.Fresh {
 		return ranks.Result{}
@@ -215,11 +215,7 @@ func (s *Step) join(t *actor.Task) (*outcome, error) {
 	}
 	kept := s.warm.kept
 	if s.warm.round != ranks.Gather {
-		last := ranks.Result{}
-		if s.job.Previous != nil && !s.job.Fresh && s.own().Last.Job == s.job.Previous.Number {
-			last = s.own().Last
-		}
-		if kept, _, err = s.readKept(t, last); err != nil {
+		if kept, _, err = s.readKept(t, s.last()); err != nil {
 			return nil, err
 		}
 	}
@@ -340,8 +336,8 @@ type former struct {
 }
 
 func (s *Step) readRanks(t *actor.Task) (f former, err error) {
-	last := s.own().Last
-	if s.job.Previous == nil || s.job.Fresh || last.Job != s.job.Previous.Number {
+	last := s.last()
+	if last.Job == 0 {
 		return f, nil
 	}
 	for _, name := range []string{last.Table, last.Rest} {

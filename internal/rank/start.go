@@ -3,6 +3,7 @@ package rank
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -168,18 +169,10 @@ func decodeCrawl(rec actor.Record, id string) (c blobschema.Crawl, err error) {
 }
 
 func sameParams(a, b *ranks.Params) bool {
-	if a.Damping != b.Damping || a.Tolerance != b.Tolerance || a.MaxRounds != b.MaxRounds || len(a.Personal) != len(b.Personal) {
-		return false
-	}
-	for i := range a.Personal {
-		if a.Personal[i] != b.Personal[i] {
-			return false
-		}
-	}
-	return true
+	return a.Damping == b.Damping && a.Tolerance == b.Tolerance && a.MaxRounds == b.MaxRounds && slices.Equal(a.Personal, b.Personal)
 }
 
-// send has partitions look at what there is to do.
+// send wakes partitions: their steps look for what there is to do.
 func send(t *actor.Task, id string, to []partition.ID) error {
 	if len(to) == 0 {
 		return nil

@@ -16,37 +16,32 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Bounds of a step's patience.
+// Bounds of a step: tries of a message and the first delay between them, and objects that are read in parallel.
 const (
 	sendTries  = 6
 	retryAfter = 100 * time.Millisecond
-	atOnce     = 32 // parts of rounds that are read side by side
+	atOnce     = 32
 )
 
-// StepConfig says which partition a step works on.
+// StepConfig describes a step.
 type StepConfig struct {
 	Crawl     string
 	Partition partition.ID
-	Deadline  time.Duration // after which no round is begun; 0 for none
-	// Patience is how long after the end of a round its messages may be taken for lost: then a step
-	// that begins has the next of those that have not finished look too. Default 5 minutes; the
-	// queue must bring back the message of a step that crashed no earlier.
-	Patience time.Duration
-	Spent    func() blobschema.Calls // of the step so far; nil: not counted
+	Deadline  time.Duration           // time after which the step begins no round; 0: none
+	Spent     func() blobschema.Calls // calls of the step so far; nil: not counted
 }
 
 // Report is what a step did.
 type Report struct {
 	Job    uint64
-	Round  int // that the partition has finished; -1 for none
-	Rounds int // finished by this step
+	Round  int // last round that the partition has finished; -1 for none
+	Rounds int // rounds that this step has finished
 	Done   bool
 }
 
-// Step does what a partition has to do next for the job that is under way: one round, and the ones
-// after it as long as everybody else has finished them too. With nothing to do it ends. Two at once do no
-// harm: the one that was slower in a round ends with it, and tells nobody, or each round would have more
-// of them than the last. It is an [actor.Actor].
+// Step does the partition's next round of the job under way, and the rounds after it as long as all other
+// partitions have finished them too. Two steps of a partition at once do no harm: the one that is slower in a round ends
+// with it and wakes nobody, so that the number of steps does not grow with each round. Step is an [actor.Actor].
 type Step struct {
 	actor.Procedure
 	cfg    StepConfig
@@ -59,15 +54,15 @@ type Step struct {
 	slots  map[string]partition.Slot
 	job    ranks.Job
 	heads  []ranks.Head
-	tried  int  // the round that was begun last
+	tried  int  // last round that was begun
 	late   bool // another step of the partition was faster
-	listed int  // of the partition's Dropped: those that its stored head has
+	listed int  // number of the partition's Dropped that its stored head has
 	began  time.Duration
 	told   blobschema.Calls
 }
 
-// Warm is what a step keeps for the next one of its partition: the state after a round. It is used
-// only if the partition's head says that very round.
+// Warm is the state after a round, which a step keeps for the next step of its partition. It is used
+// only if the partition's head is at that round.
 type Warm struct {
 	crawl  string
 	of     partition.ID
@@ -78,18 +73,15 @@ type Warm struct {
 	graph  []*ranks.Graph
 	out    *targets
 	layout *ranks.Layout
-	before [2][]float64 // ranks by the job before
+	before [2][]float64 // ranks by the previous job
 	pages  *level
 	hosts  *level
 	past   [2][]float64 // residuals of pages and of hosts, by round
 }
 
-// NewStep returns the actor. Warm is what a step of the same partition has left, or nil; it must not
-// be used by another step any more.
+// NewStep returns the actor. warm is the state that a previous step of the partition has left, or nil. No other step may
+// use it.
 func NewStep(cfg StepConfig, warm *Warm) *Step {
-	if cfg.Patience == 0 {
-		cfg.Patience = 5 * time.Minute
-	}
 	s := &Step{cfg: cfg, warm: warm, slots: map[string]partition.Slot{}}
 	s.report.Round = -1
 	if warm == nil || warm.crawl != cfg.Crawl || warm.of != cfg.Partition {
@@ -116,6 +108,7 @@ func (s *Step) Report() Report { return s.report }
 func (s *Step) run(t *actor.Task) error {
 	s.began = t.Now().Mono
 	for first := true; ; first = false {
+		// Read how far the job is.
 		if err := s.look(t); err != nil || s.job.Number == 0 {
 			return err
 		}
@@ -127,12 +120,11 @@ func (s *Step) run(t *actor.Task) error {
 		if int(s.cfg.Partition) >= len(s.heads) {
 			return nil
 		}
-		if s.least() < own.Round(job) { // others have to finish theirs first
-			if first {
-				return nil
-			}
-			return s.prod(t)
+		// Leave the next round to the last partition that finishes this one: it wakes the others.
+		if s.least() < own.Round(job) {
+			return nil
 		}
+		// After the last round make the tables of the whole job.
 		if own.Final && own.Job == job {
 			s.tried = own.Round(job) + 1
 			if err := s.finish(t); err != nil {
@@ -140,6 +132,7 @@ func (s *Step) run(t *actor.Task) error {
 			}
 			continue
 		}
+		// This step may have been the last to finish the round.
 		if !first {
 			if err := s.tellOthers(t, own.Round(job)); err != nil {
 				return err
@@ -148,6 +141,7 @@ func (s *Step) run(t *actor.Task) error {
 				return nil
 			}
 		}
+		// Do the next round.
 		if err := s.prepare(t); err != nil {
 			return err
 		}
@@ -215,11 +209,8 @@ func (s *Step) look(t *actor.Task) error {
 
 // least is the last round that all partitions have finished.
 func (s *Step) least() int {
-	least := s.heads[0].Round(s.job.Number)
-	for p := range s.heads {
-		least = min(least, s.heads[p].Round(s.job.Number))
-	}
-	return least
+	p := NewProgress(s.job, s.heads)
+	return p.Round
 }
 
 // orMoved is an error, nil if it is due to another step of this partition that was faster: it has
@@ -239,8 +230,8 @@ func (s *Step) orMoved(t *actor.Task, err error) error {
 	return nil
 }
 
-// tellOthers has all look that have finished just this round: so has everybody, this partition
-// last of all. A crash here loses the messages; but this step's own comes again; see prod.
+// tellOthers wakes the partitions whose last round is this one. All have finished it, this partition last. A crash
+// before the messages are sent loses them: this step's own message comes again, and NewRemind wakes the others.
 func (s *Step) tellOthers(t *actor.Task, round int) error {
 	var to []partition.ID
 	for p := range s.heads {
@@ -249,29 +240,6 @@ func (s *Step) tellOthers(t *actor.Task, round int) error {
 		}
 	}
 	return send(t, s.cfg.Crawl, to)
-}
-
-// prod wakes the next partition that has not finished the round before the one this step has just finished, if that
-// round could begin long ago: whoever should have told it may have crashed first. As each that finishes a round does
-// so, all are told in the end. A step that finished nothing wakes nobody, so that a chain without progress ends.
-func (s *Step) prod(t *actor.Task) error {
-	round := s.own().Round(s.job.Number) - 1
-	ended := s.job.Started
-	for p := range s.heads {
-		if r := s.heads[p].At(round); r != nil && s.heads[p].Job == s.job.Number && r.Time.After(ended) {
-			ended = r.Time
-		}
-	}
-	if t.Now().Wall.Sub(ended) < s.cfg.Patience {
-		return nil
-	}
-	for i := 1; i < len(s.heads); i++ {
-		p := (int(s.cfg.Partition) + i) % len(s.heads)
-		if s.heads[p].Round(s.job.Number) == round {
-			return send(t, s.cfg.Crawl, []partition.ID{partition.ID(p)})
-		}
-	}
-	return nil
 }
 
 // prepare reads what all rounds need.

@@ -65,19 +65,21 @@ func newTargets(pieces []*ranks.Graph, owner func(partition.Slot) partition.ID, 
 			t.ofNode[i][k] = uint32(at)
 		}
 	}
-	ownerOf := func(host uint32) partition.ID { return owner(t.hosts[host].Slot) }
-	t.hostFirst, t.first = make([]uint32, partitions+1), make([]uint32, partitions+1)
-	for h := range t.hosts {
-		t.hostFirst[ownerOf(uint32(h))+1]++
-	}
-	for _, n := range t.nodes {
-		t.first[ownerOf(n.Host)+1]++
-	}
-	for p := range partitions {
-		t.hostFirst[p+1] += t.hostFirst[p]
-		t.first[p+1] += t.first[p]
-	}
+	t.hostFirst = firsts(t.hosts, partitions, func(h ranks.Host) int { return int(owner(h.Slot)) })
+	t.first = firsts(t.nodes, partitions, func(n ranks.Node) int { return int(owner(t.hosts[n.Host].Slot)) })
 	return t
+}
+
+// firsts returns where each of n groups begins in a list that is in order of groups, and the length of the list.
+func firsts[T any](list []T, n int, group func(T) int) []uint32 {
+	out := make([]uint32, n+1)
+	for _, v := range list {
+		out[group(v)+1]++
+	}
+	for i := range n {
+		out[i+1] += out[i]
+	}
+	return out
 }
 
 func compareNodes(a, b ranks.Node) int {

@@ -42,6 +42,7 @@ type world struct {
 	fault func(actor.Effect) (before, after error)
 	puts  int
 	gets  int
+	died  bool // a step was killed, so messages may be lost
 }
 
 func newWorld(t testing.TB) *world {
@@ -174,11 +175,19 @@ func (w *world) start(cfg StartConfig) error {
 	return w.run(NewStart(cfg))
 }
 
-// drain takes messages until there are none. A message whose step was killed comes again.
+// drain takes messages until there are none. A message whose step was killed comes again; if the step was to send others,
+// the partitions are reminded.
 func (w *world) drain() error {
-	for n := 0; len(w.queue) > 0; n++ {
+	for n := 0; len(w.queue) > 0 || w.died; n++ {
 		if n > 10_000 {
 			w.t.Fatal("messages without end")
+		}
+		if len(w.queue) == 0 {
+			w.died = false
+			if err := w.run(NewRemind("c", 0)); err != nil {
+				return err
+			}
+			continue
 		}
 		p := w.queue[0]
 		w.queue = w.queue[1:]
@@ -198,7 +207,7 @@ func (w *world) drain() error {
 
 // killed is what comes of the end of a step's process: its message comes again.
 func (w *world) killed(p partition.ID) {
-	w.warm = map[partition.ID]*Warm{}
+	w.warm, w.died = map[partition.ID]*Warm{}, true
 	if len(w.queue) == 0 {
 		w.now += visibility
 	}

@@ -87,7 +87,7 @@ func (w *world) startRanks(rep *crawl.Report) {
 		params.MaxRounds = 1 + int(w.cfg.Seed%16) // or most of the simulation were rounds that go well
 		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Params: params, Same: true})
 	case rep.Ranking && w.Mono-w.reminded >= remindAfter:
-		p.actor = rank.NewRemind(w.crawl.ID)
+		p.actor = rank.NewRemind(w.crawl.ID, 0)
 	default:
 		return
 	}
