@@ -3,6 +3,7 @@ package ranks
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -31,17 +32,18 @@ const (
 	MaxAnchorText  = 256     // one of them
 )
 
-// Anchors are encoded in sections of at most so many targets: at 2 KiB each they fit their bound.
+// Anchors are encoded in sections of at most anchorsAtOnce targets: at 2 KiB each they fit the bound of a section.
 const (
 	sectionAnchors = "anchors" // and a number
 	anchorsAtOnce  = 1 << 16
 )
 
 // EncodeAnchors encodes the anchor texts of targets, in their order.
-func EncodeAnchors(targets []AnchorTarget) ([]byte, error) {
+func EncodeAnchors(targets []AnchorTarget) (_ []byte, err error) {
+	defer name(&err, "encode anchors")
 	sections, err := anchorSections(targets)
 	if err != nil {
-		return nil, fmt.Errorf("encode anchors: %w", err)
+		return nil, err
 	}
 	return wire.Append(nil, sections), nil
 }
@@ -99,26 +101,29 @@ func encodeAnchorTargets(targets []AnchorTarget) ([]byte, error) {
 
 // DecodeAnchors decodes what EncodeAnchors wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
 func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
+	defer name(&err, "decode anchors")
 	p, err := wire.Open(data)
-	for i := 0; err == nil && p.Has(fmt.Sprint(sectionAnchors, i)); i++ {
-		var b []byte
-		if b, err = p.Section(fmt.Sprint(sectionAnchors, i)); err == nil {
-			b, err = wire.Unpack(b, wire.MaxSection)
+	if err != nil {
+		return nil, err
+	}
+	return readAnchors(p)
+}
+
+func readAnchors(p *wire.Pack) (targets []AnchorTarget, err error) {
+	for c, err := range numbered(p, sectionAnchors) {
+		if err != nil {
+			return nil, err
 		}
-		var some []AnchorTarget
-		if err == nil {
-			some, err = decodeAnchors(b)
+		some, err := decodeAnchors(c)
+		if err != nil {
+			return nil, err
 		}
 		targets = append(targets, some...)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decode anchors: %w", err)
 	}
 	return targets, nil
 }
 
-func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
-	c := &wire.Cursor{Rest: raw}
+func decodeAnchors(c *wire.Cursor) ([]AnchorTarget, error) {
 	hosts := c.Texts(wire.MaxHost)
 	targets := make([]AnchorTarget, c.Count(8))
 	for i := range targets {
@@ -147,15 +152,30 @@ func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
 	return targets, nil
 }
 
-// openSection inflates a pack's section.
-func openSection(data []byte, section string) ([]byte, error) {
-	p, err := wire.Open(data)
-	if err != nil {
-		return nil, err
-	}
+// openSection inflates a section.
+func openSection(p *wire.Pack, section string) (*wire.Cursor, error) {
 	b, err := p.Section(section)
 	if err != nil {
 		return nil, err
 	}
-	return wire.Unpack(b, wire.MaxSection)
+	raw, err := wire.Unpack(b, wire.MaxSection)
+	return &wire.Cursor{Rest: raw}, err
+}
+
+// numbered inflates the sections of a name with the numbers 0, 1 and so on.
+func numbered(p *wire.Pack, section string) iter.Seq2[*wire.Cursor, error] {
+	return func(yield func(*wire.Cursor, error) bool) {
+		for i := 0; p.Has(fmt.Sprint(section, i)); i++ {
+			if !yield(openSection(p, fmt.Sprint(section, i))) {
+				return
+			}
+		}
+	}
+}
+
+// name adds what failed to an error, if there is one.
+func name(err *error, what string) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", what, *err)
+	}
 }

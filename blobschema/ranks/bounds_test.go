@@ -262,7 +262,7 @@ func TestTargetBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := DecodeTargets(b, true)
+		got, err := DecodeTargets(b)
 		if !errors.Is(err, c.want) || c.want == nil && !reflect.DeepEqual(got, want) || c.want != nil && got != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -273,10 +273,7 @@ func TestTargetBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := reseal(t, b, "anchors0", func([]byte) []byte { return nil })
-	if got, err := DecodeTargets(bad, false); err != nil || got.Anchors != nil {
-		t.Errorf("without texts: %+v, %v", got, err)
-	}
-	if got, err := DecodeTargets(bad, true); got != nil || !errors.Is(err, wire.ErrDamaged) {
+	if got, err := DecodeTargets(bad); got != nil || !errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("texts that are damaged: %v", err)
 	}
 }

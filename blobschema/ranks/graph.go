@@ -63,18 +63,19 @@ const (
 )
 
 // EncodeGraph encodes pieces of a graph.
-func EncodeGraph(pieces []*Graph) ([]byte, error) {
+func EncodeGraph(pieces []*Graph) (_ []byte, err error) {
+	defer name(&err, "encode rank graph")
 	if len(pieces) > maxPieces {
-		return nil, fmt.Errorf("encode rank graph: %d pieces, more than %d: the crawl needs more partitions", len(pieces), maxPieces)
+		return nil, fmt.Errorf("%d pieces, more than %d: the crawl needs more partitions", len(pieces), maxPieces)
 	}
 	var sections []wire.Section
 	for i, g := range pieces {
 		raw, err := g.encode()
-		if err == nil && len(raw) > wire.MaxSection {
-			err = fmt.Errorf("a piece of %d bytes", len(raw))
-		}
 		if err != nil {
-			return nil, fmt.Errorf("encode rank graph: %w", err)
+			return nil, err
+		}
+		if len(raw) > wire.MaxSection {
+			return nil, fmt.Errorf("a piece of %d bytes", len(raw))
 		}
 		sections = append(sections, wire.Section{Name: fmt.Sprint(sectionGraph, i), Data: wire.AppendPacked(nil, raw)})
 	}
@@ -142,34 +143,31 @@ func (g *Graph) encode() ([]byte, error) {
 }
 
 // DecodeGraph decodes the pieces of a graph. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
-func DecodeGraph(data []byte) ([]*Graph, error) {
+func DecodeGraph(data []byte) (pieces []*Graph, err error) {
+	defer name(&err, "decode rank graph")
 	p, err := wire.Open(data)
 	if err != nil {
-		return nil, fmt.Errorf("decode rank graph: %w", err)
+		return nil, err
 	}
-	var pieces []*Graph
-	for i := 0; p.Has(fmt.Sprint(sectionGraph, i)); i++ {
-		b, err := p.Section(fmt.Sprint(sectionGraph, i))
-		if err == nil {
-			b, err = wire.Unpack(b, wire.MaxSection)
-		}
-		var g *Graph
-		if err == nil {
-			g, err = decodeRankPiece(b)
-		}
+	for c, err := range numbered(p, sectionGraph) {
 		if err != nil {
-			return nil, fmt.Errorf("decode rank graph: %w", err)
+			return nil, err
+		}
+		g, err := decodeGraph(c)
+		if err != nil {
+			return nil, err
 		}
 		pieces = append(pieces, g)
 	}
 	if len(pieces) != len(p.Names()) {
-		return nil, fmt.Errorf("decode rank graph: %w", wire.Damaged("%d sections, %d of a graph", len(p.Names()), len(pieces)))
+		return nil, wire.Damaged("%d sections, %d of a graph", len(p.Names()), len(pieces))
 	}
 	return pieces, nil
 }
 
-func decodeRankPiece(raw []byte) (*Graph, error) {
-	c := &wire.Cursor{Rest: raw}
+// decodeGraph decodes a piece.
+func decodeGraph(c *wire.Cursor) (*Graph, error) {
+	size := uint64(len(c.Rest))
 	g := &Graph{}
 	names := c.Texts(wire.MaxHost)
 	g.Hosts = make([]Host, len(names))
@@ -203,8 +201,8 @@ func decodeRankPiece(raw []byte) (*Graph, error) {
 		{uint64(Gone), func(p *Page, v uint64) { p.Kind = Kind(v) }},
 		{partition.MaxPartitions - 1, func(p *Page, v uint64) { p.Origin.Partition = partition.ID(v) }},
 		{math.MaxUint32, func(p *Page, v uint64) { p.Origin.Seq = uint32(v) }},
-		{uint64(len(raw)), func(p *Page, v uint64) { p.Links = uint32(v); links += v }},
-		{uint64(len(raw)), func(p *Page, v uint64) { p.Outs = uint32(v); outs += v }},
+		{size, func(p *Page, v uint64) { p.Links = uint32(v); links += v }},
+		{size, func(p *Page, v uint64) { p.Outs = uint32(v); outs += v }},
 	} {
 		c.Column(len(g.Pages), f.limit, func(i int, v uint64) { f.set(&g.Pages[i], v) })
 	}
@@ -250,8 +248,9 @@ type Targets struct {
 	Anchors      []AnchorTarget
 }
 
-// EncodeTargets encodes the targets, and the anchor texts beside them.
-func EncodeTargets(t *Targets) ([]byte, error) {
+// EncodeTargets encodes targets with their anchor texts.
+func EncodeTargets(t *Targets) (_ []byte, err error) {
+	defer name(&err, "encode rank targets")
 	raw := wire.AppendTexts(nil, len(t.Hosts), func(i int) string { return t.Hosts[i] })
 	raw = wire.AppendColumn(raw, len(t.Hosts), func(i int) uint64 { return uint64(t.Counts[i]) })
 	raw = binary.AppendUvarint(raw, uint64(len(t.Fingerprints)))
@@ -259,34 +258,26 @@ func EncodeTargets(t *Targets) ([]byte, error) {
 		raw = binary.LittleEndian.AppendUint64(raw, fp)
 	}
 	if len(raw) > wire.MaxSection {
-		return nil, fmt.Errorf("encode rank targets: %d bytes are above the bound of %d", len(raw), wire.MaxSection)
+		return nil, fmt.Errorf("%d bytes are above the bound of %d", len(raw), wire.MaxSection)
 	}
 	anchors, err := anchorSections(t.Anchors)
 	if err != nil {
-		return nil, fmt.Errorf("encode rank targets: %w", err)
+		return nil, err
 	}
 	return wire.Append(nil, append(anchors, wire.Section{Name: sectionTargets, Data: wire.AppendPacked(nil, raw)})), nil
 }
 
-// DecodeTargets decodes what EncodeTargets wrote; without the texts, if they are not
-// wanted. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
-func DecodeTargets(data []byte, anchors bool) (*Targets, error) {
-	t, err := decodeRankTargets(data)
-	if err == nil && anchors {
-		t.Anchors, err = DecodeAnchors(data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decode rank targets: %w", err)
-	}
-	return t, nil
-}
-
-func decodeRankTargets(data []byte) (*Targets, error) {
-	raw, err := openSection(data, sectionTargets)
+// DecodeTargets decodes what EncodeTargets wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+func DecodeTargets(data []byte) (_ *Targets, err error) {
+	defer name(&err, "decode rank targets")
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, err
 	}
-	c := &wire.Cursor{Rest: raw}
+	c, err := openSection(p, sectionTargets)
+	if err != nil {
+		return nil, err
+	}
 	t := &Targets{Hosts: c.Texts(wire.MaxHost)}
 	t.Counts = make([]uint32, len(t.Hosts))
 	total := uint64(0)
@@ -312,6 +303,9 @@ func decodeRankTargets(data []byte) (*Targets, error) {
 			}
 		}
 		at += int(n)
+	}
+	if t.Anchors, err = readAnchors(p); err != nil {
+		return nil, err
 	}
 	return t, nil
 }

@@ -69,25 +69,17 @@ func appendNumbers(list []uint32) []byte {
 
 // DecodeLayout decodes a layout for a number of partitions. The errors are [wire.ErrDamaged] and
 // [wire.ErrVersion].
-func DecodeLayout(data []byte, partitions int) (*Layout, error) {
-	l, err := decodeRankLayout(data, partitions)
-	if err != nil {
-		return nil, fmt.Errorf("decode rank layout: %w", err)
-	}
-	return l, nil
-}
-
-func decodeRankLayout(data []byte, partitions int) (*Layout, error) {
+func DecodeLayout(data []byte, partitions int) (_ *Layout, err error) {
+	defer name(&err, "decode rank layout")
 	p, err := wire.Open(data)
 	if err != nil {
 		return nil, err
 	}
 	l := &Layout{}
-	names, err := openSection(data, "names")
+	c, err := openSection(p, "names")
 	if err != nil {
 		return nil, err
 	}
-	c := &wire.Cursor{Rest: names}
 	l.HostNames = c.Texts(wire.MaxHost)
 	if err := c.End(); err != nil {
 		return nil, err
@@ -188,25 +180,26 @@ func EncodeValues(lists ...[]float64) []byte {
 }
 
 // DecodeValues decodes that many lists. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
-func DecodeValues(data []byte, lists int) ([][]float64, error) {
+func DecodeValues(data []byte, lists int) (_ [][]float64, err error) {
+	defer name(&err, "decode rank values")
 	p, err := wire.Open(data)
 	if err != nil {
-		return nil, fmt.Errorf("decode rank values: %w", err)
+		return nil, err
 	}
 	out := make([][]float64, lists)
 	for i := range out {
 		b, err := p.Section(fmt.Sprint(i))
-		if err == nil && len(b)%8 != 0 {
-			err = wire.Damaged("%d bytes", len(b))
-		}
 		if err != nil {
-			return nil, fmt.Errorf("decode rank values: %w", err)
+			return nil, err
+		}
+		if len(b)%8 != 0 {
+			return nil, wire.Damaged("%d bytes", len(b))
 		}
 		out[i] = make([]float64, len(b)/8)
 		for j := range out[i] {
 			v := math.Float64frombits(binary.LittleEndian.Uint64(b[8*j:]))
 			if !(v >= 0 && v <= math.MaxFloat64) {
-				return nil, fmt.Errorf("decode rank values: %w", wire.Damaged("value %g", v))
+				return nil, wire.Damaged("value %g", v)
 			}
 			out[i][j] = v
 		}
@@ -229,20 +222,21 @@ type Hosts struct {
 func (h *Hosts) HasCrawled(i int) bool { return h.Crawled == nil || h.Crawled[i/8]&(1<<(i%8)) != 0 }
 
 // EncodeHosts encodes the ranks of hosts.
-func EncodeHosts(h *Hosts) ([]byte, error) {
+func EncodeHosts(h *Hosts) (_ []byte, err error) {
+	defer name(&err, "encode ranks of hosts")
 	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) || h.Crawled != nil && len(h.Crawled) != (len(h.Names)+7)/8 {
-		return nil, fmt.Errorf("encode ranks of hosts: %d names, %d ranks", len(h.Names), len(h.Ranks))
+		return nil, fmt.Errorf("%d names, %d ranks", len(h.Names), len(h.Ranks))
 	}
 	raw := wire.AppendTexts(nil, len(h.Names), func(i int) string { return h.Names[i] })
 	raw = binary.AppendUvarint(raw, uint64(len(h.URLs)))
 	for _, u := range h.URLs {
 		if len(u) > wire.MaxURL {
-			return nil, fmt.Errorf("encode ranks of hosts: URL of %d bytes", len(u))
+			return nil, fmt.Errorf("URL of %d bytes", len(u))
 		}
 		raw = wire.AppendPrefixed(raw, u)
 	}
 	if len(raw) > wire.MaxSection {
-		return nil, fmt.Errorf("encode ranks of hosts: %d bytes are above the bound of %d", len(raw), wire.MaxSection)
+		return nil, fmt.Errorf("%d bytes are above the bound of %d", len(raw), wire.MaxSection)
 	}
 	values := EncodeValues(h.Ranks, h.Best)
 	sections := []wire.Section{{Name: "names", Data: wire.AppendPacked(nil, raw)}, {Name: "values", Data: values}}
@@ -253,30 +247,22 @@ func EncodeHosts(h *Hosts) ([]byte, error) {
 }
 
 // DecodeHosts decodes the ranks of hosts. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
-func DecodeHosts(data []byte) (*Hosts, error) {
-	h, err := decodeRankHosts(data)
-	if err != nil {
-		return nil, fmt.Errorf("decode ranks of hosts: %w", err)
-	}
-	return h, nil
-}
-
-func decodeRankHosts(data []byte) (*Hosts, error) {
-	raw, err := openSection(data, "names")
+func DecodeHosts(data []byte) (_ *Hosts, err error) {
+	defer name(&err, "decode ranks of hosts")
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, err
 	}
-	c := &wire.Cursor{Rest: raw}
+	c, err := openSection(p, "names")
+	if err != nil {
+		return nil, err
+	}
 	h := &Hosts{Names: c.Texts(wire.MaxHost)}
 	h.URLs = make([]string, c.Count(1))
 	for i := range h.URLs {
 		h.URLs[i] = string(c.Prefixed(wire.MaxURL))
 	}
 	if err := c.End(); err != nil {
-		return nil, err
-	}
-	p, err := wire.Open(data)
-	if err != nil {
 		return nil, err
 	}
 	b, err := p.Section("values")

@@ -57,7 +57,7 @@ func rankObjects(t testing.TB) map[string]rankObject {
 	return map[string]rankObject{
 		"graph":   {must(EncodeGraph(graph)), graph, there(DecodeGraph, EncodeGraph)},
 		"anchors": {must(EncodeAnchors(anchors)), anchors, there(DecodeAnchors, EncodeAnchors)},
-		"targets": {must(EncodeTargets(targets)), targets, there(func(b []byte) (*Targets, error) { return DecodeTargets(b, true) }, EncodeTargets)},
+		"targets": {must(EncodeTargets(targets)), targets, there(DecodeTargets, EncodeTargets)},
 		"layout": {EncodeLayout(layout), layout, there(
 			func(b []byte) (*Layout, error) { return DecodeLayout(b, 2) },
 			func(l *Layout) ([]byte, error) { return EncodeLayout(l), nil },

@@ -17,10 +17,7 @@ type Table struct {
 	fps, ranks []byte
 }
 
-// The sections of the objects that rank jobs make.
-const (
-	sectionTable = "table"
-)
+const sectionTable = "table"
 
 // EncodeTable encodes the ranks of pages. Fingerprints ascend; nodes is their number in the whole
 // graph, of all partitions, so that rank times nodes has a mean of 1.
@@ -47,14 +44,15 @@ func EncodeTable(nodes int64, fps []uint64, ranks []float64) ([]byte, error) {
 
 // DecodeTable opens a table. It keeps data, which must not change any more. The errors are
 // [wire.ErrDamaged] and [wire.ErrVersion].
-func DecodeTable(data []byte) (*Table, error) {
+func DecodeTable(data []byte) (_ *Table, err error) {
+	defer name(&err, "decode rank table")
 	p, err := wire.Open(data)
 	if err != nil {
-		return nil, fmt.Errorf("decode rank table: %w", err)
+		return nil, err
 	}
 	b, err := p.Section(sectionTable)
 	if err != nil {
-		return nil, fmt.Errorf("decode rank table: %w", err)
+		return nil, err
 	}
 	c := &wire.Cursor{Rest: b}
 	t := &Table{nodes: int64(c.Uvarint(math.MaxInt64))}
@@ -69,7 +67,7 @@ func DecodeTable(data []byte) (*Table, error) {
 		}
 	}
 	if err := c.End(); err != nil {
-		return nil, fmt.Errorf("decode rank table: %w", err)
+		return nil, err
 	}
 	return t, nil
 }

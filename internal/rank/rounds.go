@@ -286,7 +286,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 		in := make([]*ranks.Targets, len(parts))
 		for q, part := range parts {
 			if part != nil {
-				if in[q], err = ranks.DecodeTargets(part, true); err != nil {
+				if in[q], err = ranks.DecodeTargets(part); err != nil {
 					return nil, fmt.Errorf("what partition %d links to: %w", q, err)
 				}
 			}
