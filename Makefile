@@ -39,7 +39,7 @@ docsite: build ## crawl real documentation served by nginx, check and recrawl it
 	$(call lab,docsite) -docs $(DOCS) $(ARGS)
 
 functions: ## build the cloud functions' zips, the same bytes each time; ARCH=arm64|amd64
-	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
+	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc,grpcnotrace -ldflags '-s -w' \
 	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
 
 deploy: ## put it on AWS: checks, builds, shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, INDEX=, SEARCH=, EMAIL=, STATE=, TF_ARGS=, YES=1
