@@ -32,7 +32,6 @@ platform:
 internal/weburl:
 internal/coding:
 internal/drivers/embedded:
-internal/drivers/local:   blobschema/naming internal/drivers/embedded platform
 blobschema:               blobschema/naming blobschema/wire internal/weburl partition
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
@@ -55,7 +54,7 @@ internal/rank:            blobschema blobschema/naming blobschema/ranks blobsche
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/frontier internal/weburl partition
 internal/drivers/aws:     blobschema/naming partition platform
-internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded internal/drivers/local partition platform
+internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded partition platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/stored internal/text internal/token internal/weburl partition
 internal/engine:          blobschema internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
@@ -66,7 +65,7 @@ internal/hostile:         blobschema
 internal/virtual:         internal/actor internal/stored
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/drivers/local internal/frontier internal/polite internal/rank internal/stored internal/weburl partition platform
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/frontier internal/polite internal/rank internal/stored internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/drivers internal/fetch internal/ledger internal/polite internal/service partition platform
 internal/function/event:  internal/actor
@@ -98,13 +97,13 @@ github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
-github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers/local internal/polite
+github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers internal/polite
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/coding internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
-go.etcd.io/bbolt:                    internal/drivers/local
+go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/local internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   cmd/orbweaver internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver

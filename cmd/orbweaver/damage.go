@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers/local"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -27,7 +27,7 @@ func (t *target) damage(err error) error {
 	cause := err.Error()
 	object, kind := objectIn(cause)
 	switch {
-	case errors.Is(err, local.ErrDamaged):
+	case errors.Is(err, drivers.ErrDamaged):
 		kind = naming.NoObject
 	case object != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, actor.ErrNotFound)):
 		cause = object + " is missing"

@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers/local"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
 // files are the paths of all objects of a kind.
@@ -244,7 +244,7 @@ func TestDamageAdvice(t *testing.T) {
 		{&target{data: "d"}, fmt.Errorf("segment %s: %s: %w", segment, table, fs.ErrNotExist), `^the folder d is damaged: ` + table + ` is missing\.\nSafe: the crawl .*\.\nTo do: make index and ranks again with 'orbweaver index --data d --rebuild'\. `},
 		{&target{data: "d", live: true}, fmt.Errorf("get %s: %w", segment, actor.ErrNotFound), `\nTo do: try again first, because the crawl may just have replaced the object\. If the error stays, make index and ranks again`},
 		{cloud, fmt.Errorf("get %s: %w", naming.Commit("c", 3, 17, 2), wire.ErrDamaged), `^what is stored in aws://web is damaged: .*\nTo do: try again first, .* restore table and bucket as they were at one moment\. .* 'orbweaver fsck --platform aws.json' lists all damage$`},
-		{&target{data: "d"}, fmt.Errorf("read d/orbweaver.db: %w", local.ErrDamaged), `\nTo do: restore the folder from a copy, with both orbweaver\.db and blobs\. Without a copy, start another crawl in another folder \(--data\)$`},
+		{&target{data: "d"}, fmt.Errorf("read d/orbweaver.db: %w", drivers.ErrDamaged), `\nTo do: restore the folder from a copy, with both orbweaver\.db and blobs\. Without a copy, start another crawl in another folder \(--data\)$`},
 		{&target{data: "d"}, fmt.Errorf("read urls.txt: %w", fs.ErrNotExist), ""},
 		{&target{data: "d"}, fmt.Errorf("get %s: permission denied", segment), ""},
 	} {

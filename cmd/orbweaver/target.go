@@ -23,7 +23,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
-	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
@@ -329,10 +328,10 @@ func (t *target) explain(err error) error {
 		return fmt.Errorf("%s: %w", t, err)
 	case t.inCloud():
 		return err
-	case errors.Is(err, local.ErrInUse):
+	case errors.Is(err, drivers.ErrInUse):
 		return fail(exitInUse, fmt.Errorf("the folder %s is in use: another process works on it.\n"+
 			"Wait until it ends, or work in another folder (--data)", t.data))
-	case errors.Is(err, local.ErrVersion), errors.Is(err, wire.ErrVersion):
+	case errors.Is(err, drivers.ErrVersion), errors.Is(err, wire.ErrVersion):
 		return fmt.Errorf("the folder %s was not written by this version: %w.\n"+
 			"Use the version that wrote it, or begin another crawl in another folder (--data)", t.data, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

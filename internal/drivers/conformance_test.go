@@ -10,7 +10,7 @@ import (
 )
 
 // embedded is what both embedded platforms have in common; what comes of the end of a
-// visibility is tested in package local.
+// visibility is tested in package
 var embedded = conformance.Traits{Visibility: 5 * time.Minute, Batches: true}
 
 func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
-	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -22,10 +21,10 @@ import (
 const visibility = 5 * time.Minute
 
 // Local opens the embedded platform in a folder. This process owns the folder until Close. meter
-// may be nil. The errors are those of [local.Open].
+// may be nil. The errors are those of [openStore].
 func Local(dir string, meter platform.Meter) (*platform.Platform, error) {
 	meter = orNone(meter)
-	s, err := openWhole(dir, local.Options{Meter: meter}, local.Open)
+	s, err := openWhole(dir, Options{Meter: meter}, openStore)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +34,7 @@ func Local(dir string, meter platform.Meter) (*platform.Platform, error) {
 // LocalCopy opens a copy in memory of the queues and the table in a folder. It only reads the
 // folder, so it needs no permission to write there. The bucket is empty.
 func LocalCopy(dir string) (*platform.Platform, error) {
-	s, err := openWhole(dir, local.Options{}, local.Copy)
+	s, err := openWhole(dir, Options{}, copyStore)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +44,7 @@ func LocalCopy(dir string) (*platform.Platform, error) {
 // Memory opens an embedded platform that is gone when it is closed. meter may be nil.
 func Memory(meter platform.Meter) (*platform.Platform, error) {
 	meter = orNone(meter)
-	return fromStore(local.OpenMemory(local.Options{Meter: meter}), meter, nil)
+	return fromStore(OpenMemory(Options{Meter: meter}), meter, nil)
 }
 
 func orNone(m platform.Meter) platform.Meter {
@@ -55,7 +54,7 @@ func orNone(m platform.Meter) platform.Meter {
 	return m
 }
 
-func fromStore(s *local.Store, meter platform.Meter, sync func([]string) error) (*platform.Platform, error) {
+func fromStore(s *Store, meter platform.Meter, sync func([]string) error) (*platform.Platform, error) {
 	b, err := s.Bucket()
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
@@ -70,7 +69,7 @@ func fromStore(s *local.Store, meter platform.Meter, sync func([]string) error) 
 		Queue: func(name string) (platform.Queue, error) {
 			return &portable{
 				name: name, topic: s.Topic(name),
-				open: func() *pubsub.Subscription { return s.Subscription(name, local.SubscriptionOptions{}) },
+				open: func() *pubsub.Subscription { return s.Subscription(name, SubscriptionOptions{}) },
 			}, nil
 		},
 		CreateQueues: func(ctx context.Context, partitions int) error {

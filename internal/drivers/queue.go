@@ -9,7 +9,6 @@ import (
 
 	"gocloud.dev/pubsub"
 
-	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
@@ -31,9 +30,9 @@ func (q *portable) Send(ctx context.Context, bodies [][]byte, delay time.Duratio
 		m := &pubsub.Message{Body: body}
 		if delay > 0 {
 			m.BeforeSend = func(as func(any) bool) error {
-				var s *local.Sending
+				var s *Sending
 				if as(&s) {
-					s.Delay = min(delay, local.MaxDelay)
+					s.Delay = min(delay, MaxDelay)
 				}
 				return nil
 			}
@@ -60,7 +59,7 @@ func (q *portable) Receive(ctx context.Context, limit int, wait time.Duration) (
 			q.drop(s)
 			return out, fmt.Errorf("receive from %s: %w", q.name, err)
 		}
-		receives, ok := local.Receives(m)
+		receives, ok := Receives(m)
 		if !ok {
 			receives = 1
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/drivers"
-	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -157,7 +156,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 		if p, err = drivers.LocalCopy(s.dir); err == nil {
 			return s.take(ctx, p)
 		}
-		if !errors.Is(err, local.ErrInUse) {
+		if !errors.Is(err, drivers.ErrInUse) {
 			return err
 		}
 		if s.snapshot != nil {

@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"errors"
@@ -72,7 +72,7 @@ func TestRevisions(t *testing.T) {
 func TestRevisionsAfterReopening(t *testing.T) {
 	dir := t.TempDir()
 	ctx := t.Context()
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
 	old := doc{"k": "a", "DocstoreRevision": nil}
 	must(t, collectionOf(t, s, "c", "k").Create(ctx, old))

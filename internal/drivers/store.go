@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"cmp"
@@ -112,9 +112,9 @@ type commit struct {
 
 func newCommit() *commit { return &commit{done: make(chan struct{})} }
 
-// Open opens the folder, and creates it if need be. The errors are [ErrInUse],
+// openStore opens the folder, and creates it if need be. The errors are [ErrInUse],
 // [ErrVersion] and [ErrDamaged], or those of the file system.
-func Open(dir string, opts Options) (*Store, error) {
+func openStore(dir string, opts Options) (*Store, error) {
 	s := newStore(opts, embedded.NewLog())
 	s.dir = dir
 	if err := s.openFile(opts.lockWait()); err != nil {
@@ -124,9 +124,9 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Copy opens a copy in memory of the queues and the table of a folder, without the blobs. It only
-// reads the folder, which other processes may do at the same time. The errors are those of [Open].
-func Copy(dir string, opts Options) (*Store, error) {
+// copyStore opens a copy in memory of the queues and the table of a folder, without the blobs. It only
+// reads the folder, which other processes may do at the same time. The errors are those of openStore.
+func copyStore(dir string, opts Options) (*Store, error) {
 	s := OpenMemory(opts)
 	err := readFile(filepath.Join(dir, naming.DatabaseFile), opts.lockWait(), func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)

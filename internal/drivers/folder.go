@@ -1,4 +1,4 @@
-// Package local holds the embedded drivers: queues, a key-value table and a blob
+// The driver of a folder: queues, a key-value table and a blob
 // bucket in one folder of one machine, behind gocloud.dev's portable types, with
 // nothing to install and nothing running besides.
 //
@@ -36,8 +36,9 @@
 //
 // # What it does not do
 //
-// No two processes share a folder, except to read it ([Copy]), and blobs are not synced by writing them: see
+// No two processes share a folder, except to read it (copyStore), and blobs are not synced by writing them: see
 // [Store.SyncBlobs]. Messages waiting in queues and the table are held in memory.
 // bbolt's pages carry no checksums: damage that breaks the file's structure is
 // reported, a flipped bit inside a value is not.
-package local
+
+package drivers

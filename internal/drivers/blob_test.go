@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"io"
@@ -36,7 +36,7 @@ func TestBucket(t *testing.T) {
 
 func TestUnfinishedBlobsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
 	b, err := s.Bucket()
 	must(t, err)

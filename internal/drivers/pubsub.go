@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (s *Store) CreateQueue(ctx context.Context, name string, c embedded.QueueCo
 // Sending is what a message's BeforeSend can change of it:
 //
 //	m.BeforeSend = func(as func(any) bool) error {
-//		var s *local.Sending
+//		var s *Sending
 //		if as(&s) {
 //			s.Delay = time.Minute
 //		}

@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"bytes"
@@ -86,7 +86,7 @@ func contents(t *testing.T, s *Store) []string {
 
 func TestReopen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
 	fill(t, s)
 	want := contents(t, s)
@@ -113,9 +113,9 @@ func TestReopen(t *testing.T) {
 
 func TestOneOwner(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
-	if _, err := Open(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
+	if _, err := openStore(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("second open: %v", err)
 	}
 	must(t, s.Close())
@@ -126,13 +126,13 @@ func TestOneOwner(t *testing.T) {
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, naming.DatabaseFile)
-	if _, err := Copy(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := copyStore(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("copy of nothing: %v", err)
 	}
 	// These are what crashes leave: before the first page of the file, and before the first transaction.
 	must(t, os.WriteFile(path, nil, 0o600))
 	for _, name := range []string{"empty file", "no buckets"} {
-		c, err := Copy(dir, Options{})
+		c, err := copyStore(dir, Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -144,11 +144,11 @@ func TestCopy(t *testing.T) {
 		must(t, err)
 		must(t, db.Close())
 	}
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
 	fill(t, s)
 	want := contents(t, s)
-	if _, err := Copy(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
+	if _, err := copyStore(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
 		t.Errorf("copy of a folder that has an owner: %v", err)
 	}
 	must(t, s.Close())
@@ -157,7 +157,7 @@ func TestCopy(t *testing.T) {
 	must(t, err)
 	reader, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true})
 	must(t, err)
-	c, err := Copy(dir, Options{LockWait: time.Millisecond})
+	c, err := copyStore(dir, Options{LockWait: time.Millisecond})
 	must(t, err)
 	must(t, reader.Close())
 	if diff := cmp.Diff(want, contents(t, c)); diff != "" {
@@ -261,7 +261,7 @@ func TestGroupCommit(t *testing.T) {
 // be confirmed or read any more, and what was confirmed before is still there.
 func TestFailedWriteStopsTheStore(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
 	fill(t, s)
 	want := contents(t, s)
@@ -314,12 +314,12 @@ func TestOtherFormats(t *testing.T) {
 		must(t, db.Update(write))
 		must(t, db.Close())
 		for range 2 { // refusing it lets go of it
-			if _, err := Open(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrVersion) {
+			if _, err := openStore(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrVersion) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
-	if _, err := Open(filepath.Join(os.DevNull, "x"), Options{}); err == nil || errors.Is(err, ErrDamaged) {
+	if _, err := openStore(filepath.Join(os.DevNull, "x"), Options{}); err == nil || errors.Is(err, ErrDamaged) {
 		t.Errorf("a folder that cannot be made: %v", err)
 	}
 }
@@ -328,7 +328,7 @@ func TestOtherFormats(t *testing.T) {
 // used, opens; it never panics, and the lock is let go.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
+	s, err := openStore(dir, Options{})
 	must(t, err)
 	fill(t, s)
 	must(t, s.Close())
@@ -364,7 +364,7 @@ func TestDamage(t *testing.T) {
 	for name, damage := range damages {
 		broken := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(broken, "orbweaver.db"), damage(slices.Clone(good)), 0o600))
-		for _, open := range []func(string, Options) (*Store, error){Copy, Open, Open} {
+		for _, open := range []func(string, Options) (*Store, error){copyStore, openStore, openStore} {
 			s, err := open(broken, Options{LockWait: time.Millisecond})
 			switch {
 			case err == nil:

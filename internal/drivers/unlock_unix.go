@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package local
+package drivers
 
 import (
 	"os"

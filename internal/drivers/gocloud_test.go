@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func stores() map[string]func(testing.TB, Options) *Store {
 
 func openDir(t testing.TB, dir string, opts Options) *Store {
 	t.Helper()
-	s, err := Open(dir, opts)
+	s, err := openStore(dir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func newCodec() codec {
 		DefaultMapType: reflect.TypeFor[map[string]any](),
 	}.DecMode()
 	if encErr != nil || decErr != nil {
-		panic(fmt.Sprint("local: bad CBOR options: ", encErr, decErr))
+		panic(fmt.Sprint("drivers: bad CBOR options: ", encErr, decErr))
 	}
 	return codec{enc, dec}
 }

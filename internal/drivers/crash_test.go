@@ -1,4 +1,4 @@
-package local
+package drivers
 
 import (
 	"bufio"
@@ -81,7 +81,7 @@ func crashChild(t *testing.T, dir string) {
 		fmt.Printf(format+"\n", args...)
 	}
 	ctx := context.Background()
-	s, err := Open(dir, Options{LazySync: 2 * time.Millisecond})
+	s, err := openStore(dir, Options{LazySync: 2 * time.Millisecond})
 	must(t, err)
 	must(t, s.CreateQueue(ctx, "q", embedded.QueueConfig{Visibility: time.Hour}))
 	topic, coll := s.Topic("q"), s.Collection("c", "k")
@@ -183,7 +183,7 @@ func (w *witness) hear(line string) {
 
 func (w *witness) check(t *testing.T, dir string) {
 	t.Helper()
-	s, err := Open(dir, Options{LockWait: 10 * time.Second}) // the dying process lets go of it
+	s, err := openStore(dir, Options{LockWait: 10 * time.Second}) // the dying process lets go of it
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	left := map[string]bool{}
