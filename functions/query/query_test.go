@@ -101,7 +101,12 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := c.platform.Table.Put(c.t.Context(), &platform.Document{Key: naming.IndexKey(crawl, 0), Value: string(value)}); err != nil {
+	key := naming.IndexKey(crawl, 0)
+	old, err := c.platform.ReadRecords(c.t.Context(), []string{key})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.platform.WriteRecord(c.t.Context(), key, value, old[0].Revision); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,15 +10,15 @@ import (
 	"gocloud.dev/pubsub"
 	"gocloud.dev/pubsub/driver"
 
-	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // The benchmarks' messages are as large as mail is meant to be.
 const benchBody = 20 << 10
 
-func benchStore(b *testing.B) *Store {
-	s := openDir(b, b.TempDir(), Options{})
-	must(b, s.CreateQueue(b.Context(), "q", embedded.QueueConfig{Visibility: time.Hour}))
+func benchStore(b *testing.B) *store {
+	s := openDir(b, b.TempDir(), options{})
+	must(b, s.createQueue(b.Context(), "q", time.Hour))
 	return s
 }
 
@@ -52,7 +53,7 @@ func BenchmarkSend(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("topic/senders=%d", workers), func(b *testing.B) {
 			s := benchStore(b)
-			t := s.Topic("q")
+			t := s.openTopic("q")
 			body := make([]byte, benchBody)
 			parallel(b, workers, func(int64) { must(b, t.Send(b.Context(), &pubsub.Message{Body: body})) })
 			perSecond(b, "sends")
@@ -72,7 +73,7 @@ func BenchmarkReceiveAck(b *testing.B) {
 		}
 		must(b, t.SendBatch(b.Context(), ms))
 	}
-	sub := s.Subscription("q", SubscriptionOptions{})
+	sub := s.openSubscription("q", pollTime)
 	b.ResetTimer()
 	for range b.N {
 		m, err := sub.Receive(b.Context())
@@ -86,18 +87,22 @@ func BenchmarkReceiveAck(b *testing.B) {
 func BenchmarkConditionalWrite(b *testing.B) {
 	for _, workers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("writers=%d", workers), func(b *testing.B) {
-			coll := collectionOf(b, benchStore(b), "c", "k")
-			value := make([]byte, 1000)
-			free := make(chan doc, workers)
+			p := benchStore(b).platform()
+			value := bytes.Repeat([]byte("x"), 1000)
+			type head struct {
+				key string
+				rev platform.Revision
+			}
+			free := make(chan head, workers)
 			for i := range workers {
-				d := doc{"k": fmt.Sprint("head", i), "v": value, "DocstoreRevision": nil}
-				must(b, coll.Create(b.Context(), d))
-				free <- d
+				free <- head{key: fmt.Sprint("head", i)}
 			}
 			parallel(b, workers, func(int64) {
-				d := <-free
-				must(b, coll.Replace(b.Context(), d))
-				free <- d
+				h := <-free
+				var err error
+				h.rev, err = p.WriteRecord(b.Context(), h.key, value, h.rev)
+				must(b, err)
+				free <- h
 			})
 			perSecond(b, "writes")
 		})
@@ -105,9 +110,9 @@ func BenchmarkConditionalWrite(b *testing.B) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	coll := collectionOf(b, benchStore(b), "c", "k")
-	must(b, coll.Create(b.Context(), doc{"k": "k", "v": make([]byte, 1000)}))
+	p := benchStore(b).platform()
+	must(b, second(p.WriteRecord(b.Context(), "k", bytes.Repeat([]byte("x"), 1000), nil)))
 	for b.Loop() {
-		must(b, coll.Get(b.Context(), doc{"k": "k"}))
+		must(b, second(p.ReadRecords(b.Context(), []string{"k"})))
 	}
 }

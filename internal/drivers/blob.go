@@ -11,65 +11,40 @@ import (
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
-	"gocloud.dev/blob/memblob"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
-// Bucket returns the Store's blobs: the same bucket each time, because fileblob
-// keeps its promise of IfNotExist only within one. The Store closes it.
-//
-// What a write leaves when the process dies is removed when the next process gets
-// the bucket, so unfinished objects show up in no listing but those made while
-// they are written: there as keys that end in ".tmp", to be skipped.
-func (s *Store) Bucket() (*blob.Bucket, error) {
-	if err := s.lock(); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if s.bucket != nil {
-		return s.bucket, nil
-	}
-	if s.file == nil {
-		s.bucket = memblob.OpenBucket(nil)
-		return s.bucket, nil
-	}
-	root := filepath.Join(s.dir, naming.ObjectsFolder)
+// openBucket opens the bucket in a folder. It deletes what writers left when their process died, so a
+// listing shows unfinished objects only while they are written: as keys that end in ".tmp".
+func openBucket(root string) (*blob.Bucket, error) {
 	err := makeDir(root)
 	if err == nil {
 		err = removeUnfinished(root)
 	}
-	if err == nil {
-		// The temporary file lies beside its object: elsewhere might be another
-		// file system, to which nothing can be renamed.
-		s.bucket, err = fileblob.OpenBucket(root, &fileblob.Options{
-			NoTempDir: true, Metadata: fileblob.MetadataDontWrite,
-		})
-	}
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
-	return s.bucket, nil
+	// The temporary file lies beside its object: another folder might be on another file system, and
+	// a rename would fail.
+	b, err := fileblob.OpenBucket(root, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+	if err != nil {
+		return nil, fmt.Errorf("open blobs: %w", err)
+	}
+	return b, nil
 }
 
-// SyncBlobs makes the named objects durable, with the folders they are in up to
-// the bucket's own. fileblob renames objects into place but syncs nothing, so
-// this comes before anything durable may name them. A missing object is an error.
-func (s *Store) SyncBlobs(keys []string) error {
-	if s.file == nil {
-		return nil
-	}
-	bucket, err := s.Bucket()
-	if err != nil {
-		return err
-	}
+// syncObjects makes objects durable, together with the folders that they are in. fileblob renames
+// objects into place but syncs nothing, so this comes before a record may name them. A missing
+// object is an error.
+func (s *store) syncObjects(keys []string) error {
 	root, err := filepath.Abs(filepath.Join(s.dir, naming.ObjectsFolder))
 	if err != nil {
 		return err
 	}
 	var dirs []string
 	for _, key := range keys {
-		path, err := syncBlob(bucket, key)
+		path, err := syncObject(s.bucket, key)
 		if err != nil {
 			return fmt.Errorf("sync blob %s: %w", key, err)
 		}
@@ -77,8 +52,7 @@ func (s *Store) SyncBlobs(keys []string) error {
 			dirs = append(dirs, d)
 		}
 	}
-	// Which folders are new is not known, so all on the way are synced: it costs
-	// little if nothing changed.
+	// It is not known which folders are new. To sync one that has not changed costs little.
 	slices.Sort(dirs)
 	for _, d := range slices.Compact(dirs) {
 		if err := syncDir(d); err != nil {
@@ -88,10 +62,10 @@ func (s *Store) SyncBlobs(keys []string) error {
 	return nil
 }
 
-// syncBlob syncs an object's file and returns its path.
-func syncBlob(bucket *blob.Bucket, key string) (path string, err error) {
+// syncObject syncs the file of an object and returns its path.
+func syncObject(bucket *blob.Bucket, key string) (path string, err error) {
 	r, err := bucket.NewRangeReader(context.Background(), key, 0, 0, &blob.ReaderOptions{
-		// fileblob alone knows how it spells a key as a path, so it opens the file.
+		// Only fileblob knows the path of a key, so it opens the file.
 		BeforeRead: func(as func(any) bool) error {
 			var f *os.File
 			if !as(&f) {

@@ -8,15 +8,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"gocloud.dev/docstore"
 	"gocloud.dev/pubsub"
 
-	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // crashDir names, to a test binary started by TestKill, the folder to work in.
@@ -81,10 +81,10 @@ func crashChild(t *testing.T, dir string) {
 		fmt.Printf(format+"\n", args...)
 	}
 	ctx := context.Background()
-	s, err := openStore(dir, Options{LazySync: 2 * time.Millisecond})
+	s, err := openStore(dir, options{lazySync: 2 * time.Millisecond})
 	must(t, err)
-	must(t, s.CreateQueue(ctx, "q", embedded.QueueConfig{Visibility: time.Hour}))
-	topic, coll := s.Topic("q"), s.Collection("c", "k")
+	must(t, s.createQueue(ctx, "q", time.Hour))
+	topic, p := s.openTopic("q"), s.platform()
 	var wg sync.WaitGroup
 	fatal := func(err error) {
 		if err != nil {
@@ -103,7 +103,7 @@ func crashChild(t *testing.T, dir string) {
 		})
 	}
 	for range 2 {
-		sub := s.Subscription("q", SubscriptionOptions{})
+		sub := s.openSubscription("q", pollTime)
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				m, err := sub.Receive(ctx)
@@ -118,28 +118,27 @@ func crashChild(t *testing.T, dir string) {
 		})
 	}
 	for g := range 3 {
-		wg.Go(func() { crashWriter(ctx, coll, g, say, fatal) })
+		wg.Go(func() { crashWriter(ctx, p, g, say, fatal) })
 	}
 	wg.Wait()
 }
 
-// crashWriter counts in a document, by revisions, and in a pair of documents that
-// are written together.
-func crashWriter(ctx context.Context, coll *docstore.Collection, g int, say func(string, ...any), fatal func(error)) {
-	head := doc{"k": fmt.Sprint("head", g), "n": 0, "DocstoreRevision": nil}
-	if coll.Get(ctx, head) != nil {
-		fatal(coll.Create(ctx, head))
+// crashWriter counts in a record by revisions.
+func crashWriter(ctx context.Context, p *platform.Platform, g int, say func(string, ...any), fatal func(error)) {
+	key := fmt.Sprint("head", g)
+	recs, err := p.ReadRecords(ctx, []string{key})
+	fatal(err)
+	n, rev := int64(0), recs[0].Revision
+	if recs[0].Found {
+		n, err = strconv.ParseInt(string(recs[0].Value), 10, 64)
+		fatal(err)
 	}
-	n, _ := head["n"].(int64)
 	for {
 		n++
-		head["n"] = n
 		say("writing %d %d", g, n)
-		fatal(coll.Replace(ctx, head))
+		rev, err = p.WriteRecord(ctx, key, strconv.AppendInt(nil, n, 10), rev)
+		fatal(err)
 		say("wrote %d %d", g, n)
-		fatal(coll.Actions().AtomicWrites().
-			Put(doc{"k": fmt.Sprint("left", g), "n": n}).Put(doc{"k": fmt.Sprint("right", g), "n": n}).Do(ctx))
-		say("paired %d %d", g, n)
 	}
 }
 
@@ -147,7 +146,7 @@ func crashWriter(ctx context.Context, coll *docstore.Collection, g int, say func
 type witness struct {
 	asked, sent, acked map[string]bool
 	attempt            map[int]int64 // by writer
-	wrote, paired      map[int]int64
+	wrote              map[int]int64
 	again              int
 	writes             int64
 }
@@ -155,7 +154,7 @@ type witness struct {
 func newWitness() *witness {
 	return &witness{
 		asked: map[string]bool{}, sent: map[string]bool{}, acked: map[string]bool{},
-		attempt: map[int]int64{}, wrote: map[int]int64{}, paired: map[int]int64{},
+		attempt: map[int]int64{}, wrote: map[int]int64{},
 	}
 }
 
@@ -176,18 +175,16 @@ func (w *witness) hear(line string) {
 	case "wrote":
 		w.wrote[g] = n
 		w.writes++
-	case "paired":
-		w.paired[g] = n
 	}
 }
 
 func (w *witness) check(t *testing.T, dir string) {
 	t.Helper()
-	s, err := openStore(dir, Options{LockWait: 10 * time.Second}) // the dying process lets go of it
+	s, err := openStore(dir, options{lock: 10 * time.Second}) // the dying process lets go of it
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	left := map[string]bool{}
-	sub := newSubscription(s, "q", SubscriptionOptions{Wait: time.Nanosecond})
+	sub := newSubscription(s, "q", time.Nanosecond)
 	for {
 		ms, err := sub.ReceiveBatch(t.Context(), 10)
 		must(t, err)
@@ -212,21 +209,13 @@ func (w *witness) check(t *testing.T, dir string) {
 			t.Errorf("message %s was confirmed and is lost", body)
 		}
 	}
-	coll := collectionOf(t, s, "c", "k")
-	count := func(key string) int64 {
-		d := doc{"k": key}
-		if coll.Get(t.Context(), d) != nil {
-			return 0
-		}
-		return d["n"].(int64)
-	}
 	for g, n := range w.wrote {
-		if got := count(fmt.Sprint("head", g)); got < n || got > w.attempt[g] {
-			t.Errorf("writer %d: %d is there, %d was confirmed, %d asked for", g, got, n, w.attempt[g])
-		}
-		left, right := count(fmt.Sprint("left", g)), count(fmt.Sprint("right", g))
-		if left != right || left < w.paired[g] || left > w.wrote[g] {
-			t.Errorf("writer %d: pair %d and %d, %d was confirmed", g, left, right, w.paired[g])
+		recs, err := s.Read(t.Context(), []string{fmt.Sprint("head", g)})
+		must(t, err)
+		got, err := strconv.ParseInt(string(recs[0].Value), 10, 64)
+		must(t, err)
+		if got < n || got > w.attempt[g] {
+			t.Errorf("writer %d: %d is there, %d was confirmed, %d requested", g, got, n, w.attempt[g])
 		}
 	}
 }

@@ -1,92 +1,75 @@
-// Package drivers opens the platform at a location: the folder of a crawl or a deployment in a
-// cloud. Package platform is the contract, and the subpackages hold the drivers. Only drivers
-// import SDKs.
+// Package drivers opens the platform at a location: the folder of a crawl, or a deployment in a
+// cloud, whose driver is a subpackage. It also holds the driver of a folder: queues, a table and a
+// bucket on one machine, with nothing to install.
+//
+// A folder has two parts, and one process owns it while it is open:
+//
+//	orbweaver.db   queues and table, a bbolt file, locked by its owner
+//	blobs/         the bucket, one file per object
+//
+// The semantics of queues and table are those of package embedded, which the simulation runs too. Here
+// they get a clock, waiting receivers and the file. Read store.go first, then table.go and pubsub.go.
+//
+// # Durability
+//
+// A send, a created queue and a write of the table are on disk (fsync) when the call returns; calls that
+// run at the same time share a transaction. The whole state is in memory, and each transaction writes
+// what changed since the one before. So the file always holds a prefix of what happened:
+//
+//  1. A crash loses nothing that was confirmed. What was not confirmed may be there or not.
+//  2. A crash never keeps a later change and loses an earlier one, in queues and table together. So a
+//     message may be delivered before its send is durable: what its receiver writes comes after it.
+//  3. Reads of the table wait for the writes before them, so no caller acts on a value that a crash
+//     takes back.
+//  4. Acknowledgements are durable within a tenth of a second. A crash before that means one more
+//     delivery. Receiving writes nothing.
+//  5. Opening the folder makes all messages visible that a previous process had received.
+//
+// If a transaction fails (full disk, failing disk), every later call returns that error, and only opening
+// the folder again tells what is there.
+//
+// Other processes can read a folder ([Records]) but not write to it. Waiting messages and the table are held
+// in memory. bbolt's pages have no checksums: opening a folder reports a broken structure, but not a
+// changed byte within a value.
 package drivers
 
 import (
 	"context"
 	"fmt"
-	"time"
+	"strings"
 
-	"gocloud.dev/pubsub"
-
-	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
-	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// visibility is how long a received message is hidden: far longer than the longest time
-// between two commits.
-const visibility = 5 * time.Minute
+// IsCloud reports whether a location is a deployment in a cloud; otherwise it is a folder.
+func IsCloud(location string) bool { return strings.Contains(location, "://") }
 
-// Local opens the embedded platform in a folder. This process owns the folder until Close. meter
-// may be nil. The errors are those of [openStore].
-func Local(dir string, meter platform.Meter) (*platform.Platform, error) {
-	meter = orNone(meter)
-	s, err := openWhole(dir, Options{Meter: meter}, openStore)
-	if err != nil {
-		return nil, err
+// ShortName returns the name of a location for messages: the cloud and name of a deployment, or the
+// path of a folder.
+func ShortName(location string) string {
+	name, _, _ := strings.Cut(location, "?")
+	if !IsCloud(location) {
+		return location
 	}
-	return fromStore(s, meter, s.SyncBlobs)
+	return name
 }
 
-// LocalCopy opens a copy in memory of the queues and the table in a folder. It only reads the
-// folder, so it needs no permission to write there. The bucket is empty.
-func LocalCopy(dir string) (*platform.Platform, error) {
-	s, err := openWhole(dir, Options{}, copyStore)
-	if err != nil {
-		return nil, err
-	}
-	return fromStore(s, platform.NoMeter{}, nil)
+// clouds holds the drivers of deployments by the scheme of their URLs.
+var clouds = map[string]func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error){
+	aws.Scheme: aws.Open,
 }
 
-// Memory opens an embedded platform that is gone when it is closed. meter may be nil.
-func Memory(meter platform.Meter) (*platform.Platform, error) {
-	meter = orNone(meter)
-	return fromStore(OpenMemory(Options{Meter: meter}), meter, nil)
-}
-
-func orNone(m platform.Meter) platform.Meter {
-	if m == nil {
-		return platform.NoMeter{}
+// Open opens the platform at a location: the URL of a deployment, such as
+// aws://NAME?bucket=BUCKET&partitions=N, or a folder, as [Local] does. meter may be nil.
+func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
+	scheme, _, cloud := strings.Cut(location, "://")
+	if !cloud {
+		return Local(location, meter)
 	}
-	return m
-}
-
-func fromStore(s *Store, meter platform.Meter, sync func([]string) error) (*platform.Platform, error) {
-	b, err := s.Bucket()
-	if err != nil {
-		return nil, fmt.Errorf("open blobs: %w", err)
+	open := clouds[scheme]
+	if open == nil {
+		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., or a folder)", location, scheme)
 	}
-	table := s.Collection("records", platform.KeyField)
-	return &platform.Platform{
-		Table: table, Bucket: b, Sync: sync, Exclusive: true, Meter: meter,
-		Close: func() error {
-			_ = table.Close() // fails only if it was closed already
-			return s.Close()
-		},
-		Queue: func(name string) (platform.Queue, error) {
-			return &portable{
-				name: name, topic: s.Topic(name),
-				open: func() *pubsub.Subscription { return s.Subscription(name, SubscriptionOptions{}) },
-			}, nil
-		},
-		CreateQueues: func(ctx context.Context, partitions int) error {
-			names := []string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}
-			for p := range partitions {
-				names = append(names, naming.MailboxQueue(partition.ID(p)))
-			}
-			for _, n := range names {
-				// There is no dead-letter queue: a step stores what it cannot read as a dead
-				// letter with the reason, and never gives up what it can read.
-				if err := s.CreateQueue(ctx, n, embedded.QueueConfig{Visibility: visibility}); err != nil {
-					return fmt.Errorf("create queue %s: %w", n, err)
-				}
-			}
-			return nil
-		},
-		// CreateQueues makes them all, also for a crawl that was begun when there were fewer.
-		CheckQueue: func(context.Context, string) error { return nil },
-	}, nil
+	return open(ctx, location, meter)
 }

@@ -16,25 +16,24 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
-// The file says in this bucket and key which program and version wrote it.
+// The bucket and the key under which the file names the format that it has.
 const (
 	bucketAbout = "about"
 	keyFormat   = "format"
 	fileFormat  = "orbweaver local 1"
 )
 
-// file is the durable side of a Store: the maps that package embedded's mutations
-// change, as buckets of a bbolt file. Only one process can have it open.
+// file holds the maps that the mutations of package embedded change, as buckets of a bbolt file. Only
+// one process can have it open.
 type file struct{ db *bbolt.DB }
 
-// openFile opens or creates the file, waits at most wait for its lock, and hands
-// all it holds to load. Slices given to load are valid only during the call.
+// openFile opens or creates the file, waits at most wait for its lock, and passes each entry to load.
+// The slices are valid only during the call of load.
 func openFile(path string, wait time.Duration, load func(embedded.Mutation) error) (*file, error) {
 	return open(path, &bbolt.Options{Timeout: wait}, load)
 }
 
-// readFile does the same for a file that exists, changes nothing and closes it again. Several
-// readers share the lock.
+// readFile reads a file that exists, and changes nothing. Several readers share the lock.
 func readFile(path string, wait time.Duration, load func(embedded.Mutation) error) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // a crash before the first transaction
 		return err
@@ -49,8 +48,8 @@ func readFile(path string, wait time.Duration, load func(embedded.Mutation) erro
 	return f.close()
 }
 
-// errFresh is why a file cannot be read that has no buckets yet.
-var errFresh = errors.New("nothing was written into the file yet")
+// errFresh says that a file has no buckets yet.
+var errFresh = errors.New("the file is empty")
 
 func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (f *file, err error) {
 	var raw *os.File
@@ -60,7 +59,7 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 			ReadOnly:     how.ReadOnly,
 			FreelistType: bbolt.FreelistMapType,
 			NoStatistics: true,
-			// Also where it is not needed, because it is checked.
+			// Readers need it too, because it is checked.
 			PreLoadFreelist: true,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				var err error
@@ -97,15 +96,14 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 	return f, err
 }
 
-// guard runs f and turns a panic into [ErrDamaged], also the memory fault of
-// reading a mapped page that the file does not have. bbolt checks little and
-// panics on what it cannot make sense of.
+// guard runs f and turns a panic into [ErrDamaged], also the memory fault of reading a mapped page that
+// the file does not have. bbolt checks little and panics on damage.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case runtime.Error: // says where in memory, which helps nobody
+		case runtime.Error: // its text names an address in memory
 			err = fmt.Errorf("%w: its pages do not fit together", ErrDamaged)
 		default:
 			err = fmt.Errorf("%w: its pages do not fit together: %v", ErrDamaged, p)

@@ -1,44 +1,131 @@
-// The driver of a folder: queues, a key-value table and a blob
-// bucket in one folder of one machine, behind gocloud.dev's portable types, with
-// nothing to install and nothing running besides.
-//
-// It sits where package aws sits in a cloud. Package drivers opens it, and makes a queue of a
-// *pubsub.Topic and a *pubsub.Subscription. The semantics are those of package embedded, which
-// the simulation runs too. This package adds the clock, the waiting, the file and the codecs.
-//
-// The main type is [Store]: a folder that one process owns while it has it open.
-//
-//	orbweaver.db   queues and table, a bbolt file, locked by its owner
-//	blobs/         the bucket, one file per object
-//
-// # Durability
-//
-// A send, a created queue and every write of the table are on disk (fsync) when
-// the call returns; calls that run at the same time share a transaction. The
-// whole state lives in memory and each transaction writes what changed since the
-// one before, so the file is always a prefix of what happened:
-//
-//  1. A crash loses nothing that was confirmed. What was not yet confirmed may be
-//     there or not.
-//  2. A crash never keeps a later change and loses an earlier one, in queues and
-//     table together. So a message may be delivered before its send is durable:
-//     whatever its receiver writes comes after it.
-//  3. Reads of the table wait for the writes before them, so nobody acts on a
-//     value that a crash takes back.
-//  4. Acknowledgements and delivery counts are durable within
-//     [Options].LazySync: a crash before that means one more delivery, which at
-//     least once allows anyway. Receiving writes nothing, unless the queue bounds
-//     deliveries.
-//  5. Opening the folder ends all visibilities: nobody from before is alive.
-//
-// If a transaction fails (full disk, failing disk) the Store stops: every later
-// call returns that error, and only opening the folder again tells what is there.
-//
-// # What it does not do
-//
-// No two processes share a folder, except to read it (copyStore), and blobs are not synced by writing them: see
-// [Store.SyncBlobs]. Messages waiting in queues and the table are held in memory.
-// bbolt's pages carry no checksums: damage that breaks the file's structure is
-// reported, a flipped bit inside a value is not.
-
 package drivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
+)
+
+// visibility is how long a received message is hidden: far longer than the longest time between
+// two commits.
+const visibility = 5 * time.Minute
+
+// Local opens the platform in a folder, and creates the folder if it does not exist. This process
+// owns it until Close. meter may be nil. The errors are [ErrInUse], [ErrVersion] and [ErrDamaged], or
+// those of the file system.
+func Local(dir string, meter platform.Meter) (*platform.Platform, error) {
+	s, err := openStore(dir, options{meter: meter})
+	if err != nil {
+		return nil, err
+	}
+	return s.platform(), nil
+}
+
+// Memory opens a platform in memory, with the semantics of a folder. meter may be nil.
+func Memory(meter platform.Meter) (*platform.Platform, error) {
+	return openMemory(options{meter: meter}).platform(), nil
+}
+
+// Records returns the records in the table of a folder. It only reads the folder, so it needs no
+// permission to write there. Several processes can do this at once. The errors are those of [Local].
+func Records(dir string) (map[string][]byte, error) { return readRecords(dir, options{}) }
+
+func readRecords(dir string, opts options) (map[string][]byte, error) {
+	if err := CheckFolder(dir); err != nil {
+		return nil, err
+	}
+	queues, table := embedded.NewQueues(nil), embedded.NewTable(nil)
+	err := readFile(filepath.Join(dir, naming.DatabaseFile), opts.lockWait(), func(m embedded.Mutation) error {
+		return embedded.Load(queues, table, m)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	if err := checkWhole(dir, table); err != nil {
+		return nil, err
+	}
+	records := map[string][]byte{}
+	for key, stored := range table.All() {
+		value, err := decodeDocument(stored)
+		if err != nil {
+			return nil, fmt.Errorf("read record %q in %s: %w", key, dir, err)
+		}
+		records[strings.TrimPrefix(key, tablePrefix)] = value
+	}
+	return records, nil
+}
+
+func (s *store) platform() *platform.Platform {
+	p := &platform.Platform{
+		Table: platform.NewTable(s), Bucket: s.bucket, Exclusive: true, Meter: s.meter,
+		Queue: func(name string) (platform.Queue, error) {
+			return &queue{name: name, store: s, topic: s.openTopic(name)}, nil
+		},
+		CreateQueues: func(ctx context.Context, partitions int) error {
+			names := []string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}
+			for p := range partitions {
+				names = append(names, naming.MailboxQueue(partition.ID(p)))
+			}
+			for _, n := range names {
+				// There is no dead-letter queue: a step stores what it cannot read as a dead
+				// letter with the reason, and never gives up what it can read.
+				if err := s.createQueue(ctx, n, visibility); err != nil {
+					return fmt.Errorf("create queue %s: %w", n, err)
+				}
+			}
+			return nil
+		},
+		// CreateQueues makes them all, also for a crawl that was created when there were fewer.
+		CheckQueue: func(context.Context, string) error { return nil },
+	}
+	if s.file != nil {
+		p.Sync = s.syncObjects
+	}
+	p.Close = func() error {
+		_ = p.Table.Close() // fails only if it was closed already
+		return s.Close()
+	}
+	return p
+}
+
+// CheckFolder returns [ErrDamaged] if a folder has lost its database. It changes nothing.
+func CheckFolder(dir string) error {
+	info, err := os.Stat(filepath.Join(dir, naming.DatabaseFile))
+	if err == nil && info.Size() > 0 {
+		return nil
+	}
+	return checkLost(dir)
+}
+
+// checkWhole returns [ErrDamaged] if either the table or the objects of a folder are gone.
+func checkWhole(dir string, table *embedded.Table) error {
+	if table.Len() == 0 {
+		return checkLost(dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, naming.ObjectsFolder)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: it has records of a crawl, but %s is missing", ErrDamaged, naming.ObjectsFolder)
+	}
+	return nil
+}
+
+// checkLost is called if the table of a folder is missing or empty. It returns [ErrDamaged] if the
+// folder has commits: a step makes them only after it has written to the table, and a new crawl would
+// hide the old one. Seeds may come before the first record, so a crash can leave them alone.
+func checkLost(dir string) error {
+	commits, err := fs.Glob(os.DirFS(filepath.Join(dir, naming.ObjectsFolder)), naming.CommitGlob)
+	if err != nil || len(commits) == 0 {
+		return err
+	}
+	crawl, _, _ := strings.Cut(commits[0], "/")
+	return fmt.Errorf("%w: %s is missing or empty, but %s holds crawl %s", ErrDamaged, naming.DatabaseFile, naming.ObjectsFolder, crawl)
+}

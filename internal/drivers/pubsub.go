@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,27 +14,29 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
-// The bounds that clouds set are kept here too, so that what would fail there
-// fails at once.
+// Bounds of clouds, which hold in a folder too.
 const (
-	// maxMessageBytes bounds a message's body and attributes together.
-	maxMessageBytes = 256 << 10
-	// MaxDelay is how long a message may be delayed, as in SQS.
-	MaxDelay = 15 * time.Minute
-	// maxBatch is how many messages one call of a queue may have.
-	maxBatch = 10
-	// defaultWait is how long SQS lets a receive wait at most.
-	defaultWait = 20 * time.Second
+	maxMessageBytes = 256 << 10 // body and attributes
+	maxDelay        = 15 * time.Minute
+	maxBatch        = 10               // messages of a call
+	pollTime        = 20 * time.Second // longest wait of a call, which is billed if it returns nothing
 )
 
-// CreateQueue makes a queue, or gives an existing one this configuration. It is
-// durable on return. Topics and subscriptions of a queue that was not created
-// fail with code NotFound.
-func (s *Store) CreateQueue(ctx context.Context, name string, c embedded.QueueConfig) error {
+// Operations of queues for the meter.
+const (
+	opSend    = "send"
+	opReceive = "receive"
+	opAck     = "ack"
+	opNack    = "nack"
+)
+
+// createQueue makes a queue, or gives an existing one this visibility. It is durable on return. Topics
+// and subscriptions of other queues fail with code NotFound.
+func (s *store) createQueue(ctx context.Context, name string, visibility time.Duration) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
-	err := s.queues.Create(name, c)
+	err := s.queues.Create(name, visibility)
 	commit := s.soon()
 	s.mu.Unlock()
 	if err != nil {
@@ -42,47 +45,28 @@ func (s *Store) CreateQueue(ctx context.Context, name string, c embedded.QueueCo
 	return s.wait(ctx, commit)
 }
 
-// Sending is what a message's BeforeSend can change of it:
-//
-//	m.BeforeSend = func(as func(any) bool) error {
-//		var s *Sending
-//		if as(&s) {
-//			s.Delay = time.Minute
-//		}
-//		return nil
-//	}
-//
-// One BeforeSend can ask for this and for another cloud's type in turn.
-type Sending struct {
-	// Delay is how long the message stays invisible, at most [MaxDelay].
-	Delay time.Duration
+// sending is what BeforeSend can change of a message.
+type sending struct {
+	delay time.Duration // until the message is visible, at most maxDelay
 }
 
-// Receives returns how often a received message has been delivered, this time
-// included. It is false for a message of another driver.
-func Receives(m *pubsub.Message) (int, bool) {
-	var d embedded.Delivery
-	if !m.As(&d) {
-		return 0, false
-	}
-	return d.Receives, true
-}
+// errBadMessage says that a message exceeds a bound.
+var errBadMessage = errors.New("bad message")
 
-// Topic returns the sending side of a queue. Concurrent sends share calls of up
-// to ten messages. The caller shuts it down.
-func (s *Store) Topic(name string) *pubsub.Topic {
-	// No MaxBatchByteSize: with it the batcher spins for ever when it is shut down
-	// while a batch is under way (seen in gocloud.dev v0.47.0: nextBatch never
-	// returns nil then).
+// openTopic returns the sending side of a queue. Concurrent sends share calls. The caller shuts it down.
+func (s *store) openTopic(name string) *pubsub.Topic {
+	// MaxBatchByteSize is not set: with it the batcher of gocloud.dev v0.47.0 never ends when it is shut
+	// down while a batch is under way.
 	return pubsub.NewTopic(&topic{s, name}, &batcher.Options{MaxHandlers: 1, MaxBatchSize: maxBatch})
 }
 
+// topic implements driver.Topic.
 type topic struct {
-	store *Store
+	store *store
 	name  string
 }
 
-// SendBatch implements driver.Topic: all messages are durable on return.
+// SendBatch makes all messages durable before it returns.
 func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
 	if len(ms) == 0 { // as the batcher may do when it is shut down
 		return nil
@@ -103,15 +87,14 @@ func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
 	var err error
 	for i, m := range ms {
 		if _, err = s.queues.Send(now, t.name, m.Body, m.Metadata, delays[i]); err != nil {
-			break // no such queue: so already for the first
+			break // there is no such queue: the first send fails
 		}
 	}
 	s.ring(t.name)
 	commit := s.soon()
 	s.mu.Unlock()
 	if err == nil {
-		// A crash before this returns may leave the messages sent or not: the
-		// sender does not know either, and sends again.
+		// A crash before this returns leaves the messages sent or not. The sender resends them.
 		err = s.wait(ctx, commit)
 	}
 	if err != nil {
@@ -127,14 +110,14 @@ func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
 	return nil
 }
 
-// prepare lets the sender change the message, and checks it.
+// prepare calls BeforeSend, and checks the message.
 func prepare(m *driver.Message) (delay time.Duration, err error) {
-	sending := &Sending{}
+	how := &sending{}
 	if m.BeforeSend != nil {
 		err := m.BeforeSend(func(i any) bool {
-			p, ok := i.(**Sending)
+			p, ok := i.(**sending)
 			if ok {
-				*p = sending
+				*p = how
 			}
 			return ok
 		})
@@ -142,13 +125,13 @@ func prepare(m *driver.Message) (delay time.Duration, err error) {
 			return 0, err
 		}
 	}
-	if sending.Delay < 0 || sending.Delay > MaxDelay {
-		return 0, fmt.Errorf("%w: a delay of %v, want at most %v", errArgument, sending.Delay, MaxDelay)
+	if how.delay < 0 || how.delay > maxDelay {
+		return 0, fmt.Errorf("%w: a delay of %v, want at most %v", errBadMessage, how.delay, maxDelay)
 	}
 	if n := messageBytes(m.Body, m.Metadata); n > maxMessageBytes {
-		return 0, fmt.Errorf("%w: a message of %d bytes, want at most %d", errArgument, n, maxMessageBytes)
+		return 0, fmt.Errorf("%w: %d bytes, want at most %d", errBadMessage, n, maxMessageBytes)
 	}
-	return sending.Delay, nil
+	return how.delay, nil
 }
 
 func messageBytes(body []byte, attrs map[string]string) int {
@@ -159,80 +142,60 @@ func messageBytes(body []byte, attrs map[string]string) int {
 	return n
 }
 
-func (s *Store) meterSends(ms []*driver.Message) {
+func (s *store) meterSends(ms []*driver.Message) {
 	for len(ms) > 0 {
 		n, bytes := min(len(ms), maxBatch), 0
 		for _, m := range ms[:n] {
 			bytes += messageBytes(m.Body, m.Metadata)
 		}
-		s.meter.QueueRequest(OpSend, bytes)
+		s.meter.QueueRequest(opSend, bytes)
 		ms = ms[n:]
 	}
 }
 
-// IsRetryable implements driver.Topic: a Store that fails stays so.
+// IsRetryable returns false: a store that fails stays so.
 func (*topic) IsRetryable(error) bool { return false }
 
-// As implements driver.Topic.
-func (*topic) As(any) bool { return false }
-
-// ErrorAs implements driver.Topic; errors.Is and errors.As see all errors anyway.
-func (*topic) ErrorAs(error, any) bool { return false }
-
-// ErrorCode implements driver.Topic.
+func (*topic) As(any) bool                            { return false }
+func (*topic) ErrorAs(error, any) bool                { return false }
 func (*topic) ErrorCode(err error) gcerrors.ErrorCode { return errorCode(err) }
+func (*topic) Close() error                           { return nil }
 
-// Close implements driver.Topic.
-func (*topic) Close() error { return nil }
-
-// SubscriptionOptions configures [Store.Subscription].
-type SubscriptionOptions struct {
-	// Wait is how long one call waits for a message before it comes back empty
-	// and is counted; 0 stands for 20 s, the longest that SQS allows.
-	Wait time.Duration
-}
-
-// Subscription returns a receiving side of a queue. All of a queue's
-// subscriptions share its messages. One call receives up to ten messages, and no
-// further call is made before they are handed out. The caller shuts it down: what
-// it received and did not acknowledge is then visible again at once, and counts
-// as delivered, whether or not it was handed out.
+// openSubscription returns a receiving side of a queue. All subscriptions of a queue share its
+// messages. One call receives up to ten messages, and no other call is made before they are taken. The
+// caller shuts it down: messages that are not acknowledged by then are visible again at once.
 //
-// Message.As knows *embedded.Delivery; see also [Receives].
-func (s *Store) Subscription(name string, opts SubscriptionOptions) *pubsub.Subscription {
-	// Asked for more than one, the portable layer prefetches for two seconds of
-	// work, which may be thousands of messages whose visibility runs. So it asks
-	// for one, and the driver keeps the rest of the ten that the call is billed for.
-	return pubsub.NewSubscription(newSubscription(s, name, opts),
+// Message.As knows *embedded.Delivery.
+func (s *store) openSubscription(name string, poll time.Duration) *pubsub.Subscription {
+	// If batches may be larger, the portable layer prefetches for two seconds of work, which may be
+	// thousands of messages whose visibility runs. So it requests one message at a time, and the
+	// driver buffers the rest of its call.
+	return pubsub.NewSubscription(newSubscription(s, name, poll),
 		&batcher.Options{MaxHandlers: 1, MaxBatchSize: 1},
 		&batcher.Options{MaxHandlers: 1, MaxBatchSize: maxBatch})
 }
 
-func newSubscription(s *Store, name string, opts SubscriptionOptions) *subscription {
-	if opts.Wait == 0 {
-		opts.Wait = defaultWait
-	}
-	return &subscription{store: s, name: name, wait: opts.Wait, held: map[embedded.Receipt]struct{}{}}
+func newSubscription(s *store, name string, poll time.Duration) *subscription {
+	return &subscription{store: s, name: name, poll: poll, held: map[embedded.Receipt]struct{}{}}
 }
 
+// subscription implements driver.Subscription.
 type subscription struct {
-	store *Store
+	store *store
 	name  string
-	wait  time.Duration
+	poll  time.Duration // longest wait of a call
 
-	// Under store.mu.
-	held   map[embedded.Receipt]struct{} // received and not yet acknowledged
-	buffer []*driver.Message             // of them, those not yet handed out
+	// mu of the store guards these.
+	held   map[embedded.Receipt]struct{} // received and not acknowledged yet
+	buffer []*driver.Message             // of them, those not taken yet
 	closed bool
 }
 
-// ReceiveBatch implements driver.Subscription. It waits for a message for as long
-// as the options say (its contract speaks of about a second, but every shorter
-// wait is a billed call more), and is woken by sends and by the end of delays and
-// visibilities.
+// ReceiveBatch waits for a message until its poll ends. Sends and the ends of delays and visibilities
+// wake it. gocloud expects a wait of about a second, but each shorter wait is one more billed call.
 func (r *subscription) ReceiveBatch(ctx context.Context, limit int) ([]*driver.Message, error) {
 	s := r.store
-	timeout := time.NewTimer(r.wait)
+	timeout := time.NewTimer(r.poll)
 	defer timeout.Stop()
 	var visible *time.Timer // for the next message that becomes visible
 	defer func() {
@@ -259,10 +222,10 @@ func (r *subscription) ReceiveBatch(ctx context.Context, limit int) ([]*driver.M
 		}
 		select {
 		case <-ctx.Done():
-			s.meter.QueueRequest(OpReceive, 0)
+			s.meter.QueueRequest(opReceive, 0)
 			return nil, ctx.Err()
 		case <-timeout.C:
-			s.meter.QueueRequest(OpReceive, 0)
+			s.meter.QueueRequest(opReceive, 0)
 			return nil, nil
 		case <-rung:
 		case <-due:
@@ -271,15 +234,14 @@ func (r *subscription) ReceiveBatch(ctx context.Context, limit int) ([]*driver.M
 	}
 }
 
-// tryReceive receives without waiting. If there is nothing, rung will be closed
-// when something may have come, and next is when a hidden message becomes
-// visible, zero for never.
+// tryReceive receives without waiting. If there is no message, rung is closed when one may have come,
+// and next is when a hidden message becomes visible, zero for never.
 func (r *subscription) tryReceive(limit int) (ms []*driver.Message, rung <-chan struct{}, next time.Time, err error) {
 	s := r.store
 	if err := s.lock(); err != nil {
 		return nil, nil, time.Time{}, err
 	}
-	defer s.unlockAndRing()
+	defer s.unlock()
 	if r.closed {
 		return nil, nil, time.Time{}, context.Canceled
 	}
@@ -312,11 +274,11 @@ func (r *subscription) tryReceive(limit int) (ms []*driver.Message, rung <-chan 
 			},
 		})
 	}
-	s.meter.QueueRequest(OpReceive, bytes)
+	s.meter.QueueRequest(opReceive, bytes)
 	return r.unbuffer(limit), nil, time.Time{}, nil
 }
 
-// unbuffer takes up to limit messages from the buffer. The Store's lock is held.
+// unbuffer takes up to limit messages from the buffer. mu of the store is held.
 func (r *subscription) unbuffer(limit int) []*driver.Message {
 	n := min(limit, len(r.buffer))
 	ms := r.buffer[:n:n]
@@ -324,19 +286,17 @@ func (r *subscription) unbuffer(limit int) []*driver.Message {
 	return ms
 }
 
-// SendAcks implements driver.Subscription. Acknowledgements take effect at once
-// and are durable within Options.LazySync; one lost in a crash is one more
-// delivery.
+// SendAcks takes effect at once, and is durable within options.lazySync: a crash before that means one
+// more delivery.
 func (r *subscription) SendAcks(_ context.Context, ids []driver.AckID) error {
-	return r.finish(OpAck, ids, r.store.queues.Ack)
+	return r.finish(opAck, ids, r.store.queues.Ack)
 }
 
-// CanNack implements driver.Subscription.
 func (*subscription) CanNack() bool { return true }
 
-// SendNacks implements driver.Subscription: the messages are visible at once.
+// SendNacks makes the messages visible at once.
 func (r *subscription) SendNacks(_ context.Context, ids []driver.AckID) error {
-	return r.finish(OpNack, ids, r.store.queues.Nack)
+	return r.finish(opNack, ids, r.store.queues.Nack)
 }
 
 func (r *subscription) finish(op string, ids []driver.AckID, f func(time.Time, string, embedded.Receipt) error) error {
@@ -347,39 +307,31 @@ func (r *subscription) finish(op string, ids []driver.AckID, f func(time.Time, s
 	if err := s.lock(); err != nil {
 		return err
 	}
-	defer s.unlockAndRing()
+	defer s.unlock()
 	now := time.Now()
 	for _, id := range ids {
-		receipt, _ := id.(embedded.Receipt) // nothing else is ever given out
+		receipt, _ := id.(embedded.Receipt) // no message has another id
 		delete(r.held, receipt)
 		if err := f(now, r.name, receipt); err != nil {
 			return fmt.Errorf("%s on %s: %w", op, r.name, err)
 		}
 	}
-	if op == OpNack {
+	if op == opNack {
 		s.ring(r.name)
 	}
 	return nil
 }
 
-// IsRetryable implements driver.Subscription: a Store that fails stays so.
-func (*subscription) IsRetryable(error) bool { return false }
-
-// As implements driver.Subscription.
-func (*subscription) As(any) bool { return false }
-
-// ErrorAs implements driver.Subscription, see topic.
-func (*subscription) ErrorAs(error, any) bool { return false }
-
-// ErrorCode implements driver.Subscription.
+func (*subscription) IsRetryable(error) bool                 { return false }
+func (*subscription) As(any) bool                            { return false }
+func (*subscription) ErrorAs(error, any) bool                { return false }
 func (*subscription) ErrorCode(err error) gcerrors.ErrorCode { return errorCode(err) }
 
-// Close implements driver.Subscription. Nothing can be acknowledged any more, so
-// whatever is still held goes back at once rather than when its visibility ends.
+// Close makes visible what the subscription holds, because nobody can acknowledge it any more.
 func (r *subscription) Close() error {
 	s := r.store
 	s.mu.Lock()
-	defer s.unlockAndRing()
+	defer s.unlock()
 	if r.closed || s.err != nil {
 		return nil
 	}
@@ -396,7 +348,7 @@ func (r *subscription) Close() error {
 }
 
 // bell returns the channel that ring closes for the queue. s.mu is held.
-func (s *Store) bell(queue string) <-chan struct{} {
+func (s *store) bell(queue string) <-chan struct{} {
 	c := s.waiting[queue]
 	if c == nil {
 		c = make(chan struct{})
@@ -405,20 +357,16 @@ func (s *Store) bell(queue string) <-chan struct{} {
 	return c
 }
 
-// ring wakes whoever waits for the queue. s.mu is held.
-func (s *Store) ring(queue string) {
+// ring wakes the receivers that wait for the queue. s.mu is held.
+func (s *store) ring(queue string) {
 	if c := s.waiting[queue]; c != nil {
 		close(c)
 		delete(s.waiting, queue)
 	}
 }
 
-// unlockAndRing ends what nobody waits for to be durable: acknowledgements,
-// delivery counts, moves to dead-letter queues, whose receivers it wakes.
-func (s *Store) unlockAndRing() {
+// unlock ends a change that nobody waits for: acknowledgements and deliveries.
+func (s *store) unlock() {
 	s.later()
-	for _, queue := range s.queues.Woken() {
-		s.ring(queue)
-	}
 	s.mu.Unlock()
 }

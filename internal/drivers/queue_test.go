@@ -14,10 +14,12 @@ import (
 	"gocloud.dev/pubsub"
 
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // calls is a Meter that remembers, and can hold a kind of call up.
 type calls struct {
+	platform.NoMeter
 	mu   sync.Mutex
 	list []string
 	hold func(op string)
@@ -61,21 +63,21 @@ func (c *calls) count(op string) int {
 
 type queueTest struct {
 	*testing.T
-	store *Store
+	store *store
 	topic *pubsub.Topic
 	calls *calls
 	start time.Time
 }
 
 // inQueue runs f in a bubble, where time passes when all wait, with queue "q".
-func inQueue(t *testing.T, c embedded.QueueConfig, f func(*queueTest)) {
+func inQueue(t *testing.T, visibility time.Duration, f func(*queueTest)) {
 	for name, open := range stores() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &calls{}
-				s := open(t, Options{Meter: m})
-				must(t, s.CreateQueue(t.Context(), "q", c))
-				q := &queueTest{T: t, store: s, topic: s.Topic("q"), calls: m, start: time.Now()}
+				s := open(t, options{meter: m})
+				must(t, s.createQueue(t.Context(), "q", visibility))
+				q := &queueTest{T: t, store: s, topic: s.openTopic("q"), calls: m, start: time.Now()}
 				f(q)
 				must(t, q.topic.Shutdown(t.Context()))
 			})
@@ -93,11 +95,11 @@ func must(t testing.TB, err error) {
 func (q *queueTest) send(body string, delay time.Duration) {
 	q.Helper()
 	m := &pubsub.Message{Body: []byte(body), BeforeSend: func(as func(any) bool) error {
-		var s *Sending
+		var s *sending
 		if !as(&s) {
-			return errors.New("BeforeSend does not know Sending")
+			return errors.New("BeforeSend does not know sending")
 		}
-		s.Delay = delay
+		s.delay = delay
 		return nil
 	}}
 	must(q, q.topic.Send(q.Context(), m))
@@ -113,15 +115,16 @@ func (q *queueTest) receive(sub *pubsub.Subscription) *pubsub.Message {
 // wantAt checks that a message with this body and count came at this time.
 func (q *queueTest) wantAt(m *pubsub.Message, body string, receives int, at time.Duration) {
 	q.Helper()
-	n, _ := Receives(m)
-	got := fmt.Sprintf("%s/%d at %v", m.Body, n, time.Since(q.start))
+	var d embedded.Delivery
+	m.As(&d)
+	got := fmt.Sprintf("%s/%d at %v", m.Body, d.Receives, time.Since(q.start))
 	if want := fmt.Sprintf("%s/%d at %v", body, receives, at); got != want {
 		q.Fatalf("received %s, want %s", got, want)
 	}
 }
 
-func (q *queueTest) subscription(name string, opts SubscriptionOptions) *pubsub.Subscription {
-	sub := q.store.Subscription(name, opts)
+func (q *queueTest) subscription(name string) *pubsub.Subscription {
+	sub := q.store.openSubscription(name, pollTime)
 	q.Cleanup(func() {
 		if err := sub.Shutdown(context.Background()); err != nil {
 			q.Error(err)
@@ -134,8 +137,8 @@ func (q *queueTest) subscription(name string, opts SubscriptionOptions) *pubsub.
 // the end of a delay and by the end of a visibility, and calls no more often than
 // it was told to.
 func TestWaiting(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{Visibility: 45 * time.Second}, func(q *queueTest) {
-		sub := q.subscription("q", SubscriptionOptions{})
+	inQueue(t, 45*time.Second, func(q *queueTest) {
+		sub := q.subscription("q")
 		go func() {
 			time.Sleep(50 * time.Second)
 			q.send("sent", 0)
@@ -143,7 +146,7 @@ func TestWaiting(t *testing.T) {
 		}()
 		m := q.receive(sub)
 		q.wantAt(m, "sent", 1, 50*time.Second)
-		if n := q.calls.count(OpReceive); n != 3 {
+		if n := q.calls.count(opReceive); n != 3 {
 			q.Fatalf("%d receives in 50 s, want 2 empty ones and one", n)
 		}
 		q.wantAt(q.receive(sub), "sent", 2, 95*time.Second)
@@ -163,11 +166,11 @@ func TestWaiting(t *testing.T) {
 }
 
 func TestCompetingConsumers(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{Visibility: time.Hour}, func(q *queueTest) {
+	inQueue(t, time.Hour, func(q *queueTest) {
 		var wg sync.WaitGroup
 		got := make(chan string, 1000)
 		for range 4 {
-			sub := q.subscription("q", SubscriptionOptions{})
+			sub := q.subscription("q")
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(q.Context(), time.Minute)
 				defer cancel()
@@ -202,15 +205,15 @@ func TestCompetingConsumers(t *testing.T) {
 // depth counts a queue's messages.
 func (q *queueTest) depth(name string) (visible, inFlight int, err error) {
 	must(q, q.store.lock())
-	defer q.store.unlockAndRing()
+	defer q.store.unlock()
 	visible, inFlight, _, err = q.store.queues.Depth(time.Now(), name)
 	return visible, inFlight, err
 }
 
 func TestNack(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{Visibility: time.Minute}, func(q *queueTest) {
+	inQueue(t, time.Minute, func(q *queueTest) {
 		q.send("a", 0)
-		one, two := q.subscription("q", SubscriptionOptions{}), q.subscription("q", SubscriptionOptions{})
+		one, two := q.subscription("q"), q.subscription("q")
 		m := q.receive(one)
 		second := q.receive(two)
 		q.wantAt(second, "a", 2, time.Minute)
@@ -220,42 +223,13 @@ func TestNack(t *testing.T) {
 	})
 }
 
-func TestDeadLetterWakesItsReceiver(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{Visibility: time.Minute, MaxReceives: 2, DeadLetter: "dead"}, func(q *queueTest) {
-		q.send("poison", 0)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			m := q.receive(q.subscription("dead", SubscriptionOptions{Wait: time.Hour}))
-			q.wantAt(m, "poison", 1, 2*time.Minute)
-			want := map[string]string{
-				embedded.AttrDeadQueue: "q", embedded.AttrDeadReceives: "2",
-				embedded.AttrDeadReason: "delivered 2 times without being acknowledged",
-			}
-			if diff := cmp.Diff(want, m.Metadata); diff != "" {
-				q.Errorf("(-want +got):\n%s", diff)
-			}
-			m.Ack()
-		}()
-		sub := q.subscription("q", SubscriptionOptions{})
-		q.receive(sub)
-		q.wantAt(q.receive(sub), "poison", 2, time.Minute)
-		ctx, cancel := context.WithTimeout(q.Context(), 10*time.Minute)
-		defer cancel()
-		if m, err := sub.Receive(ctx); err == nil {
-			q.Fatalf("delivered once more: %s", m.Body)
-		}
-		<-done
-	})
-}
-
 // TestCallsArePacked: what is sent and received at once shares calls, and nothing
 // is received ahead of need beyond the ten of a call.
 func TestCallsArePacked(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{Visibility: time.Hour}, func(q *queueTest) {
+	inQueue(t, time.Hour, func(q *queueTest) {
 		release := make(chan struct{})
 		q.calls.hold = func(op string) {
-			if op == OpSend {
+			if op == opSend {
 				<-release
 			}
 		}
@@ -270,7 +244,7 @@ func TestCallsArePacked(t *testing.T) {
 		if diff := cmp.Diff(want, q.calls.take()); diff != "" {
 			q.Fatalf("calls of 100 concurrent sends (-want +got):\n%s", diff)
 		}
-		sub := q.subscription("q", SubscriptionOptions{})
+		sub := q.subscription("q")
 		for i := range 35 {
 			m := q.receive(sub)
 			synctest.Wait()
@@ -281,7 +255,7 @@ func TestCallsArePacked(t *testing.T) {
 			}
 			q.Cleanup(m.Ack)
 		}
-		if n := q.calls.count(OpReceive); n != 4 {
+		if n := q.calls.count(opReceive); n != 4 {
 			q.Fatalf("%d receives for 35 messages, want 4", n)
 		}
 	})
@@ -289,11 +263,11 @@ func TestCallsArePacked(t *testing.T) {
 
 // TestShutdownWhileSending: a topic that is shut down sends what it has, and ends.
 func TestShutdownWhileSending(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{}, func(q *queueTest) {
-		topic := q.store.Topic("q")
+	inQueue(t, time.Minute, func(q *queueTest) {
+		topic := q.store.openTopic("q")
 		release := make(chan struct{})
 		q.calls.hold = func(op string) {
-			if op == OpSend {
+			if op == opSend {
 				<-release
 			}
 		}
@@ -308,7 +282,7 @@ func TestShutdownWhileSending(t *testing.T) {
 		wg.Wait()
 		visible, _, err := q.depth("q")
 		must(q, err)
-		if n := q.calls.count(OpSend); visible != 11 || n != 2 {
+		if n := q.calls.count(opSend); visible != 11 || n != 2 {
 			q.Fatalf("%d messages in %d calls, want 11 in 2", visible, n)
 		}
 	})
@@ -316,11 +290,11 @@ func TestShutdownWhileSending(t *testing.T) {
 
 // TestShutdownGivesBack: what a subscription holds is free when it ends.
 func TestShutdownGivesBack(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{Visibility: time.Hour}, func(q *queueTest) {
+	inQueue(t, time.Hour, func(q *queueTest) {
 		for i := range 12 {
 			q.send(fmt.Sprint(i), 0)
 		}
-		sub := q.store.Subscription("q", SubscriptionOptions{})
+		sub := q.store.openSubscription("q", pollTime)
 		q.receive(sub).Ack()
 		q.receive(sub)
 		must(q, sub.Shutdown(q.Context()))
@@ -333,19 +307,19 @@ func TestShutdownGivesBack(t *testing.T) {
 }
 
 func TestSendBounds(t *testing.T) {
-	inQueue(t, embedded.QueueConfig{}, func(q *queueTest) {
+	inQueue(t, time.Minute, func(q *queueTest) {
 		delayed := func(d time.Duration) *pubsub.Message {
 			return &pubsub.Message{BeforeSend: func(as func(any) bool) error {
-				var s *Sending
+				var s *sending
 				as(&s)
-				s.Delay = d
+				s.delay = d
 				return nil
 			}}
 		}
 		for name, m := range map[string]*pubsub.Message{
 			"body":           {Body: make([]byte, maxMessageBytes+1)},
 			"attributes":     {Body: make([]byte, maxMessageBytes-4), Metadata: map[string]string{"key": "va"}},
-			"long delay":     delayed(MaxDelay + 1),
+			"long delay":     delayed(maxDelay + 1),
 			"negative delay": delayed(-1),
 		} {
 			if err := q.topic.Send(q.Context(), m); err == nil {
@@ -353,7 +327,7 @@ func TestSendBounds(t *testing.T) {
 			}
 		}
 		must(q, q.topic.Send(q.Context(), &pubsub.Message{Body: make([]byte, maxMessageBytes-5), Metadata: map[string]string{"key": "va"}}))
-		must(q, q.topic.Send(q.Context(), delayed(MaxDelay)))
+		must(q, q.topic.Send(q.Context(), delayed(maxDelay)))
 	})
 }
 
@@ -361,9 +335,9 @@ func TestClosedStore(t *testing.T) {
 	for name, open := range stores() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := open(t, Options{})
-				must(t, s.CreateQueue(t.Context(), "q", embedded.QueueConfig{}))
-				topic, sub, coll := s.Topic("q"), s.Subscription("q", SubscriptionOptions{}), collectionOf(t, s, "c", "k")
+				s := open(t, options{})
+				must(t, s.createQueue(t.Context(), "q", time.Minute))
+				topic, sub, p := s.openTopic("q"), s.openSubscription("q", pollTime), s.platform()
 				must(t, topic.Send(t.Context(), &pubsub.Message{}))
 				m, err := sub.Receive(t.Context())
 				must(t, err)
@@ -377,12 +351,11 @@ func TestClosedStore(t *testing.T) {
 				must(t, s.Close())
 				m.Ack()
 				for name, err := range map[string]error{
-					"waiting":    <-waiting,
-					"send":       topic.Send(t.Context(), &pubsub.Message{}),
-					"put":        coll.Put(t.Context(), map[string]any{"k": "k"}),
-					"get":        coll.Get(t.Context(), map[string]any{"k": "k"}),
-					"create":     s.CreateQueue(t.Context(), "p", embedded.QueueConfig{}),
-					"sync blobs": func() error { _, err := s.Bucket(); return err }(),
+					"waiting": <-waiting,
+					"send":    topic.Send(t.Context(), &pubsub.Message{}),
+					"write":   second(p.WriteRecord(t.Context(), "k", nil, nil)),
+					"read":    second(p.ReadRecords(t.Context(), []string{"k"})),
+					"create":  s.createQueue(t.Context(), "p", time.Minute),
 				} {
 					if !errors.Is(err, ErrClosed) {
 						t.Errorf("%s on a closed store: %v", name, err)
@@ -394,3 +367,5 @@ func TestClosedStore(t *testing.T) {
 		})
 	}
 }
+
+func second[T any](_ T, err error) error { return err }

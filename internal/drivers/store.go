@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -18,8 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// What opening and using a [Store] may end with, beside the errors of package
-// embedded.
+// Errors of a folder.
 var (
 	ErrInUse   = errors.New("another process owns the folder")
 	ErrVersion = errors.New("the folder was written by another version, or another program")
@@ -36,60 +36,29 @@ type stopped string
 func (s stopped) Error() string        { return string(s) }
 func (s stopped) Is(target error) bool { return target == platform.ErrStopped }
 
-// errArgument marks what the caller got wrong.
-var errArgument = errors.New("invalid argument")
-
-// The operations that a [Meter] is told of.
-const (
-	OpSend    = "send"
-	OpReceive = "receive"
-	OpAck     = "ack"
-	OpNack    = "nack"
-)
-
-// Meter is told of every call in the units that clouds bill. It is called by many
-// goroutines at once, and should be quick.
-type Meter interface {
-	// QueueRequest is one call of a queue, with up to ten messages of bytes
-	// payload together, bodies and attributes. Clouds bill one request per
-	// started 64 KB, and at least one: a receive that finds nothing counts.
-	QueueRequest(op string, bytes int)
-	// KVRead is a strongly consistent read of bytes: of one document, or of all
-	// that a query looked at. Billed per started 4 KB, at least one unit.
-	KVRead(bytes int)
-	// KVWrite is a write, also a refused one, of a document that is bytes long
-	// before or after it, whichever is more. Billed per started 1 KB, at least
-	// one unit. A document in an atomic list of writes counts twice, as DynamoDB
-	// bills it.
-	KVWrite(bytes int)
+// options configures a store. The zero value is ready to use.
+type options struct {
+	meter platform.Meter // nil for none
+	// lock bounds the wait for a process that has the folder; default one second.
+	lock time.Duration
+	// lazySync bounds how long an acknowledgement may stay in memory only; default 100 ms.
+	lazySync time.Duration
 }
 
-// Options configures a [Store]. The zero value is ready to use.
-type Options struct {
-	// Meter is told of every call; nil for none.
-	Meter Meter
-	// LockWait is how long Open waits for another process to let go of the
-	// folder. 0 stands for one second.
-	LockWait time.Duration
-	// LazySync bounds how long an acknowledgement may stay in memory only. 0
-	// stands for 100 ms.
-	LazySync time.Duration
-}
+func (o *options) lockWait() time.Duration { return cmp.Or(o.lock, time.Second) }
 
-func (o *Options) lockWait() time.Duration { return cmp.Or(o.LockWait, time.Second) }
-
-// Store is a folder's queues, table and blobs, or the same in memory. All methods
-// are safe for concurrent use, and so is what they return.
-type Store struct {
-	dir   string // "" in memory
-	meter Meter
-	codec codec
-	lazy  time.Duration
-	file  *file // nil in memory; only the committer writes
+// store is the queues, the table and the bucket of a folder, or the same in memory. All methods are
+// safe for concurrent use.
+type store struct {
+	dir    string // "" in memory
+	meter  platform.Meter
+	lazy   time.Duration
+	file   *file // nil in memory; only the committer writes
+	bucket *blob.Bucket
 
 	urgent  chan struct{} // capacity 1: somebody waits for the next commit
 	unhasty chan struct{} // capacity 1: something is logged, nobody waits
-	stop    chan struct{} // closed when the Store closes or fails
+	stop    chan struct{} // closed when the store closes or fails
 	stopped chan struct{} // closed when the committer has ended
 
 	mu      sync.Mutex
@@ -99,9 +68,8 @@ type Store struct {
 	waiting map[string]chan struct{} // by queue: closed when something may have become visible
 	next    *commit                  // what is logged now will be part of it
 	tables  *commit                  // the one with the last write of the table; nil for none
-	err     error                    // why the Store stopped: closed or broken
+	err     error                    // why the store stopped: closed or broken
 	broken  error                    // the failed transaction, if one failed
-	bucket  *blob.Bucket
 }
 
 // commit is one transaction: done is closed once it is durable or has failed.
@@ -112,44 +80,32 @@ type commit struct {
 
 func newCommit() *commit { return &commit{done: make(chan struct{})} }
 
-// openStore opens the folder, and creates it if need be. The errors are [ErrInUse],
-// [ErrVersion] and [ErrDamaged], or those of the file system.
-func openStore(dir string, opts Options) (*Store, error) {
+// openStore opens a folder; see [Local].
+func openStore(dir string, opts options) (*store, error) {
+	if err := CheckFolder(dir); err != nil {
+		return nil, err
+	}
 	s := newStore(opts, embedded.NewLog())
 	s.dir = dir
-	if err := s.openFile(opts.lockWait()); err != nil {
+	if err := s.openFolder(opts.lockWait()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	go s.run()
 	return s, nil
 }
 
-// copyStore opens a copy in memory of the queues and the table of a folder, without the blobs. It only
-// reads the folder, which other processes may do at the same time. The errors are those of openStore.
-func copyStore(dir string, opts Options) (*Store, error) {
-	s := OpenMemory(opts)
-	err := readFile(filepath.Join(dir, naming.DatabaseFile), opts.lockWait(), func(m embedded.Mutation) error {
-		return embedded.Load(s.queues, s.table, m)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
-	}
-	return s, nil
-}
-
-// OpenMemory opens an empty Store without a folder: the same semantics, and gone
-// when it is closed.
-func OpenMemory(opts Options) *Store {
+// openMemory opens an empty store without a folder.
+func openMemory(opts options) *store {
 	s := newStore(opts, nil)
+	s.bucket = memblob.OpenBucket(nil)
 	close(s.stopped)
 	return s
 }
 
-func newStore(opts Options, log *embedded.Log) *Store {
-	s := &Store{
-		meter:   opts.Meter,
-		codec:   newCodec(),
-		lazy:    opts.LazySync,
+func newStore(opts options, log *embedded.Log) *store {
+	s := &store{
+		meter:   opts.meter,
+		lazy:    cmp.Or(opts.lazySync, 100*time.Millisecond),
 		urgent:  make(chan struct{}, 1),
 		unhasty: make(chan struct{}, 1),
 		stop:    make(chan struct{}),
@@ -161,41 +117,37 @@ func newStore(opts Options, log *embedded.Log) *Store {
 		next:    newCommit(),
 	}
 	if s.meter == nil {
-		s.meter = noMeter{}
-	}
-	if s.lazy == 0 {
-		s.lazy = 100 * time.Millisecond
+		s.meter = platform.NoMeter{}
 	}
 	return s
 }
 
-func (s *Store) openFile(wait time.Duration) error {
+func (s *store) openFolder(wait time.Duration) (err error) {
 	if err := makeDir(s.dir); err != nil {
 		return err
 	}
-	f, err := openFile(filepath.Join(s.dir, naming.DatabaseFile), wait, func(m embedded.Mutation) error {
+	s.file, err = openFile(filepath.Join(s.dir, naming.DatabaseFile), wait, func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)
 	})
 	if err != nil {
 		return err
 	}
-	if err := syncDir(s.dir); err != nil { // a new file's name
-		return errors.Join(err, f.close())
+	err = syncDir(s.dir) // the name of a new file
+	if err == nil {
+		err = checkWhole(s.dir, s.table)
 	}
-	s.file = f
+	if err == nil {
+		s.bucket, err = openBucket(filepath.Join(s.dir, naming.ObjectsFolder))
+	}
+	if err != nil {
+		return errors.Join(err, s.file.close())
+	}
 	return nil
 }
 
-// Empty reports whether the table has no document.
-func (s *Store) Empty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.table.Len() == 0
-}
-
-// Close writes what is not durable yet, waits for it and gives the folder back.
-// Calls under way, and later ones, get [ErrClosed]. Closing again does nothing.
-func (s *Store) Close() error {
+// Close makes everything durable and releases the folder. Calls under way and later ones return
+// [ErrClosed]. Closing again does nothing.
+func (s *store) Close() error {
 	s.mu.Lock()
 	if errors.Is(s.err, ErrClosed) {
 		s.mu.Unlock()
@@ -205,8 +157,6 @@ func (s *Store) Close() error {
 		close(s.stop)
 	}
 	s.err = ErrClosed
-	bucket := s.bucket
-	s.bucket = nil
 	s.mu.Unlock()
 	<-s.stopped
 
@@ -220,17 +170,15 @@ func (s *Store) Close() error {
 		}
 		errs = append(errs, s.file.close())
 	}
-	if bucket != nil {
-		errs = append(errs, bucket.Close())
-	}
+	errs = append(errs, s.bucket.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close %s: %w", s.dir, err)
 	}
 	return nil
 }
 
-// lock locks s.mu, unless the Store has stopped.
-func (s *Store) lock() error {
+// lock locks s.mu, unless the store has stopped.
+func (s *store) lock() error {
 	s.mu.Lock()
 	if err := s.err; err != nil {
 		s.mu.Unlock()
@@ -239,9 +187,9 @@ func (s *Store) lock() error {
 	return nil
 }
 
-// soon returns the commit that will hold all that is logged by now, and asks for
-// it without delay. In memory there is none to wait for. s.mu is held.
-func (s *Store) soon() *commit {
+// soon requests a commit without delay and returns it. It will hold everything logged by now. In
+// memory it is nil. s.mu is held.
+func (s *store) soon() *commit {
 	if s.file == nil {
 		return nil
 	}
@@ -252,8 +200,8 @@ func (s *Store) soon() *commit {
 	return s.next
 }
 
-// later asks for a commit within s.lazy, if anything is logged. s.mu is held.
-func (s *Store) later() {
+// later requests a commit within s.lazy if anything is logged. s.mu is held.
+func (s *store) later() {
 	if s.log.Len() == 0 {
 		return
 	}
@@ -264,7 +212,7 @@ func (s *Store) later() {
 }
 
 // wait waits until c is durable.
-func (s *Store) wait(ctx context.Context, c *commit) error {
+func (s *store) wait(ctx context.Context, c *commit) error {
 	if c == nil {
 		return nil
 	}
@@ -278,7 +226,7 @@ func (s *Store) wait(ctx context.Context, c *commit) error {
 
 // run is the committer: one transaction after the other, each with all that was
 // logged while the one before was written.
-func (s *Store) run() {
+func (s *store) run() {
 	defer close(s.stopped)
 	timer := time.NewTimer(s.lazy)
 	defer timer.Stop()
@@ -302,9 +250,9 @@ func (s *Store) run() {
 	}
 }
 
-// commit makes durable what is logged. If that fails the Store stops, because
+// commit makes durable what is logged. If that fails the store stops, because
 // memory is then ahead of the file.
-func (s *Store) commit() error {
+func (s *store) commit() error {
 	s.mu.Lock()
 	c, mutations := s.next, s.log.Drain()
 	s.next = newCommit()
@@ -321,7 +269,7 @@ func (s *Store) commit() error {
 	return c.err
 }
 
-func (s *Store) fail(err error) {
+func (s *store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = err
@@ -334,40 +282,22 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// errorCode maps this package's errors, and those of package embedded, to
-// gocloud's.
+// errorCode maps errors to those of gocloud.
 func errorCode(err error) gcerrors.ErrorCode {
-	for _, m := range []struct {
-		err  error
-		code gcerrors.ErrorCode
-	}{
-		{embedded.ErrNoQueue, gcerrors.NotFound},
-		{embedded.ErrNotFound, gcerrors.NotFound},
-		{embedded.ErrExists, gcerrors.AlreadyExists},
-		{embedded.ErrConflict, gcerrors.FailedPrecondition},
-		{ErrClosed, gcerrors.FailedPrecondition},
-		{embedded.ErrName, gcerrors.InvalidArgument},
-		{embedded.ErrConfig, gcerrors.InvalidArgument},
-		{embedded.ErrRepeated, gcerrors.InvalidArgument},
-		{errArgument, gcerrors.InvalidArgument},
-		{context.Canceled, gcerrors.Canceled},
-		{context.DeadlineExceeded, gcerrors.DeadlineExceeded},
-	} {
-		if errors.Is(err, m.err) {
-			return m.code
-		}
-	}
-	if code := gcerrors.Code(err); code != gcerrors.Unknown {
-		return code // from gocloud's codec
+	switch {
+	case errors.Is(err, embedded.ErrNoQueue):
+		return gcerrors.NotFound
+	case errors.Is(err, ErrClosed):
+		return gcerrors.FailedPrecondition
+	case errors.Is(err, errBadMessage):
+		return gcerrors.InvalidArgument
+	case errors.Is(err, context.Canceled):
+		return gcerrors.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return gcerrors.DeadlineExceeded
 	}
 	return gcerrors.Internal
 }
-
-type noMeter struct{}
-
-func (noMeter) QueueRequest(string, int) {}
-func (noMeter) KVRead(int)               {}
-func (noMeter) KVWrite(int)              {}
 
 // makeDir creates dir and what is missing above it, and makes their names durable.
 func makeDir(dir string) error {

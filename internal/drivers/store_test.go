@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -24,16 +23,15 @@ import (
 	"gocloud.dev/pubsub/driver"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
 // fill puts some of everything into the store.
-func fill(t *testing.T, s *Store) {
+func fill(t *testing.T, s *store) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, s.CreateQueue(ctx, "q", embedded.QueueConfig{Visibility: time.Hour, MaxReceives: 5, DeadLetter: "d"}))
-	topic := s.Topic("q")
+	must(t, s.createQueue(ctx, "q", time.Hour))
+	topic := s.openTopic("q")
 	defer topic.Shutdown(ctx)
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -44,19 +42,22 @@ func fill(t *testing.T, s *Store) {
 		})
 	}
 	wg.Wait()
-	list := collectionOf(t, s, "c", "k").Actions()
 	for i := range 300 {
-		list.Put(map[string]any{"k": fmt.Sprintf("%03d", i), "v": make([]byte, 100), "DocstoreRevision": nil})
+		wg.Go(func() {
+			if _, err := s.Write(ctx, fmt.Sprintf("%03d", i), bytes.Repeat([]byte("x"), 100), nil); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	must(t, list.Do(ctx))
+	wg.Wait()
 }
 
 // contents lists what is in the store, in a form to compare.
-func contents(t *testing.T, s *Store) []string {
+func contents(t *testing.T, s *store) []string {
 	t.Helper()
 	var out []string
 	for _, name := range s.queues.Names() {
-		sub := newSubscription(s, name, SubscriptionOptions{Wait: time.Nanosecond})
+		sub := newSubscription(s, name, time.Nanosecond)
 		for {
 			ms, err := sub.ReceiveBatch(t.Context(), 10)
 			must(t, err)
@@ -69,16 +70,9 @@ func contents(t *testing.T, s *Store) []string {
 		}
 		must(t, sub.Close())
 	}
-	it := collectionOf(t, s, "c", "k").Query().Get(t.Context())
-	defer it.Stop()
-	for {
-		doc := map[string]any{}
-		if err := it.Next(t.Context(), doc); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, fmt.Sprint(doc["k"], " ", doc["DocstoreRevision"]))
+	for key, value := range s.table.All() {
+		_, rev := s.table.Get(key)
+		out = append(out, fmt.Sprint(key, " ", len(value), " ", rev))
 	}
 	slices.Sort(out)
 	return out
@@ -86,70 +80,60 @@ func contents(t *testing.T, s *Store) []string {
 
 func TestReopen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	s, err := openStore(dir, Options{})
+	s, err := openStore(dir, options{})
 	must(t, err)
 	fill(t, s)
 	want := contents(t, s)
 	if len(want) != 350 {
 		t.Fatalf("%d things", len(want))
 	}
-	sub := s.Subscription("q", SubscriptionOptions{})
+	sub := s.openSubscription("q", pollTime)
 	m, err := sub.Receive(t.Context()) // in flight for an hour
 	must(t, err)
 	must(t, s.Close())
 	m.Ack() // too late
 	_ = sub.Shutdown(t.Context())
 
-	s = openDir(t, dir, Options{})
+	s = openDir(t, dir, options{})
 	if diff := cmp.Diff(want, contents(t, s)); diff != "" {
 		t.Fatalf("after reopening (-want +got):\n%s", diff)
-	}
-	c, err := s.queues.Config("q")
-	must(t, err)
-	if diff := cmp.Diff(embedded.QueueConfig{Visibility: time.Hour, MaxReceives: 5, DeadLetter: "d"}, c); diff != "" {
-		t.Fatal(diff)
 	}
 }
 
 func TestOneOwner(t *testing.T) {
 	dir := t.TempDir()
-	s, err := openStore(dir, Options{})
+	s, err := openStore(dir, options{})
 	must(t, err)
-	if _, err := openStore(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
+	if _, err := openStore(dir, options{lock: time.Millisecond}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("second open: %v", err)
 	}
 	must(t, s.Close())
-	openDir(t, dir, Options{LockWait: time.Millisecond})
+	openDir(t, dir, options{lock: time.Millisecond})
 }
 
-// TestCopy: several readers copy a folder at once, and change nothing in it.
-func TestCopy(t *testing.T) {
+// TestRecords: several readers read a folder at once, and change nothing in it.
+func TestRecords(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, naming.DatabaseFile)
-	if _, err := copyStore(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("copy of nothing: %v", err)
+	soon := options{lock: time.Millisecond}
+	if _, err := readRecords(dir, soon); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("records of nothing: %v", err)
 	}
-	// These are what crashes leave: before the first page of the file, and before the first transaction.
+	// A crash leaves these before the first page of the file, and before the first transaction.
 	must(t, os.WriteFile(path, nil, 0o600))
 	for _, name := range []string{"empty file", "no buckets"} {
-		c, err := copyStore(dir, Options{})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		if got, err := readRecords(dir, soon); err != nil || len(got) != 0 {
+			t.Fatalf("%s: %v, %v", name, got, err)
 		}
-		if got := contents(t, c); len(got) != 0 {
-			t.Errorf("%s: %v", name, got)
-		}
-		must(t, c.Close())
 		db, err := bbolt.Open(path, 0o600, nil)
 		must(t, err)
 		must(t, db.Close())
 	}
-	s, err := openStore(dir, Options{})
+	s, err := openStore(dir, options{})
 	must(t, err)
 	fill(t, s)
-	want := contents(t, s)
-	if _, err := copyStore(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
-		t.Errorf("copy of a folder that has an owner: %v", err)
+	if _, err := readRecords(dir, soon); !errors.Is(err, ErrInUse) {
+		t.Errorf("records of a folder that has an owner: %v", err)
 	}
 	must(t, s.Close())
 
@@ -157,30 +141,67 @@ func TestCopy(t *testing.T) {
 	must(t, err)
 	reader, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true})
 	must(t, err)
-	c, err := copyStore(dir, Options{LockWait: time.Millisecond})
+	got, err := readRecords(dir, soon)
 	must(t, err)
 	must(t, reader.Close())
-	if diff := cmp.Diff(want, contents(t, c)); diff != "" {
-		t.Errorf("the copy (-want +got):\n%s", diff)
+	if len(got) != 300 || string(got["007"]) != strings.Repeat("x", 100) {
+		t.Errorf("%d records, one is %q", len(got), got["007"])
 	}
-	must(t, c.CreateQueue(t.Context(), "another", embedded.QueueConfig{Visibility: time.Hour}))
-	must(t, c.Close())
 	after, err := os.ReadFile(path)
 	must(t, err)
 	if !bytes.Equal(before, after) {
-		t.Error("copying changed the file")
+		t.Error("reading changed the file")
+	}
+}
+
+// TestRecordFormat: the bytes of a record in the file never change.
+func TestRecordFormat(t *testing.T) {
+	stored, err := encodeDocument("k", []byte("v"))
+	must(t, err)
+	if want := "\xa3\x63key\x61k\x65value\x61v\x70DocstoreRevision\xf6"; string(stored) != want {
+		t.Errorf("%q, want %q", stored, want)
+	}
+}
+
+func FuzzDocument(f *testing.F) {
+	seed, err := encodeDocument("k", []byte("v"))
+	must(f, err)
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		if value, err := decodeDocument(stored); err == nil && len(value) > len(stored) {
+			t.Errorf("%q", value)
+		}
+	})
+}
+
+// TestRecordBounds: what the table could not read again, or DynamoDB would refuse, is no lost race.
+func TestRecordBounds(t *testing.T) {
+	s := openDir(t, t.TempDir(), options{})
+	for name, err := range map[string]error{
+		"long key":     second(s.Write(t.Context(), strings.Repeat("k", maxKeyBytes+1), nil, nil)),
+		"large":        second(s.Write(t.Context(), "k", bytes.Repeat([]byte("x"), maxDocumentBytes), nil)),
+		"not UTF-8":    second(s.Write(t.Context(), "k", []byte{0xff}, nil)),
+		"bad key":      second(s.Write(t.Context(), "\xff", nil, nil)),
+		"bad revision": second(s.Write(t.Context(), "k", nil, "first")),
+	} {
+		if err == nil || errors.Is(err, platform.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if recs, err := s.Read(t.Context(), []string{"k"}); err != nil || recs[0].Found {
+		t.Errorf("read %v, %v", recs, err)
 	}
 }
 
 func TestAcksAreLazy(t *testing.T) {
 	dir := t.TempDir()
-	s := openDir(t, dir, Options{LazySync: 5 * time.Millisecond})
-	must(t, s.CreateQueue(t.Context(), "q", embedded.QueueConfig{MaxReceives: 9, DeadLetter: "d"}))
+	s := openDir(t, dir, options{lazySync: 5 * time.Millisecond})
+	must(t, s.createQueue(t.Context(), "q", time.Minute))
 	must(t, (&topic{s, "q"}).SendBatch(t.Context(), []*driver.Message{{Body: []byte("a")}}))
 	if n := messagesOnDisk(t, s); n != 1 {
 		t.Fatalf("%d messages on disk", n)
 	}
-	sub := newSubscription(s, "q", SubscriptionOptions{})
+	sub := newSubscription(s, "q", pollTime)
 	ms, err := sub.ReceiveBatch(t.Context(), 1)
 	must(t, err)
 	s.mu.Lock()
@@ -193,7 +214,7 @@ func TestAcksAreLazy(t *testing.T) {
 	}
 }
 
-func messagesOnDisk(t *testing.T, s *Store) int {
+func messagesOnDisk(t *testing.T, s *store) int {
 	t.Helper()
 	n := 0
 	must(t, s.file.db.View(func(tx *bbolt.Tx) error {
@@ -206,26 +227,26 @@ func messagesOnDisk(t *testing.T, s *Store) int {
 // file alone while the Store is still open.
 func TestConfirmedIsOnDisk(t *testing.T) {
 	dir := t.TempDir()
-	s := openDir(t, dir, Options{LazySync: time.Hour})
+	s := openDir(t, dir, options{lazySync: time.Hour})
 	fill(t, s)
 	copied := t.TempDir()
 	data, err := os.ReadFile(filepath.Join(dir, "orbweaver.db"))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(copied, "orbweaver.db"), data, 0o600))
+	must(t, os.Mkdir(filepath.Join(copied, naming.ObjectsFolder), 0o700))
 	if s.file.db.NoSync {
 		t.Fatal("transactions are not synced")
 	}
-	if diff := cmp.Diff(contents(t, s), contents(t, openDir(t, copied, Options{}))); diff != "" {
+	if diff := cmp.Diff(contents(t, s), contents(t, openDir(t, copied, options{}))); diff != "" {
 		t.Fatalf("in memory and on disk (-want +got):\n%s", diff)
 	}
 }
 
 // TestGroupCommit: what happens while a transaction is written shares the next.
 func TestGroupCommit(t *testing.T) {
-	s := openDir(t, t.TempDir(), Options{})
+	s := openDir(t, t.TempDir(), options{})
 	ctx := t.Context()
-	must(t, s.CreateQueue(ctx, "q", embedded.QueueConfig{}))
-	coll := collectionOf(t, s, "c", "k")
+	must(t, s.createQueue(ctx, "q", time.Minute))
 	tx, err := s.file.db.Begin(true) // holds the committer up
 	must(t, err)
 	first := tx.ID()
@@ -234,7 +255,7 @@ func TestGroupCommit(t *testing.T) {
 	for i := range 100 {
 		wg.Go(func() {
 			started <- struct{}{}
-			if err := coll.Create(ctx, map[string]any{"k": fmt.Sprint(i)}); err != nil {
+			if _, err := s.Write(ctx, fmt.Sprint(i), nil, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -261,32 +282,36 @@ func TestGroupCommit(t *testing.T) {
 // be confirmed or read any more, and what was confirmed before is still there.
 func TestFailedWriteStopsTheStore(t *testing.T) {
 	dir := t.TempDir()
-	s, err := openStore(dir, Options{})
+	s, err := openStore(dir, options{})
 	must(t, err)
 	fill(t, s)
+	must(t, s.createQueue(t.Context(), "empty", time.Minute))
 	want := contents(t, s)
-	sub := s.Subscription("d", SubscriptionOptions{Wait: time.Hour})
+	sub := s.openSubscription("empty", time.Hour)
 	waiting := make(chan error)
 	go func() {
 		_, err := sub.Receive(context.Background())
 		waiting <- err
 	}()
 	s.file.db.MaxSize = 1 // as if the disk were full
-	coll := collectionOf(t, s, "c", "k")
+	p := s.platform()
 	var failed error
 	for i := 0; failed == nil; i++ {
-		failed = coll.Put(t.Context(), map[string]any{"k": "big", "v": make([]byte, 200_000)})
+		_, failed = p.WriteRecord(t.Context(), fmt.Sprint("big", i), make([]byte, 200_000), nil)
+	}
+	if !platform.Permanent(failed) {
+		t.Errorf("the failed write: %v", failed)
 	}
 	for name, err := range map[string]error{
-		"put": coll.Put(t.Context(), map[string]any{"k": "x"}), "get": coll.Get(t.Context(), map[string]any{"k": "000"}),
-		"create": s.CreateQueue(t.Context(), "p", embedded.QueueConfig{}), "receiver": <-waiting, "close": s.Close(),
+		"write": second(p.WriteRecord(t.Context(), "x", nil, nil)), "read": second(p.ReadRecords(t.Context(), []string{"000"})),
+		"create": s.createQueue(t.Context(), "p", time.Minute), "receiver": <-waiting, "close": s.Close(),
 	} {
 		if err == nil || errors.Is(err, ErrClosed) {
 			t.Errorf("%s after a failed write: %v", name, err)
 		}
 	}
 	_ = sub.Shutdown(t.Context())
-	got := contents(t, openDir(t, dir, Options{}))
+	got := contents(t, openDir(t, dir, options{}))
 	for _, w := range want {
 		if !slices.Contains(got, w) {
 			t.Fatalf("lost %s", w)
@@ -314,12 +339,12 @@ func TestOtherFormats(t *testing.T) {
 		must(t, db.Update(write))
 		must(t, db.Close())
 		for range 2 { // refusing it lets go of it
-			if _, err := openStore(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrVersion) {
+			if _, err := openStore(dir, options{lock: time.Millisecond}); !errors.Is(err, ErrVersion) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
-	if _, err := openStore(filepath.Join(os.DevNull, "x"), Options{}); err == nil || errors.Is(err, ErrDamaged) {
+	if _, err := openStore(filepath.Join(os.DevNull, "x"), options{}); err == nil || errors.Is(err, ErrDamaged) {
 		t.Errorf("a folder that cannot be made: %v", err)
 	}
 }
@@ -328,7 +353,7 @@ func TestOtherFormats(t *testing.T) {
 // used, opens; it never panics, and the lock is let go.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
-	s, err := openStore(dir, Options{})
+	s, err := openStore(dir, options{})
 	must(t, err)
 	fill(t, s)
 	must(t, s.Close())
@@ -364,14 +389,21 @@ func TestDamage(t *testing.T) {
 	for name, damage := range damages {
 		broken := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(broken, "orbweaver.db"), damage(slices.Clone(good)), 0o600))
-		for _, open := range []func(string, Options) (*Store, error){copyStore, openStore, openStore} {
-			s, err := open(broken, Options{LockWait: time.Millisecond})
-			switch {
+		must(t, os.Mkdir(filepath.Join(broken, naming.ObjectsFolder), 0o700))
+		open := func() error {
+			s, err := openStore(broken, options{lock: time.Millisecond})
+			if err == nil {
+				err = s.Close()
+			}
+			return err
+		}
+		read := func() error { return second(readRecords(broken, options{lock: time.Millisecond})) }
+		for _, use := range []func() error{read, open, open} {
+			switch err := use(); {
 			case err == nil:
 				if slices.Contains(always, name) {
 					t.Errorf("%s: it opens", name)
 				}
-				must(t, s.Close())
 			case strings.Contains(err.Error(), "runtime error"):
 				t.Errorf("%s: an error for programmers: %v", name, err)
 			case errors.Is(err, ErrDamaged), errors.Is(err, ErrVersion):

@@ -278,7 +278,7 @@ func newWorld(cfg Config) (*world, error) {
 		w.looks = append(w.looks, 1+w.outside.rng.IntN(50))
 	}
 	for _, q := range append([]string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}, w.mailboxes()...) {
-		if err := w.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
+		if err := w.queues.Create(q, 6*time.Minute); err != nil {
 			return nil, err
 		}
 	}

@@ -152,9 +152,10 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 			s.snapshot = nil
 			return nil
 		}
-		var p *platform.Platform
-		if p, err = drivers.LocalCopy(s.dir); err == nil {
-			return s.take(ctx, p)
+		var records map[string][]byte
+		if records, err = drivers.Records(s.dir); err == nil {
+			s.take(records)
+			return nil
 		}
 		if !errors.Is(err, drivers.ErrInUse) {
 			return err
@@ -166,28 +167,9 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 	return err
 }
 
-// take reads all records, and closes the platform.
-func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
-	defer func() {
-		err = errors.Join(err, p.Table.Close(), p.Close())
-		s.written = s.lastWritten()
-	}()
-	records := map[string][]byte{}
-	docs := p.Table.Query().Get(ctx)
-	defer docs.Stop()
-	for {
-		var d platform.Document
-		err := docs.Next(ctx, &d)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read records: %w", err)
-		}
-		records[d.Key] = []byte(d.Value)
-	}
-	s.snapshot = records
-	return nil
+// take keeps the records of the folder as they were just read.
+func (s *folderStore) take(records map[string][]byte) {
+	s.snapshot, s.written = records, s.lastWritten()
 }
 
 // Records asks the owner for one record after another: they are on the same machine. If

@@ -222,7 +222,7 @@ func newLab(cfg Lab) (*lab, error) {
 		names = append(names, naming.MailboxQueue(p))
 	}
 	for _, q := range names {
-		if err := l.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
+		if err := l.queues.Create(q, 6*time.Minute); err != nil {
 			return nil, err
 		}
 	}

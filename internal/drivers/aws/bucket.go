@@ -26,17 +26,17 @@ func openBucket(ctx context.Context, cfg aws.Config, l Location) (*blob.Bucket, 
 	return b, nil
 }
 
-// Put stores an object by one request, whatever its size. gocloud's writer would cut it
-// into parts from 16 MB on, each billed as a put, and copies it several times before.
-// It may be repeated: a name never has other bytes (I6).
-func (d *Deployment) Put(ctx context.Context, name string, parts [][]byte) error {
+// put stores an object by one request, whatever its size. gocloud's writer cuts it into parts from 16 MB
+// on, each billed as a put, and copies it several times. A repeated put is harmless, because a name never
+// has other bytes (I6).
+func (d *deployment) put(ctx context.Context, name string, parts [][]byte) error {
 	var client *s3.Client
-	if !d.Bucket.As(&client) {
+	if !d.bucket.As(&client) {
 		return errors.ErrUnsupported
 	}
 	body := newPieces(parts)
 	_, err := client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &d.Location.Bucket, Key: &name, Body: io.NewSectionReader(body, 0, body.size),
+		Bucket: &d.Bucket, Key: &name, Body: io.NewSectionReader(body, 0, body.size),
 		ContentLength: aws.Int64(body.size), ContentType: aws.String("application/octet-stream"),
 	})
 	if err != nil {
@@ -45,8 +45,7 @@ func (d *Deployment) Put(ctx context.Context, name string, parts [][]byte) error
 	return nil
 }
 
-// pieces is what lies in several slices, as one. Behind an io.SectionReader it can be
-// read again by each try, without a copy.
+// pieces reads several slices as one. Each try of a request reads it again, without a copy.
 type pieces struct {
 	parts  [][]byte
 	starts []int64 // of each part
@@ -62,7 +61,6 @@ func newPieces(parts [][]byte) *pieces {
 	return s
 }
 
-// ReadAt implements io.ReaderAt.
 func (s *pieces) ReadAt(p []byte, off int64) (n int, err error) {
 	i := sort.Search(len(s.starts), func(i int) bool { return s.starts[i] > off }) - 1
 	for ; i >= 0 && i < len(s.parts) && n < len(p); i++ {

@@ -17,8 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Codes of the services' errors, by what is to be done. They differ by service and
-// protocol for the same cause.
+// Codes of the services' errors by what to do about them. One cause has several, by service and protocol.
 var (
 	refusedCodes = []string{
 		"AuthFailure", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "IncompleteSignatureException",
@@ -30,15 +29,14 @@ var (
 	regionCodes  = []string{"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
 )
 
-// fault is an error of the deployment or of its surroundings, not of one record or
-// object. It does not unwrap to the SDK's error: gocloud would call a missing table or
-// bucket a missing record or object.
+// fault is an error of the deployment or its surroundings, not of one record or object. It does not unwrap to the
+// SDK's error: gocloud would report a missing table or bucket as a missing record or object.
 type fault struct{ text string }
 
 func (f *fault) Error() string { return f.text }
 
-// explain turns the error of a call into what is wrong and what to do about it. What
-// says something about one record or object, or passes by itself, stays as it is.
+// explain adds to the error of a call what is wrong and what to do. Errors of one record or object, and those that
+// pass by themselves, stay as they are.
 func (w *wire) explain(service string, input any, err error) error {
 	l := w.location
 	explained := func(format string, args ...any) error {
@@ -83,7 +81,7 @@ func status(err error) int {
 	return 0
 }
 
-// queueOf is the name of the queue that a call is about.
+// queueOf returns the name of the queue that a call uses.
 func queueOf(input any) string {
 	var s *string
 	switch p := input.(type) {

@@ -12,7 +12,7 @@ import (
 // Scheme begins the URL of a deployment.
 const Scheme = "aws"
 
-// Bounds of a deployment's name: room for what is put behind it.
+// Bounds of a deployment's name, with room for the suffixes.
 const (
 	minName = 3
 	maxName = 48
@@ -22,14 +22,13 @@ const (
 type Location struct {
 	Name       string // of the table, and the beginning of all other names
 	Bucket     string
-	Partitions int    // that a crawl begins with unless it is told how many
-	Mailboxes  int    // that were deployed: the most partitions a crawl may have
-	Region     string // "" is the one of the SDK's environment
+	Partitions int    // of a new crawl whose creator gives no number
+	Mailboxes  int    // deployed mailboxes: the largest number of partitions
+	Region     string // "" for that of the SDK's environment
 }
 
-// Parse reads aws://NAME?bucket=BUCKET&partitions=N&mailboxes=M&region=REGION. Only region
-// and mailboxes, which are as many as partitions then, may be left out; what it does not
-// know is an error.
+// Parse reads aws://NAME?bucket=BUCKET&partitions=N&mailboxes=M&region=REGION. Only region and mailboxes are
+// optional; the default of mailboxes is partitions. An unknown parameter is an error.
 func Parse(location string) (Location, error) {
 	l, err := parse(location)
 	if err != nil {
@@ -113,7 +112,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// String is the URL.
+// String returns the URL.
 func (l Location) String() string {
 	q := url.Values{"bucket": {l.Bucket}, "partitions": {strconv.Itoa(l.Partitions)}}
 	if l.Mailboxes != l.Partitions {
@@ -125,11 +124,10 @@ func (l Location) String() string {
 	return Scheme + "://" + l.Name + "?" + q.Encode()
 }
 
-// ofJobs says whether the deployed name of a queue is one that only deployments with an
-// index have.
+// ofJobs reports whether only deployments with an index have the queue of this deployed name.
 func (l Location) ofJobs(deployed string) bool {
 	return deployed == l.queue(naming.IndexQueue) || deployed == l.queue(naming.RankQueue)
 }
 
-// queue is the deployed name of a queue.
+// queue returns the deployed name of a queue.
 func (l Location) queue(name string) string { return l.Name + "-" + name }

@@ -16,35 +16,40 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob"
-	"gocloud.dev/docstore"
 
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// answerTimeout bounds the wait for the beginning of an answer, from the end of the
-// request: far above a poll of a queue. Bodies may take longer.
+// answerTimeout bounds the wait for the headers of an answer after the request: far above a poll of
+// a queue. Bodies may take longer.
 const answerTimeout = 30 * time.Second
 
-// Deployment is an open deployment.
-type Deployment struct {
+// deployment is an open deployment.
+type deployment struct {
 	Location
-	Table  *docstore.Collection
-	Bucket *blob.Bucket
+	bucket *blob.Bucket
 	queues *sqs.Client
 }
 
-// Open opens a deployment. It asks AWS once, for the table's description, so that no
-// credentials, a wrong region, missing rights and a foreign table show here. keyField
-// is the field of the table's documents that is their key.
-func Open(ctx context.Context, l Location, keyField string, meter platform.Meter) (*Deployment, error) {
+// Open opens the deployment that a URL names; see [Parse]. It makes one call, which describes the table,
+// so that missing credentials, a wrong region, missing rights and a foreign table are errors here.
+// meter may be nil.
+func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
+	l, err := Parse(location)
+	if err != nil {
+		return nil, err
+	}
 	cfg, err := load(ctx, l)
 	if err != nil {
 		return nil, err
 	}
+	if meter == nil {
+		meter = platform.NoMeter{}
+	}
 	l.Region = cfg.Region
 	w := &wire{location: l, meter: meter}
 	cfg.APIOptions = append(cfg.APIOptions, w.add)
-	table, err := openTable(ctx, cfg, l, keyField)
+	table, err := openTable(ctx, cfg, l)
 	if err != nil {
 		return nil, err
 	}
@@ -52,18 +57,28 @@ func Open(ctx context.Context, l Location, keyField string, meter platform.Meter
 	if err != nil {
 		return nil, errors.Join(err, table.Close())
 	}
-	return &Deployment{Location: l, Table: table, Bucket: bucket, queues: sqs.NewFromConfig(cfg)}, nil
+	d := &deployment{Location: l, bucket: bucket, queues: sqs.NewFromConfig(cfg)}
+	return &platform.Platform{
+		Table: table, Bucket: bucket, BucketName: l.Bucket, Partitions: l.Mailboxes, BeginWith: l.Partitions, Put: d.put,
+		Queue:        func(name string) (platform.Queue, error) { return d.openQueue(name), nil },
+		CreateQueues: func(_ context.Context, partitions int) error { return d.checkQueues(partitions) },
+		CheckQueue:   d.checkQueue,
+		Close: func() error {
+			_ = table.Close() // fails only if it was closed already
+			return bucket.Close()
+		},
+	}, nil
 }
 
-// load reads the SDK's standard environment and files, and has credentials fetched:
-// whoever has none learns it before anything is asked.
+// load reads the SDK's standard environment and files, and fetches credentials, so that missing ones are
+// an error before the first call.
 func load(ctx context.Context, l Location) (aws.Config, error) {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = answerTimeout
 	})
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
-		config.WithLogger(logging.Nop{}), // it would log a line per call that has no checksum; errors say enough
+		config.WithLogger(logging.Nop{}), // it would log a line per call that has no checksum
 	}
 	if l.Region != "" {
 		options = append(options, config.WithRegion(l.Region))
@@ -88,32 +103,26 @@ func noCredentials(err error) error {
 	return fmt.Errorf("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with `aws sso login`: %w", err)
 }
 
-// Close ends what is open.
-func (d *Deployment) Close() error {
-	_ = d.Table.Close() // fails only if it was closed already
-	return d.Bucket.Close()
-}
-
-// CheckQueues says whether the queues of that many partitions were deployed.
-func (d *Deployment) CheckQueues(partitions int) error {
+// checkQueues returns an error if fewer queues were deployed than that many partitions need.
+func (d *deployment) checkQueues(partitions int) error {
 	if partitions <= d.Mailboxes {
 		return nil
 	}
-	return fmt.Errorf("%d partitions are asked for, and %s has %d mailboxes: ask for fewer, or deploy it with more (make deploy, variable mailboxes)",
+	return fmt.Errorf("%d partitions are requested, and %s has %d mailboxes: request fewer, or deploy it with more (make deploy, variable mailboxes)",
 		partitions, d.Name, d.Mailboxes)
 }
 
-// CheckQueue asks AWS whether a queue was deployed, and says what to do if it was not.
-func (d *Deployment) CheckQueue(ctx context.Context, name string) error {
-	q := &queue{name: d.queue(name), client: d.queues}
+// checkQueue returns an error that says what to do if a queue was not deployed.
+func (d *deployment) checkQueue(ctx context.Context, name string) error {
+	q := d.openQueue(name)
 	if _, err := q.address(ctx); err != nil {
 		return fmt.Errorf("look for queue %s: %w", q.name, err)
 	}
 	return nil
 }
 
-// localEndpoint says whether an endpoint is on an address or this machine, where no bucket has
-// a name in the DNS.
+// localEndpoint reports whether an endpoint is an IP address or this machine. No bucket has a DNS name
+// there.
 func localEndpoint(endpoint *string) bool {
 	u, err := url.Parse(aws.ToString(endpoint))
 	if err != nil {

@@ -27,12 +27,11 @@ const (
 	maxDelay = 15 * time.Minute
 )
 
-// Times of a receive. A poll is never given up half way: what a queue hands over after
-// its caller went away stays hidden until its visibility ends, and the next such poll hides
-// it again. So polls are short, the wait between them is ours, and what comes too late is
-// released. A step that waits all the time makes six requests in 20 seconds.
+// Times of a receive. A poll is never canceled: a message that SQS delivers to a caller that is gone stays
+// hidden until its visibility ends. So polls are short, the driver pauses between them, and it releases
+// messages that arrive too late. A step that waits all the time makes six requests in 20 seconds.
 const (
-	pollTime  = time.Second     // on the server, which asks all of its machines then
+	pollTime  = time.Second     // on the server, which then looks at all of its machines
 	pollGrace = 3 * time.Second // for the answer, once the context has ended
 	maxPause  = 4 * time.Second
 	slack     = 50 * time.Millisecond // a wait that is shorter is over
@@ -44,26 +43,25 @@ const encodedAttribute = "base64encoded"
 // attributeBytes is what that attribute adds to a message: name, type and value.
 const attributeBytes = len(encodedAttribute) + len("String") + len("true")
 
-// queue is one queue. It sends through gocloud, and receives by the client: gocloud's
-// subscription fetches ahead for as long as it lives, and acknowledges at some later
-// time, of which it says nothing.
+// queue is one queue. It sends through gocloud, and receives by the client: gocloud's subscription
+// prefetches as long as it is open, and does not say when it has acknowledged.
 type queue struct {
 	name   string // as deployed
 	client *sqs.Client
 
 	mu  sync.Mutex
-	url string // "" until it was asked for
+	url string // "" until it is looked up
 }
 
 // handle is a receipt: SQS names each delivery.
 type handle string
 
-// Queue opens a queue. Whether it exists shows when it is first used.
-func (d *Deployment) Queue(name string) platform.Queue {
+// openQueue opens a queue. If it does not exist, its first call returns an error.
+func (d *deployment) openQueue(name string) *queue {
 	return &queue{name: d.queue(name), client: d.queues}
 }
 
-// address is the queue's URL, asked for once.
+// address returns the queue's URL, and looks it up once.
 func (q *queue) address(ctx context.Context) (string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,15 +100,15 @@ func (q *queue) Send(ctx context.Context, bodies [][]byte, delay time.Duration) 
 	return nil
 }
 
-// sendBatch sends messages as one request. A topic of its own for each batch is what
-// makes it one: its batcher waits for exactly that many.
+// sendBatch sends messages as one request. Each batch has its own topic, whose batcher waits for exactly
+// that many messages.
 func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, delay time.Duration) error {
 	topic := awssnssqs.OpenSQSTopic(ctx, q.client, url, &awssnssqs.TopicOptions{
 		BodyBase64Encoding: awssnssqs.Always, // SQS refuses most control characters
 		BatcherOptions:     batcher.Options{MaxHandlers: 1, MinBatchSize: len(bodies), MaxBatchSize: len(bodies)},
 	})
 	seconds := int32(min(delay, maxDelay).Round(time.Second) / time.Second)
-	// gocloud makes the request under a context of its own, which a shutdown ends.
+	// gocloud makes the request under its own context, which a shutdown ends.
 	stop := context.AfterFunc(ctx, func() { _ = topic.Shutdown(ctx) })
 	sending := context.WithoutCancel(ctx) // so that nothing is under way when this returns
 	errs := make([]error, len(bodies))
@@ -131,16 +129,11 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 			return err
 		}
 	}
-	for _, err := range errs { // the same for all of a batch
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errs[0] // the same for all of a batch
 }
 
-// Receive polls, with pauses that grow, until something comes. It ends up to a second
-// after its context, later only if an answer is.
+// Receive polls with growing pauses until a message comes. It returns at most a second after the end of
+// ctx, unless an answer is late.
 func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]platform.Delivery, error) {
 	url, err := q.address(ctx)
 	if err != nil {
@@ -174,7 +167,7 @@ func (q *queue) receiveError(ctx context.Context, err error) error {
 	return fmt.Errorf("receive from %s: %w", q.name, err)
 }
 
-// poll asks once. The end of ctx does not end it before its answer is overdue.
+// poll makes one request. The end of ctx does not end it before its answer is overdue.
 func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Duration) ([]platform.Delivery, error) {
 	if ctx.Err() != nil {
 		return nil, nil
@@ -202,7 +195,7 @@ func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Durat
 	return out, nil
 }
 
-// release gives back what came after ctx had ended.
+// release makes messages visible again that came after the end of ctx.
 func (q *queue) release(ctx context.Context, late []platform.Delivery) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollGrace)
 	defer cancel()
@@ -213,8 +206,8 @@ func (q *queue) release(ctx context.Context, late []platform.Delivery) error {
 	return q.Release(ctx, receipts)
 }
 
-// delivery reads a message. What claims base64 and is none is handed over as it is:
-// whoever reads it puts it aside.
+// delivery decodes a message. A body that is marked as base64 but is not stays as it is: its reader puts it
+// aside.
 func delivery(m types.Message) platform.Delivery {
 	body := []byte(aws.ToString(m.Body))
 	if _, ok := m.MessageAttributes[encodedAttribute]; ok {
@@ -229,8 +222,7 @@ func delivery(m types.Message) platform.Delivery {
 	return platform.Delivery{ID: aws.ToString(m.MessageId), Body: body, Receives: receives, Receipt: handle(aws.ToString(m.ReceiptHandle))}
 }
 
-// Acknowledge deletes messages. That some had been deleted, or given to another, is no
-// error.
+// Acknowledge deletes messages. A message that is deleted already, or was received again, is no error.
 func (q *queue) Acknowledge(ctx context.Context, receipts []platform.Receipt) error {
 	return q.batches(ctx, "acknowledge", receipts, func(url string, handles []platform.Receipt) ([]types.BatchResultErrorEntry, error) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
@@ -264,7 +256,7 @@ func (q *queue) Release(ctx context.Context, receipts []platform.Receipt) error 
 	})
 }
 
-// batches works on receipts by tens, all of them whatever fails.
+// batches calls do for tens of receipts, also after a call has failed.
 func (q *queue) batches(ctx context.Context, what string, receipts []platform.Receipt,
 	do func(url string, handles []platform.Receipt) ([]types.BatchResultErrorEntry, error),
 ) error {
@@ -293,13 +285,12 @@ func (q *queue) batches(ctx context.Context, what string, receipts []platform.Re
 	return nil
 }
 
-// outdated says whether a receipt is no longer the message's: it is visible, received
-// by another, or deleted.
+// outdated reports whether a receipt is void: its message is visible, was received again, or is deleted.
 func outdated(f types.BatchResultErrorEntry) bool {
 	switch aws.ToString(f.Code) {
 	case "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", "ReceiptHandleIsInvalid":
 		return true
-	case "InvalidParameterValue", "InvalidParameterValueException": // which parameter, only its text says
+	case "InvalidParameterValue", "InvalidParameterValueException": // only its text names the parameter
 		text := aws.ToString(f.Message)
 		return strings.Contains(text, "expired") || strings.Contains(text, "not available for visibility timeout change")
 	}

@@ -13,44 +13,46 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/awsdynamodb/v2"
+
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // maxItem is the largest item of DynamoDB: names and values, in bytes.
 const maxItem = 400 << 10
 
-// restPause is the time before keys are asked for again that a batch left out.
+// restPause is the time before the keys are requested that a batch left out.
 const restPause = 20 * time.Millisecond
 
-// errLeftOut is a batch of which nothing was read: DynamoDB is short of capacity.
-var errLeftOut = errors.New("DynamoDB read none of the records asked for: it is throttling")
+// errLeftOut says that a batch read nothing: DynamoDB is short of capacity.
+var errLeftOut = errors.New("DynamoDB read none of the requested records: it is throttling")
 
-// table stands between gocloud's driver and DynamoDB.
+// table is the layer between gocloud's driver and DynamoDB.
 type table struct {
-	opening     context.Context //nolint:containedctx // gocloud opens without a context; this one ends that call
+	opening     context.Context //nolint:containedctx // gocloud opens without a context
 	client      *dynamodb.Client
 	description *types.TableDescription
 }
 
 // openTable opens the table with consistent reads.
-func openTable(ctx context.Context, cfg aws.Config, l Location, keyField string) (*docstore.Collection, error) {
+func openTable(ctx context.Context, cfg aws.Config, l Location) (*docstore.Collection, error) {
 	t := &table{opening: ctx}
 	t.client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("orbweaver:table", t.handle), middleware.After)
 		})
 	})
-	c, err := awsdynamodb.OpenCollection(t.client, l.Name, keyField, "", &awsdynamodb.Options{ConsistentRead: true})
+	c, err := awsdynamodb.OpenCollection(t.client, l.Name, platform.KeyField, "", &awsdynamodb.Options{ConsistentRead: true})
 	if err != nil {
 		return nil, fmt.Errorf("open table %s in %s: %w", l.Name, l.Region, err)
 	}
-	if err := checkTable(t.description, keyField); err != nil {
+	if err := checkTable(t.description); err != nil {
 		return nil, fmt.Errorf("open table %s in %s: %w", l.Name, l.Region, errors.Join(err, c.Close()))
 	}
 	return c, nil
 }
 
-// checkTable says whether a table is one of ours, and in use.
-func checkTable(d *types.TableDescription, keyField string) error {
+// checkTable returns an error if a table is not that of a deployment, or is not in use.
+func checkTable(d *types.TableDescription) error {
 	var keys []string
 	for _, k := range d.KeySchema {
 		name := aws.ToString(k.AttributeName)
@@ -61,8 +63,8 @@ func checkTable(d *types.TableDescription, keyField string) error {
 		}
 		keys = append(keys, name)
 	}
-	if got, want := strings.Join(keys, ", "), keyField+" (S)"; got != want {
-		return fmt.Errorf("its key is %s, not %s: it is no table of a deployment, or one of another version", got, want)
+	if got, want := strings.Join(keys, ", "), platform.KeyField+" (S)"; got != want {
+		return fmt.Errorf("its key is %s, not %s: it belongs to no deployment, or to one of another version", got, want)
 	}
 	if s := d.TableStatus; s != types.TableStatusActive && s != types.TableStatusUpdating {
 		return fmt.Errorf("it is not in use: its status is %s", s)
@@ -70,8 +72,8 @@ func checkTable(d *types.TableDescription, keyField string) error {
 	return nil
 }
 
-// handle asks each call what it consumed, and mends what gocloud leaves open: a context
-// for the description, items too large, and keys that a batch left out.
+// handle requests the consumed capacity of each call, and adds what gocloud lacks: a context for the
+// description, an error for items that are too large, and the keys that a batch left out.
 func (t *table) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	const total = types.ReturnConsumedCapacityTotal
 	switch p := in.Parameters.(type) {
@@ -88,16 +90,6 @@ func (t *table) handle(ctx context.Context, in middleware.InitializeInput, next 
 		p.ReturnConsumedCapacity = total
 	case *dynamodb.BatchGetItemInput:
 		p.ReturnConsumedCapacity = total
-	case *dynamodb.GetItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.UpdateItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.DeleteItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.QueryInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.ScanInput:
-		p.ReturnConsumedCapacity = total
 	}
 	out, md, err := next.HandleInitialize(ctx, in)
 	if err != nil {
@@ -112,8 +104,8 @@ func (t *table) handle(ctx context.Context, in middleware.InitializeInput, next 
 	return out, md, err
 }
 
-// readRest reads what a batch left out, for want of capacity or room in its answer (16
-// MB). gocloud would call those records absent.
+// readRest reads the records that a batch left out because it lacked capacity, or room in its answer (16
+// MB). gocloud would report them as absent.
 func (t *table) readRest(ctx context.Context, in *dynamodb.BatchGetItemInput, r *dynamodb.BatchGetItemOutput) error {
 	left := countKeys(r.UnprocessedKeys)
 	if left == 0 {
@@ -131,7 +123,7 @@ func (t *table) readRest(ctx context.Context, in *dynamodb.BatchGetItemInput, r 
 	if err != nil {
 		return err
 	}
-	if r.Responses == nil { // nothing of what was read is there
+	if r.Responses == nil { // nothing was read
 		r.Responses = map[string][]map[string]types.AttributeValue{}
 	}
 	for name, items := range rest.Responses {
@@ -148,38 +140,23 @@ func countKeys(m map[string]types.KeysAndAttributes) (n int) {
 	return n
 }
 
-// itemSize is the size of an item as DynamoDB counts it ("Item sizes and formats" in
-// its developer guide), numbers by their upper bound.
+// itemSize returns the size of an item as DynamoDB counts it ("Item sizes and formats" in its developer
+// guide). The attributes of a record are text, or null.
 func itemSize(item map[string]types.AttributeValue) (n int) {
 	for name, v := range item {
-		n += len(name) + valueSize(v)
+		n += len(name)
+		if text, ok := v.(*types.AttributeValueMemberS); ok {
+			n += len(text.Value)
+		} else {
+			n++
+		}
 	}
 	return n
 }
 
-func valueSize(v types.AttributeValue) (n int) {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return len(v.Value)/2 + 2
-	case *types.AttributeValueMemberM:
-		return 3 + len(v.Value) + itemSize(v.Value)
-	case *types.AttributeValueMemberL:
-		n = 3 + len(v.Value)
-		for _, e := range v.Value {
-			n += valueSize(e)
-		}
-		return n
-	}
-	return 1
-}
-
-// keyOf is an item's only text that is short: its key.
+// keyOf returns the key of an item.
 func keyOf(item map[string]types.AttributeValue) string {
-	if k, ok := item["key"].(*types.AttributeValueMemberS); ok {
+	if k, ok := item[platform.KeyField].(*types.AttributeValueMemberS); ok {
 		return k.Value
 	}
 	return "?"

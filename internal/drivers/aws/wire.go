@@ -23,9 +23,9 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// wire is the layer that all calls of all clients go through: it meters each try, and
-// explains the error that a call ends with. A try counts if its request went out, unless
-// the answer says that it was not served (5xx, throttled): those are not billed.
+// wire is the layer that all calls of all clients go through. It meters each try and explains the error of a
+// call. A try counts if its request was sent, except if the answer says that it was not served (5xx,
+// throttled): those are not billed.
 type wire struct {
 	location Location
 	meter    platform.Meter
@@ -55,7 +55,7 @@ func (w *wire) try(ctx context.Context, in middleware.DeserializeInput, next mid
 	out, md, err := next.HandleDeserialize(ctx, in)
 	answer, _ := out.RawResponse.(*smithyhttp.Response)
 	if answer != nil && answer.StatusCode == 0 {
-		answer = nil // what stands for none
+		answer = nil // there was none
 	}
 	if answer == nil && !sent.Load() || answer != nil && unserved(answer.StatusCode, err) {
 		return out, md, err
@@ -78,7 +78,7 @@ func (w *wire) try(ctx context.Context, in middleware.DeserializeInput, next mid
 	return out, md, err
 }
 
-// unserved says whether an answer means that the request was not carried out.
+// unserved reports whether an answer means that the request was not carried out.
 func unserved(status int, err error) bool {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -89,7 +89,7 @@ func unserved(status int, err error) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
-// try is one try of a call: what was asked, and what came back.
+// try is one try of a call: the request and its answer.
 type try struct {
 	request       *http.Request
 	answer        *http.Response // nil if none came
@@ -97,7 +97,7 @@ type try struct {
 	err           error
 }
 
-// Operations of queues, as the meter is told.
+// Operations of queues for the meter.
 const (
 	opSend    = "send"
 	opReceive = "receive"
@@ -106,8 +106,8 @@ const (
 	opOther   = "other"
 )
 
-// queue is what a request to SQS is billed by: the bytes of its messages, sent or
-// received, with their attributes.
+// queue returns what a request to SQS is billed by: the bytes of its messages, sent or received, with their
+// attributes.
 func (t *try) queue() (op string, bytes int) {
 	switch p := t.input.(type) {
 	case *sqs.SendMessageBatchInput:
@@ -153,24 +153,13 @@ const (
 	writeUnit = 1 << 10
 )
 
-// table tells what a request to DynamoDB consumed, by its own answer. A condition that
-// does not hold is billed like the write, and what has lost its answer, or a part of it,
-// may have been: those answers name no units.
+// table meters what a request to DynamoDB consumed according to its answer. A failed condition is billed like
+// the write, and a request whose answer was lost may have been billed: those answers name no units.
 func (t *try) table(m platform.Meter) {
 	if t.err == nil {
 		switch r := t.result.(type) {
 		case *dynamodb.PutItemOutput:
 			m.KVWrite(capacity(writeUnit, r.ConsumedCapacity))
-		case *dynamodb.UpdateItemOutput:
-			m.KVWrite(capacity(writeUnit, r.ConsumedCapacity))
-		case *dynamodb.DeleteItemOutput:
-			m.KVWrite(capacity(writeUnit, r.ConsumedCapacity))
-		case *dynamodb.GetItemOutput:
-			m.KVRead(capacity(readUnit, r.ConsumedCapacity))
-		case *dynamodb.QueryOutput:
-			m.KVRead(capacity(readUnit, r.ConsumedCapacity))
-		case *dynamodb.ScanOutput:
-			m.KVRead(capacity(readUnit, r.ConsumedCapacity))
 		case *dynamodb.BatchGetItemOutput:
 			m.KVRead(t.batch(r))
 		}
@@ -183,18 +172,13 @@ func (t *try) table(m platform.Meter) {
 	switch p := t.input.(type) {
 	case *dynamodb.PutItemInput:
 		m.KVWrite(itemSize(p.Item))
-	case *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput:
-		m.KVWrite(1)
 	case *dynamodb.BatchGetItemInput:
 		m.KVRead(readUnit * countKeys(p.RequestItems))
-	case *dynamodb.GetItemInput, *dynamodb.QueryInput, *dynamodb.ScanInput:
-		m.KVRead(1)
 	}
 }
 
-// batch is what a batch of reads consumed, in bytes of whole units: what its answer says,
-// or what follows from the answer by DynamoDB's rules if that is more. DynamoDB Local
-// forgets the unit of a record that is missing.
+// batch returns what a batch of reads consumed, in bytes of whole units: what its answer says, or what
+// follows from DynamoDB's rules if that is more. DynamoDB Local does not count the unit of a missing record.
 func (t *try) batch(r *dynamodb.BatchGetItemOutput) int {
 	said := 0
 	for _, c := range r.ConsumedCapacity {
@@ -214,7 +198,7 @@ func (t *try) batch(r *dynamodb.BatchGetItemOutput) int {
 	return max(said, rule)
 }
 
-// capacity is consumed capacity in bytes, which the meter makes the same units of.
+// capacity returns consumed capacity in bytes, from which the meter computes the same units.
 func capacity(unit int, c *dynamodbtypes.ConsumedCapacity) int {
 	if c == nil || c.CapacityUnits == nil {
 		return unit
@@ -222,8 +206,7 @@ func capacity(unit int, c *dynamodbtypes.ConsumedCapacity) int {
 	return int(math.Ceil(*c.CapacityUnits)) * unit
 }
 
-// bucket tells what a request to S3 is: what writes costs as a put, what deletes
-// nothing.
+// bucket meters a request to S3: a write is billed as a put, a delete is free.
 func (t *try) bucket(m platform.Meter) {
 	if t.request == nil {
 		return
@@ -232,7 +215,7 @@ func (t *try) bucket(m platform.Meter) {
 	case http.MethodPut, http.MethodPost:
 		n := t.request.ContentLength
 		if d, err := strconv.ParseInt(t.request.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64); err == nil {
-			n = d // the rest is what its checksum takes
+			n = d // without the checksum
 		}
 		m.BlobPut(int(max(n, 0)))
 	case http.MethodGet:

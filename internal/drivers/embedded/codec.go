@@ -13,13 +13,13 @@ var errDamaged = errors.New("damaged, or of another format")
 // messageFormat is the first byte of a stored message.
 const messageFormat = 1
 
-// A message is stored, and also kept in memory, as
+// encodeMessage returns a message as it is stored and kept in memory:
 //
 //	format (1 byte), sent and due (varint Unix nanoseconds), number of
 //	attributes (uvarint), per attribute key and value (each uvarint length,
 //	bytes), sorted by key; then the body.
 //
-// One slice holds it all, so that memory, log and file share the bytes.
+// It is one slice, so that memory, log and file share the bytes.
 func encodeMessage(sent, due time.Time, attrs map[string]string, body []byte) []byte {
 	n := 1 + 3*binary.MaxVarintLen64 + len(body)
 	for k, v := range attrs {
@@ -65,8 +65,8 @@ func decodeMessage(b []byte) (decodedMessage, error) {
 	return m, nil
 }
 
-// byteReader reads fields from rest; a read past the end makes rest nil and
-// everything after it zero.
+// byteReader reads fields from rest. After a read past the end, rest is nil and all reads return
+// zero.
 type byteReader struct{ rest []byte }
 
 func (r *byteReader) byte() byte {

@@ -1,30 +1,21 @@
-// Package embedded holds the semantics of the local queue and the local table as
-// pure structures: no I/O, no goroutines, no locks, no clock. Time comes in as an
-// argument, ids and revisions come from counters, and no order of a Go map ever
-// shows, so the same calls give the same answers.
+// Package embedded holds the semantics of the queue and the table of a folder as pure structures. It
+// has no I/O, goroutines, locks or clock: callers pass the time, ids and revisions come from counters,
+// and no result depends on the order of a Go map. So the same calls give the same answers.
 //
-// It sits under the step's queue and key-value effects twice: the deterministic
-// simulation runs it as it is, and package local puts it behind gocloud's drivers
-// and writes its mutations to a file.
+// There are two users. The simulation runs the structures as they are. Package drivers puts them
+// behind gocloud's drivers and writes their mutations to a file.
 //
-// The types are [Queues], many named queues as every cloud's plain queue is (at
-// least once, any order, visibility, delay, dead letters), and [Table], a sorted
-// map with revisions and atomic batches. Both record what they change in a [Log];
-// whoever applies the whole log to a durable map, one [Log.Drain] at a time and
-// each drain atomically, can rebuild them with Load after a crash.
+// [Queues] is a set of named queues like those of a cloud: at least once, any order, visibility and
+// delay. [Table] is a map with revisions. Both record their changes in a [Log]. A program that applies
+// each [Log.Drain] atomically to a durable map can rebuild both with [Load] after a crash.
 //
-// Kept here:
+// Invariants:
 //
-//  1. A message that was sent is delivered until it is acknowledged, or moved to
-//     its dead-letter queue: nothing else removes it.
+//  1. A sent message is delivered until it is acknowledged.
 //  2. A message is shown to one receiver at a time, until its visibility ends.
-//  3. A revision is used once: never again for another write, not even after a
-//     delete, nor after Load (no ABA).
-//  4. A batch of table writes happens as a whole or not at all.
-//  5. Load after a crash repeats deliveries at most. What a crash may cost is a
-//     delivery count that was not drained, never a message.
+//  3. A revision is used for one write only, also after Load (no ABA).
+//  4. After a crash, Load repeats deliveries at most. It loses no message that was drained.
 //
-// It promises no order of delivery, has no topics with several subscribers, and
-// bounds neither the number nor the size of messages: that is the drivers' part.
-// No type here may be used by two goroutines at once.
+// The package promises no order of delivery and bounds neither the number nor the size of messages;
+// drivers do.
 package embedded

@@ -9,7 +9,7 @@ type Bucket string
 const (
 	bucketQueue    Bucket = "queue"    // queue name -> configuration, JSON
 	bucketMessage  Bucket = "message"  // queue name, 0, id (8 bytes) -> message
-	bucketReceives Bucket = "receives" // as message -> delivery count, uvarint
+	bucketReceives Bucket = "receives" // empty; the file format requires it
 	bucketTable    Bucket = "table"    // key -> revision (8 bytes), value
 	bucketCounter  Bucket = "counter"  // counter name -> last number given (8 bytes)
 )
@@ -19,26 +19,23 @@ const (
 	counterRevision = "revision"
 )
 
-// Buckets returns every bucket in the order in which Load wants to see them:
-// queues before the messages in them.
+// Buckets returns all buckets in the order in which Load needs them: queues before their messages.
 func Buckets() []Bucket {
 	return []Bucket{bucketCounter, bucketQueue, bucketMessage, bucketReceives, bucketTable}
 }
 
-// Mutation sets Key of Bucket to Value, or deletes it when Value is nil. Neither
-// slice may be changed by whoever gets it.
+// Mutation sets Key of Bucket to Value, or deletes it if Value is nil. Its receiver does not change
+// the slices.
 type Mutation struct {
 	Bucket Bucket
 	Key    []byte
 	Value  []byte
 }
 
-// Log collects mutations until somebody drains them. One Log may serve a [Queues]
-// and a [Table] together, so that both are one atomic whole. Later mutations of a
-// key replace earlier ones, so a drain holds each key once and a message that
-// came and went in between costs little.
+// Log collects mutations until they are drained. A [Queues] and a [Table] that share a Log change
+// together. A later mutation of a key replaces an earlier one, so a drain holds each key once.
 //
-// The nil Log records nothing: it is what the simulation and memory use.
+// The nil Log records nothing.
 type Log struct {
 	list []Mutation
 	at   map[logKey]int
@@ -60,8 +57,8 @@ func (l *Log) Len() int {
 	return len(l.list)
 }
 
-// Drain returns what was recorded since the last drain and forgets it. The caller
-// makes all of it durable at once or none of it, and in the order of the drains.
+// Drain returns the mutations since the last drain and forgets them. The caller makes all of them
+// durable in one transaction, in the order of the drains.
 func (l *Log) Drain() []Mutation {
 	if l.Len() == 0 {
 		return nil
@@ -89,13 +86,12 @@ func (l *Log) set(b Bucket, key string, value []byte) {
 // remove records that key is gone.
 func (l *Log) remove(b Bucket, key string) { l.set(b, key, nil) }
 
-// Load rebuilds queues and table from durable mutations: call it once for every
-// key of every bucket, the buckets in the order of [Buckets], before any other
-// method. The slices are copied. An error says that what was stored is damaged or
-// of another format.
+// Load rebuilds queues and table from durable mutations. Call it once for every key of every bucket, in
+// the order of [Buckets], before any other method. It copies the slices. An error says that the
+// stored bytes are damaged or have another format.
 //
-// Nothing is in flight afterwards: what was being worked on is visible at once,
-// what was delayed still waits for its time.
+// Afterwards no message is in flight: those that were delivered are visible at once, and delayed ones
+// still wait for their time.
 func Load(q *Queues, t *Table, m Mutation) error {
 	var err error
 	switch m.Bucket {
@@ -116,8 +112,6 @@ func Load(q *Queues, t *Table, m Mutation) error {
 		err = q.loadConfig(string(m.Key), m.Value)
 	case bucketMessage:
 		err = q.loadMessage(string(m.Key), m.Value)
-	case bucketReceives:
-		err = q.loadReceives(string(m.Key), m.Value)
 	case bucketTable:
 		err = t.load(string(m.Key), m.Value)
 	default:

@@ -3,83 +3,53 @@ package embedded
 import (
 	"bytes"
 	"container/heap"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
-// What the methods of [Queues] refuse.
-var (
-	ErrNoQueue = errors.New("no such queue")
-	ErrName    = errors.New("bad queue name")
-	ErrConfig  = errors.New("bad queue configuration")
-)
+// ErrNoQueue says that a queue was not created.
+var ErrNoQueue = errors.New("no such queue")
 
-// Attributes that a message gains when it is moved to a dead-letter queue.
-const (
-	AttrDeadQueue    = "orbweaver-dead-queue"    // the queue it came from
-	AttrDeadReason   = "orbweaver-dead-reason"   // why, in words
-	AttrDeadReceives = "orbweaver-dead-receives" // how often it had been delivered
-)
-
-// defaultVisibility is what a zero QueueConfig.Visibility stands for, as in SQS.
-const defaultVisibility = 30 * time.Second
-
-// maxQueueName bounds names; SQS allows 80 characters.
-const maxQueueName = 255
-
-// QueueConfig says how a queue treats its messages.
-type QueueConfig struct {
-	// Visibility is how long a delivered message is hidden from other
-	// receivers. 0 stands for [defaultVisibility].
+// config is how the configuration of a queue is stored.
+type config struct {
+	// Visibility is how long a delivered message is hidden from other receivers.
 	Visibility time.Duration `json:"visibility"`
-	// MaxReceives is how often a message is delivered. When the last delivery
-	// ends unacknowledged the message moves to DeadLetter. 0 is for ever.
-	MaxReceives int `json:"maxReceives,omitempty"`
-	// DeadLetter names the queue for such messages; needed with MaxReceives.
-	DeadLetter string `json:"deadLetter,omitempty"`
 }
 
-// Receipt stands for one delivery of one message. Receipts are never used twice
-// by the same Queues and mean nothing to another.
+// Receipt identifies one delivery of one message. A Queues never uses a receipt twice.
 type Receipt uint64
 
-// Delivery is a message handed to a receiver. Its fields are the receiver's own.
+// Delivery is a received message. Its receiver owns its fields.
 type Delivery struct {
-	ID       uint64 // of the message, unique over all queues and for ever
+	ID       uint64 // of the message; no other message of any queue ever has it
 	Receipt  Receipt
 	Body     []byte
 	Attrs    map[string]string // nil if it has none
-	Receives int               // how often it has been delivered, this time included
+	Receives int               // number of deliveries, this one included, since Load
 }
 
-// Queues is a set of named queues. Each delivers every message at least once, to
-// one receiver at a time, roughly the oldest first. Not safe for concurrent use.
-// Time may not be the same everywhere but should not go back; when it does,
-// messages only stay hidden for longer. Use [NewQueues].
+// Queues is a set of named queues. Each delivers every message at least once, to one receiver at a
+// time, roughly the oldest first. If the time that callers pass goes back, messages stay hidden
+// longer. It is not safe for concurrent use. Use [NewQueues].
 type Queues struct {
 	log         *Log
 	queues      map[string]*queue
 	lastID      uint64
 	lastReceipt Receipt
-	woken       []string // see Woken
 }
 
 type queue struct {
 	name   string
-	config QueueConfig
+	config config
 	ready  messageHeap // visible, by id
 	hidden messageHeap // in flight or delayed, by the time they become visible
 	// delayed counts the hidden ones that were never delivered.
 	delayed int
 	held    map[Receipt]*message // by the last delivery of each
-	loading map[uint64]*message  // until the first call after Load
 }
 
 // message is in exactly one of its queue's heaps.
@@ -88,7 +58,7 @@ type message struct {
 	stored   []byte // see encodeMessage
 	receives int
 	receipt  Receipt   // of the last delivery; 0: none by this process
-	until    time.Time // hidden till then
+	until    time.Time // hidden until then
 	hidden   bool
 	index    int // in its heap
 }
@@ -98,54 +68,26 @@ func NewQueues(log *Log) *Queues {
 	return &Queues{log: log, queues: map[string]*queue{}}
 }
 
-// Create makes the queue, and an empty dead-letter queue if that is missing. If
-// the queue exists its messages stay and the new configuration holds from now on.
-// A name is 1 to 255 bytes without a zero byte ([ErrName]).
-func (q *Queues) Create(name string, c QueueConfig) error {
-	if err := checkName(name); err != nil {
-		return err
-	}
-	if c.Visibility == 0 {
-		c.Visibility = defaultVisibility
-	}
-	switch {
-	case c.Visibility < 0, c.MaxReceives < 0:
-		return fmt.Errorf("create queue %q: %w: negative", name, ErrConfig)
-	case c.MaxReceives > 0 && c.DeadLetter == "":
-		return fmt.Errorf("create queue %q: %w: bounded deliveries need a dead-letter queue", name, ErrConfig)
-	case c.DeadLetter == name:
-		return fmt.Errorf("create queue %q: %w: its own dead-letter queue", name, ErrConfig)
-	}
-	if c.DeadLetter != "" && q.queues[c.DeadLetter] == nil {
-		if err := q.Create(c.DeadLetter, QueueConfig{}); err != nil {
-			return err
-		}
-	}
-	if old := q.queues[name]; old == nil {
+// Create makes a queue, or gives an existing one this visibility; its messages stay.
+func (q *Queues) Create(name string, visibility time.Duration) error {
+	c := config{visibility}
+	switch old := q.queues[name]; {
+	case old == nil:
 		q.queues[name] = newQueue(name, c)
-	} else if old.config == c {
+	case old.config == c:
 		return nil
-	} else {
+	default:
 		old.config = c
 	}
-	if q.log != nil {
-		stored, err := json.Marshal(c)
-		if err != nil {
-			return fmt.Errorf("create queue %q: %w", name, err)
-		}
-		q.log.set(bucketQueue, name, stored)
+	stored, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("create queue %q: %w", name, err)
 	}
+	q.log.set(bucketQueue, name, stored)
 	return nil
 }
 
-func checkName(name string) error {
-	if name == "" || len(name) > maxQueueName || strings.IndexByte(name, 0) >= 0 {
-		return fmt.Errorf("%w: %.40q", ErrName, name)
-	}
-	return nil
-}
-
-func newQueue(name string, c QueueConfig) *queue {
+func newQueue(name string, c config) *queue {
 	return &queue{
 		name:   name,
 		config: c,
@@ -163,15 +105,6 @@ func newQueue(name string, c QueueConfig) *queue {
 // Names returns the names of all queues, sorted.
 func (q *Queues) Names() []string { return slices.Sorted(maps.Keys(q.queues)) }
 
-// Config returns a queue's configuration.
-func (q *Queues) Config(name string) (QueueConfig, error) {
-	qu, err := q.get(name)
-	if err != nil {
-		return QueueConfig{}, err
-	}
-	return qu.config, nil
-}
-
 func (q *Queues) get(name string) (*queue, error) {
 	qu := q.queues[name]
 	if qu == nil {
@@ -180,8 +113,8 @@ func (q *Queues) get(name string) (*queue, error) {
 	return qu, nil
 }
 
-// Send puts a message into the queue and returns its id. It becomes visible after
-// delay. Body and attributes are copied.
+// Send puts a message into the queue and returns its id. The message becomes visible after delay. Send
+// copies body and attributes.
 func (q *Queues) Send(now time.Time, name string, body []byte, attrs map[string]string, delay time.Duration) (id uint64, err error) {
 	qu, err := q.get(name)
 	if err != nil {
@@ -203,8 +136,8 @@ func (q *Queues) Send(now time.Time, name string, body []byte, attrs map[string]
 	return m.id, nil
 }
 
-// Receive delivers up to limit visible messages, the oldest first, and hides them
-// for the queue's visibility. None is no error.
+// Receive delivers at most limit visible messages, the oldest first, and hides them for the queue's
+// visibility. It is no error if there are none.
 func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, error) {
 	qu, err := q.get(name)
 	if err != nil {
@@ -226,9 +159,6 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 		m.receives++
 		m.until = now.Add(qu.config.Visibility)
 		qu.hide(m)
-		if q.log != nil && qu.config.MaxReceives > 0 {
-			q.log.set(bucketReceives, messageKey(name, m.id), binary.AppendUvarint(nil, uint64(m.receives)))
-		}
 		out = append(out, Delivery{
 			ID: m.id, Receipt: m.receipt, Receives: m.receives,
 			Body: bytes.Clone(d.body), Attrs: d.attrs,
@@ -237,10 +167,8 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 	return out, nil
 }
 
-// Ack removes the message that was delivered under receipt. As in SQS's standard
-// queues it also does so when visibility has ended meanwhile, but not when the
-// message was delivered to somebody else since: then, and when it is gone
-// already, Ack does nothing and that is no error.
+// Ack removes the message that was delivered under receipt, also if its visibility has ended, as
+// SQS does. If the message has been delivered again or is gone, Ack does nothing and returns no error.
 func (q *Queues) Ack(now time.Time, name string, receipt Receipt) error {
 	qu, err := q.get(name)
 	if err != nil {
@@ -254,25 +182,22 @@ func (q *Queues) Ack(now time.Time, name string, receipt Receipt) error {
 	return nil
 }
 
-// Nack gives the message back: it is visible at once, or moves to the dead-letter
-// queue if this was its last delivery. A receipt that no longer holds the message
-// does nothing, as for Ack.
+// Nack makes the message visible at once. If the receipt no longer holds the message, Nack does
+// nothing, as Ack does.
 func (q *Queues) Nack(now time.Time, name string, receipt Receipt) error {
 	qu, err := q.get(name)
 	if err != nil {
 		return err
 	}
 	if m := qu.held[receipt]; m != nil && m.hidden {
-		qu.unlink(m)
-		q.surface(qu, m)
+		qu.show(m)
 	}
 	q.advance(now, qu)
 	return nil
 }
 
-// NextVisible returns when, without any further call, the queue has a visible
-// message: the zero time if it has one already. It is false if there is nothing
-// in the queue.
+// NextVisible returns when the queue has a visible message if nothing else is called: the zero time
+// if it has one already. It returns false if the queue is empty.
 func (q *Queues) NextVisible(name string) (time.Time, bool) {
 	qu := q.queues[name]
 	switch {
@@ -296,9 +221,8 @@ func (q *Queues) Depth(now time.Time, name string) (visible, inFlight, delayed i
 	return qu.ready.Len(), qu.hidden.Len() - qu.delayed, qu.delayed, nil
 }
 
-// EndVisibility makes everything that is in flight in any queue visible at once
-// and its receipts void, as Load does: nobody from before is alive. Delayed
-// messages stay so. Messages on their last delivery become dead letters.
+// EndVisibility makes every delivered message visible at once and its receipt void, as opening a
+// folder does. Delayed messages stay delayed.
 func (q *Queues) EndVisibility() {
 	for _, name := range q.Names() {
 		qu := q.queues[name]
@@ -309,8 +233,7 @@ func (q *Queues) EndVisibility() {
 			}
 		}
 		for _, m := range flying {
-			qu.unlink(m)
-			q.surface(qu, m)
+			qu.show(m)
 		}
 		for _, m := range qu.held {
 			m.receipt = 0
@@ -319,70 +242,30 @@ func (q *Queues) EndVisibility() {
 	}
 }
 
-// Woken returns, and forgets, the queues that gained a visible message by a move
-// from another queue, in which case no Send tells their receivers.
-func (q *Queues) Woken() []string {
-	w := q.woken
-	q.woken = nil
-	return w
-}
-
-// advance ends what is over at now.
+// advance makes the messages visible whose time has come.
 func (q *Queues) advance(now time.Time, qu *queue) {
-	qu.loading = nil
 	for qu.hidden.Len() > 0 && !qu.hidden.items[0].until.After(now) {
-		m := qu.hidden.items[0]
-		qu.unlink(m)
-		q.surface(qu, m)
+		qu.show(qu.hidden.items[0])
 	}
 }
 
-// surface makes m, which is in no heap, visible, or a dead letter if it has been
-// delivered as often as it may.
-func (q *Queues) surface(qu *queue, m *message) {
-	limit := qu.config.MaxReceives
-	dead := q.queues[qu.config.DeadLetter]
-	if limit == 0 || m.receives < limit || dead == nil {
-		heap.Push(&qu.ready, m)
-		return
-	}
-	d, err := decodeMessage(m.stored)
-	if err != nil { // cannot be, see Receive; keep it
-		heap.Push(&qu.ready, m)
-		return
-	}
-	q.forget(qu, m)
-	attrs := maps.Clone(d.attrs)
-	if attrs == nil {
-		attrs = map[string]string{}
-	}
-	attrs[AttrDeadQueue] = qu.name
-	attrs[AttrDeadReceives] = strconv.Itoa(m.receives)
-	attrs[AttrDeadReason] = "delivered " + strconv.Itoa(m.receives) + " times without being acknowledged"
-	moved := &message{id: m.id, stored: encodeMessage(d.sent, d.sent, attrs, d.body)}
-	heap.Push(&dead.ready, moved)
-	q.log.set(bucketMessage, messageKey(dead.name, m.id), moved.stored)
-	if !slices.Contains(q.woken, dead.name) {
-		q.woken = append(q.woken, dead.name)
-	}
-}
-
-// forget drops m, which is in no heap any more, from everything else.
+// forget drops m, which is in no heap any more.
 func (q *Queues) forget(qu *queue, m *message) {
 	delete(qu.held, m.receipt)
-	if q.log == nil {
-		return
-	}
-	key := messageKey(qu.name, m.id)
-	q.log.remove(bucketMessage, key)
-	if m.receives > 0 {
-		q.log.remove(bucketReceives, key)
+	if q.log != nil {
+		q.log.remove(bucketMessage, messageKey(qu.name, m.id))
 	}
 }
 
 func (qu *queue) hide(m *message) {
 	m.hidden = true
 	heap.Push(&qu.hidden, m)
+}
+
+// show moves a hidden message to the visible ones.
+func (qu *queue) show(m *message) {
+	qu.unlink(m)
+	heap.Push(&qu.ready, m)
 }
 
 // unlink takes m out of its heap.
@@ -399,16 +282,13 @@ func (qu *queue) unlink(m *message) {
 }
 
 func (q *Queues) loadConfig(name string, stored []byte) error {
-	if err := checkName(name); err != nil {
-		return err
-	}
 	dec := json.NewDecoder(bytes.NewReader(stored))
 	dec.DisallowUnknownFields()
-	var c QueueConfig
+	var c config
 	if err := dec.Decode(&c); err != nil {
 		return fmt.Errorf("%w: %v", errDamaged, err)
 	}
-	if c.Visibility <= 0 || c.MaxReceives < 0 || q.queues[name] != nil {
+	if c.Visibility <= 0 || q.queues[name] != nil {
 		return errDamaged
 	}
 	q.queues[name] = newQueue(name, c)
@@ -416,9 +296,13 @@ func (q *Queues) loadConfig(name string, stored []byte) error {
 }
 
 func (q *Queues) loadMessage(key string, stored []byte) error {
-	qu, id, err := q.loadKey(key)
+	name, id, err := splitMessageKey(key)
 	if err != nil {
 		return err
+	}
+	qu, err := q.get(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	d, err := decodeMessage(stored)
 	if err != nil {
@@ -428,48 +312,12 @@ func (q *Queues) loadMessage(key string, stored []byte) error {
 	if d.due.After(d.sent) {
 		m.until = d.due
 	}
-	if qu.config.MaxReceives > 0 {
-		if qu.loading == nil {
-			qu.loading = map[uint64]*message{}
-		}
-		qu.loading[id] = m
-	}
-	// Hidden till due, for most till the zero time, not till the time of sending:
-	// the clock may have been set back. Only the first call that knows the time
-	// may move it, because only then its count is loaded.
+	// A message that was not delayed is hidden until the zero time, not until it was sent: the clock
+	// may have been set back. The first call that passes the time shows it.
 	qu.hide(m)
 	qu.delayed++
 	q.lastID = max(q.lastID, id)
 	return nil
-}
-
-func (q *Queues) loadReceives(key string, stored []byte) error {
-	qu, id, err := q.loadKey(key)
-	if err != nil {
-		return err
-	}
-	n, size := binary.Uvarint(stored)
-	if size != len(stored) || size <= 0 || n > 1<<31-1 {
-		return errDamaged
-	}
-	// A count without its message can be when the queue's bound was taken away
-	// and given back; it does no harm.
-	if m := qu.loading[id]; m != nil {
-		m.receives = int(n)
-	}
-	return nil
-}
-
-func (q *Queues) loadKey(key string) (*queue, uint64, error) {
-	name, id, err := splitMessageKey(key)
-	if err != nil {
-		return nil, 0, err
-	}
-	qu, err := q.get(name)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	return qu, id, nil
 }
 
 // messageHeap is a heap for container/heap that tells its items their place.

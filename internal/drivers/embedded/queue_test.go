@@ -17,10 +17,10 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 // at returns the time s seconds into the test.
 func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
 
-func newQueues(t *testing.T, c QueueConfig) *Queues {
+func newQueues(t *testing.T, visibility time.Duration) *Queues {
 	t.Helper()
 	q := NewQueues(nil)
-	if err := q.Create("q", c); err != nil {
+	if err := q.Create("q", visibility); err != nil {
 		t.Fatal(err)
 	}
 	return q
@@ -78,7 +78,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestDeliveryIsWhole(t *testing.T) {
-	q := newQueues(t, QueueConfig{})
+	q := newQueues(t, 30*time.Second)
 	body, attrs := []byte("body"), map[string]string{"b": "2", "a": "1", "": ""}
 	id, err := q.Send(at(1), "q", body, attrs, 0)
 	ok(t, err)
@@ -96,7 +96,7 @@ func TestDeliveryIsWhole(t *testing.T) {
 }
 
 func TestVisibility(t *testing.T) {
-	q := newQueues(t, QueueConfig{Visibility: 10 * time.Second})
+	q := newQueues(t, 10*time.Second)
 	for _, b := range []string{"a", "b", "c"} {
 		send(t, q, at(0), "q", b, 0)
 	}
@@ -112,7 +112,7 @@ func TestVisibility(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	q := newQueues(t, QueueConfig{})
+	q := newQueues(t, 30*time.Second)
 	send(t, q, at(0), "q", "late", 20*time.Second)
 	send(t, q, at(0), "q", "soon", 10*time.Second)
 	wantDepth(t, q, at(9), "q", 0, 0, 2)
@@ -126,7 +126,7 @@ func TestDelay(t *testing.T) {
 }
 
 func TestAck(t *testing.T) {
-	q := newQueues(t, QueueConfig{Visibility: 10 * time.Second})
+	q := newQueues(t, 10*time.Second)
 	send(t, q, at(0), "q", "a", 0)
 	first := receive(t, q, at(0), "q", 1)[0].Receipt
 	second := receive(t, q, at(10), "q", 1)[0].Receipt
@@ -145,7 +145,7 @@ func TestAck(t *testing.T) {
 }
 
 func TestNack(t *testing.T) {
-	q := newQueues(t, QueueConfig{Visibility: 30 * time.Second})
+	q := newQueues(t, 30*time.Second)
 	send(t, q, at(0), "q", "a", 0)
 	r := receive(t, q, at(0), "q", 1)[0].Receipt
 	wantBodies(t, receive(t, q, at(29), "q", 1))
@@ -159,48 +159,8 @@ func TestNack(t *testing.T) {
 	wantBodies(t, receive(t, q, at(30), "q", 9), "a/3")
 }
 
-func TestDeadLetters(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		end  func(t *testing.T, q *Queues, r Receipt) // ends the last delivery by at(20)
-	}{
-		{"visibility ends", func(t *testing.T, q *Queues, r Receipt) { wantDepth(t, q, at(20), "q", 0, 0, 0) }},
-		{"nack", func(t *testing.T, q *Queues, r Receipt) { ok(t, q.Nack(at(12), "q", r)) }},
-		{"restart", func(t *testing.T, q *Queues, r Receipt) { q.EndVisibility() }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			q := newQueues(t, QueueConfig{Visibility: 10 * time.Second, MaxReceives: 2, DeadLetter: "dead"})
-			id, err := q.Send(at(0), "q", []byte("a"), map[string]string{"k": "v"}, 0)
-			ok(t, err)
-			wantBodies(t, receive(t, q, at(0), "q", 1), "a/1")
-			ds := receive(t, q, at(10), "q", 1)
-			wantBodies(t, ds, "a/2")
-			if w := q.Woken(); w != nil {
-				t.Fatalf("woken %q too early", w)
-			}
-			tc.end(t, q, ds[0].Receipt)
-			if diff := cmp.Diff([]string{"dead"}, q.Woken()); diff != "" || q.Woken() != nil {
-				t.Fatalf("woken (-want +got):\n%s", diff)
-			}
-			wantDepth(t, q, at(20), "q", 0, 0, 0)
-			want := []Delivery{{
-				ID: id, Receipt: 3, Body: []byte("a"), Receives: 1,
-				Attrs: map[string]string{
-					"k": "v", AttrDeadQueue: "q", AttrDeadReceives: "2",
-					AttrDeadReason: "delivered 2 times without being acknowledged",
-				},
-			}}
-			if diff := cmp.Diff(want, receive(t, q, at(20), "dead", 9)); diff != "" {
-				t.Fatalf("dead letter (-want +got):\n%s", diff)
-			}
-			ok(t, q.Ack(at(20), "q", ds[0].Receipt)) // too late for the origin
-			wantDepth(t, q, at(20), "dead", 0, 1, 0)
-		})
-	}
-}
-
 func TestEndVisibility(t *testing.T) {
-	q := newQueues(t, QueueConfig{Visibility: time.Hour})
+	q := newQueues(t, time.Hour)
 	send(t, q, at(0), "q", "a", 0)
 	send(t, q, at(0), "q", "b", time.Hour)
 	r := receive(t, q, at(0), "q", 1)[0].Receipt
@@ -213,49 +173,23 @@ func TestEndVisibility(t *testing.T) {
 func TestCreate(t *testing.T) {
 	log := NewLog()
 	q := NewQueues(log)
-	for _, tc := range []struct {
-		name   string
-		config QueueConfig
-		want   error
-	}{
-		{"", QueueConfig{}, ErrName},
-		{"a\x00b", QueueConfig{}, ErrName},
-		{string(make([]byte, 256)), QueueConfig{}, ErrName},
-		{"q", QueueConfig{Visibility: -1}, ErrConfig},
-		{"q", QueueConfig{MaxReceives: -1}, ErrConfig},
-		{"q", QueueConfig{MaxReceives: 3}, ErrConfig},
-		{"q", QueueConfig{MaxReceives: 3, DeadLetter: "q"}, ErrConfig},
-		{"q", QueueConfig{MaxReceives: 3, DeadLetter: "d\x00"}, ErrName},
-	} {
-		if err := q.Create(tc.name, tc.config); !errors.Is(err, tc.want) {
-			t.Errorf("create %q %+v: %v, want %v", tc.name, tc.config, err, tc.want)
-		}
-	}
-	if n := len(q.Names()); n != 0 || log.Len() != 0 {
-		t.Fatalf("refused creates left %d queues, %d mutations", n, log.Len())
-	}
-	ok(t, q.Create("q", QueueConfig{MaxReceives: 3, DeadLetter: "d"}))
-	ok(t, q.Create("d", QueueConfig{Visibility: time.Second}))
+	ok(t, q.Create("q", time.Hour))
+	ok(t, q.Create("d", time.Second))
 	if diff := cmp.Diff([]string{"d", "q"}, q.Names()); diff != "" {
 		t.Fatal(diff)
 	}
 	log.Drain()
-	ok(t, q.Create("q", QueueConfig{MaxReceives: 3, DeadLetter: "d"}))
+	ok(t, q.Create("q", time.Hour))
 	if log.Len() != 0 {
 		t.Fatal("the same again was recorded")
 	}
 	send(t, q, at(0), "q", "kept", 0)
-	ok(t, q.Create("q", QueueConfig{Visibility: time.Minute}))
-	c, err := q.Config("q")
-	ok(t, err)
-	if diff := cmp.Diff(QueueConfig{Visibility: time.Minute}, c); diff != "" {
-		t.Fatal(diff)
-	}
+	ok(t, q.Create("q", time.Minute))
 	wantBodies(t, receive(t, q, at(0), "q", 1), "kept/1")
+	wantBodies(t, receive(t, q, at(60), "q", 1), "kept/2")
 	for name, err := range map[string]error{
 		"receive": second(q.Receive(at(0), "none", 1)), "send": second(q.Send(at(0), "none", nil, nil, 0)),
 		"ack": q.Ack(at(0), "none", 1), "nack": q.Nack(at(0), "none", 1),
-		"config": second(q.Config("none")),
 	} {
 		if !errors.Is(err, ErrNoQueue) {
 			t.Errorf("%s of no queue: %v", name, err)
@@ -309,7 +243,6 @@ type modelMessage struct {
 	receives int
 	until    time.Time
 	receipt  Receipt
-	dead     bool
 	inFlight bool
 }
 
@@ -317,15 +250,12 @@ func runQueueModel(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	log, d := NewLog(), newDisk()
 	q := NewQueues(log)
-	c := QueueConfig{Visibility: 10 * time.Second, MaxReceives: int(seed % 4)}
-	if c.MaxReceives > 0 {
-		c.DeadLetter = "dead"
-	}
-	ok(t, q.Create("q", c))
+	const visibility = 10 * time.Second
+	ok(t, q.Create("q", visibility))
 	model := map[uint64]*modelMessage{}
 	var receipts []Receipt
 	now := epoch
-	settle := func() { settleModel(model, now, c.MaxReceives) }
+	settle := func() { settleModel(model, now) }
 	for range 400 {
 		settle()
 		switch rng.IntN(8) {
@@ -336,14 +266,14 @@ func runQueueModel(t *testing.T, seed uint64) {
 		case 2, 3:
 			for _, dl := range receive(t, q, now, "q", 1+rng.IntN(4)) {
 				m := model[dl.ID]
-				if m == nil || m.dead || m.until.After(now) {
+				if m == nil || m.until.After(now) {
 					t.Fatalf("delivered %d, which the model has as %+v", dl.ID, m)
 				}
 				m.receives++
 				if dl.Receives != m.receives {
 					t.Fatalf("message %d: delivery %d, model %d", dl.ID, dl.Receives, m.receives)
 				}
-				m.until, m.receipt, m.inFlight = now.Add(c.Visibility), dl.Receipt, true
+				m.until, m.receipt, m.inFlight = now.Add(visibility), dl.Receipt, true
 				receipts = append(receipts, dl.Receipt)
 			}
 		case 4, 5:
@@ -358,7 +288,7 @@ func runQueueModel(t *testing.T, seed uint64) {
 				ok(t, q.Ack(now, "q", r))
 			}
 			for id, m := range model {
-				if m.receipt != r || m.dead {
+				if m.receipt != r {
 					continue
 				}
 				if !nack {
@@ -377,9 +307,7 @@ func runQueueModel(t *testing.T, seed uint64) {
 			d.apply(log.Drain())
 			q, _ = d.load(t, log) // crash with everything drained
 			for _, m := range model {
-				if c.MaxReceives == 0 {
-					m.receives = 0 // not stored, nobody needs it
-				}
+				m.receives = 0 // not stored
 				if m.receipt != 0 {
 					m.until, m.receipt = time.Time{}, 0
 				}
@@ -387,28 +315,25 @@ func runQueueModel(t *testing.T, seed uint64) {
 			receipts = nil
 		}
 		settle()
-		wantModel(t, q, model, now, c.MaxReceives > 0)
+		wantModel(t, q, model, now)
 	}
 }
 
 // settleModel is the model's version of time passing.
-func settleModel(model map[uint64]*modelMessage, now time.Time, limit int) {
+func settleModel(model map[uint64]*modelMessage, now time.Time) {
 	for _, m := range model {
-		if !m.dead && !m.until.After(now) {
+		if !m.until.After(now) {
 			m.inFlight = false
-			m.dead = limit > 0 && m.receives >= limit
 		}
 	}
 }
 
 // wantModel checks that every message is where the model has it.
-func wantModel(t *testing.T, q *Queues, model map[uint64]*modelMessage, now time.Time, bounded bool) {
+func wantModel(t *testing.T, q *Queues, model map[uint64]*modelMessage, now time.Time) {
 	t.Helper()
-	var visible, flying, delayed, dead int
+	var visible, flying, delayed int
 	for _, m := range model {
 		switch {
-		case m.dead:
-			dead++
 		case !m.until.After(now):
 			visible++
 		case m.inFlight:
@@ -418,16 +343,13 @@ func wantModel(t *testing.T, q *Queues, model map[uint64]*modelMessage, now time
 		}
 	}
 	wantDepth(t, q, now, "q", visible, flying, delayed)
-	if bounded {
-		wantDepth(t, q, now, "dead", dead, 0, 0)
-	}
 }
 
 // TestCrashWithoutDrain: what was not drained is as if it had not been.
 func TestCrashWithoutDrain(t *testing.T) {
 	log, d := NewLog(), newDisk()
 	q := NewQueues(log)
-	ok(t, q.Create("q", QueueConfig{}))
+	ok(t, q.Create("q", 30*time.Second))
 	send(t, q, at(0), "q", "a", 0)
 	send(t, q, at(0), "q", "delayed", time.Hour)
 	d.apply(log.Drain())
@@ -448,7 +370,7 @@ func TestCrashWithoutDrain(t *testing.T) {
 func TestIDsGoOnAfterReload(t *testing.T) {
 	log, d := NewLog(), newDisk()
 	q := NewQueues(log)
-	ok(t, q.Create("q", QueueConfig{}))
+	ok(t, q.Create("q", 30*time.Second))
 	send(t, q, at(0), "q", "a", 0)
 	ok(t, q.Ack(at(0), "q", receive(t, q, at(0), "q", 1)[0].Receipt))
 	d.apply(log.Drain())
@@ -461,7 +383,7 @@ func TestIDsGoOnAfterReload(t *testing.T) {
 func TestLogCoalesces(t *testing.T) {
 	log := NewLog()
 	q := NewQueues(log)
-	ok(t, q.Create("q", QueueConfig{}))
+	ok(t, q.Create("q", 30*time.Second))
 	log.Drain()
 	for range 10 {
 		send(t, q, at(0), "q", "a", 0)
@@ -489,11 +411,11 @@ func TestLoadRefusesDamage(t *testing.T) {
 		"message format": {bucketMessage, []byte(messageKey("q", 1)), append([]byte{9}, good[1:]...)},
 		"message short":  {bucketMessage, []byte(messageKey("q", 1)), good[:len(good)-7]},
 		"message empty":  {bucketMessage, []byte(messageKey("q", 1)), []byte{}},
-		"receives":       {bucketReceives, []byte(messageKey("q", 1)), []byte{0x80}},
+		"receives":       {bucketReceives, []byte(messageKey("q", 1)), []byte{1}},
 		"table":          {bucketTable, []byte("k"), []byte("short")},
 		"table revision": {bucketTable, []byte("k"), make([]byte, 8)},
 	} {
-		q := newQueues(t, QueueConfig{})
+		q := newQueues(t, 30*time.Second)
 		if err := Load(q, NewTable(nil), m); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -502,13 +424,12 @@ func TestLoadRefusesDamage(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	f.Add("message", "q\x00\x00\x00\x00\x00\x00\x00\x00\x01", encodeMessage(at(0), at(1), map[string]string{"k": "v"}, []byte("body")))
-	f.Add("receives", "q\x00\x00\x00\x00\x00\x00\x00\x00\x01", []byte{7})
-	f.Add("queue", "p", []byte(`{"visibility":1,"maxReceives":2,"deadLetter":"q"}`))
+	f.Add("queue", "p", []byte(`{"visibility":1}`))
 	f.Add("table", "k", append(encodeUint64(1), "v"...))
 	f.Add("counter", "revision", encodeUint64(1<<63))
 	f.Fuzz(func(t *testing.T, bucket, key string, value []byte) {
 		q := NewQueues(NewLog())
-		ok(t, q.Create("q", QueueConfig{MaxReceives: 2, DeadLetter: "d"}))
+		ok(t, q.Create("q", time.Second))
 		if Load(q, NewTable(nil), Mutation{Bucket(bucket), []byte(key), value}) != nil {
 			return
 		}
@@ -539,7 +460,7 @@ func BenchmarkSendReceiveAck(b *testing.B) {
 	for _, backlog := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("backlog=%d", backlog), func(b *testing.B) {
 			q := NewQueues(nil)
-			if err := q.Create("q", QueueConfig{}); err != nil {
+			if err := q.Create("q", 30*time.Second); err != nil {
 				b.Fatal(err)
 			}
 			body := make([]byte, 1000)
