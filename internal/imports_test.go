@@ -67,14 +67,13 @@ internal/simulate:        blobschema blobschema/naming blobschema/ranks blobsche
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/frontier internal/polite internal/rank internal/stored internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
-internal/function:        blobschema internal/actor internal/crawl internal/drivers internal/fetch internal/ledger internal/polite internal/service partition platform
-internal/function/event:  internal/actor
-functions/coordinate:     internal/function internal/jobs internal/service
-functions/fetch:          internal/function internal/function/event
-functions/intake:         internal/function internal/function/event
-functions/index:          internal/function internal/function/event internal/jobs internal/service partition
-functions/rank:           internal/function internal/function/event internal/jobs internal/service partition
-functions/query:          internal/function internal/function/event internal/search internal/view
+internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
+functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
+functions/fetch:          internal/drivers/aws internal/function
+functions/intake:         internal/drivers/aws internal/function
+functions/index:          internal/drivers/aws internal/function internal/jobs internal/service partition
+functions/rank:           internal/drivers/aws internal/function internal/jobs internal/service partition
+functions/query:          internal/drivers/aws internal/function internal/search internal/view
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -89,7 +88,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/coding internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws localstack
 github.com/aws/smithy-go:            internal/drivers/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
@@ -261,6 +260,19 @@ func TestCoreDoesNoIO(t *testing.T) {
 					t.Errorf("%s: %s", f.name, o)
 				}
 			}
+		}
+	}
+}
+
+// TestFunctionsOpenDeploymentsOnly keeps the driver of a folder out of functions that run on each wake. The function
+// query links it with package view.
+func TestFunctionsOpenDeploymentsOnly(t *testing.T) {
+	allowed := parse(t, picture)
+	for _, name := range []string{"coordinate", "fetch", "index", "intake", "rank"} {
+		var links func(pkg string) bool
+		links = func(pkg string) bool { return pkg == "internal/drivers" || slices.ContainsFunc(allowed[pkg], links) }
+		if len(allowed["functions/"+name]) == 0 || links("functions/"+name) {
+			t.Errorf("functions/%s links the driver of a folder, or is not in the picture", name)
 		}
 	}
 }

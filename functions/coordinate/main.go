@@ -9,13 +9,14 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 func main() {
-	f, err := function.New(os.Stderr, func(s *service.Service) { jobs.New(s) })
+	f, err := function.New(aws.Open, os.Stderr, func(s *service.Service) { jobs.New(s) })
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Command fetch is the function that a wake starts: it runs a step of the partition
-// that the wake names. Its trigger hands over one message a time.
+// that the wake names. Its trigger hands over one message at a time.
 package main
 
 import (
@@ -8,14 +8,14 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
-	"github.com/orbweaver/orbweaver/internal/function/event"
 )
 
 func main() {
-	f, err := function.New(os.Stderr)
+	f, err := function.New(aws.Open, os.Stderr)
 	if err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(event.Each(f.Fetch))
+	lambda.Start(function.Each(f.Fetch))
 }

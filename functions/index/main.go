@@ -1,5 +1,5 @@
 // Command index is the function that a job of the queue index starts: it makes searchable
-// what the partition that the job names has crawled. Its trigger hands over one message a
+// what the partition that the job names has crawled. Its trigger hands over one message at a
 // time.
 package main
 
@@ -11,8 +11,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
-	"github.com/orbweaver/orbweaver/internal/function/event"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/partition"
@@ -20,11 +20,11 @@ import (
 
 func main() {
 	var j *jobs.Jobs // of the active crawl
-	f, err := function.New(os.Stderr, func(s *service.Service) { j = jobs.New(s) })
+	f, err := function.New(aws.Open, os.Stderr, func(s *service.Service) { j = jobs.New(s) })
 	if err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(event.Each(func(ctx context.Context, job []byte) error {
+	lambda.Start(function.Each(func(ctx context.Context, job []byte) error {
 		return f.Job(ctx, "index", job, func(p partition.ID, atMost time.Duration) ([]any, error) { return j.IndexForFunction(p, atMost) })
 	}))
 }

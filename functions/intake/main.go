@@ -10,17 +10,17 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
-	"github.com/orbweaver/orbweaver/internal/function/event"
 )
 
 func main() {
-	f, err := function.New(os.Stderr)
+	f, err := function.New(aws.Open, os.Stderr)
 	if err != nil {
 		log.Fatal(err)
 	}
 	lambda.Start(func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
-		failed, err := f.Intake(ctx, event.Messages(e))
+		failed, err := f.Intake(ctx, function.Messages(e))
 		var out events.SQSEventResponse
 		for _, id := range failed {
 			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})

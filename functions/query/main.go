@@ -10,17 +10,17 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
-	"github.com/orbweaver/orbweaver/internal/function/event"
 )
 
 func main() {
-	f, err := function.New(os.Stderr)
+	f, err := function.New(aws.Open, os.Stderr)
 	if err != nil {
 		log.Fatal(err)
 	}
 	q := &query{f: f}
 	lambda.Start(func(ctx context.Context, e events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
-		return event.Serve(ctx, q, e), nil
+		return function.Serve(ctx, q, e), nil
 	})
 }

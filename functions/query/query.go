@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// refreshAfter is how old the index may be that a query is answered from. It is four small
-	// calls of the table to see whether there is something new.
+	// refreshAfter is the greatest age of the index when a query uses it. To check for a newer one takes four
+	// small calls of the table.
 	refreshAfter = 10 * time.Second
-	// cacheShare is the part of the memory that keeps what was read of the index. The rest is for
-	// queries, and for the program.
+	// cacheShare is the divisor of the memory that caches the index. The rest is for queries and for the
+	// program.
 	cacheShare = 4
-	// queryReserve is what of an invocation's time is left for the answer.
+	// queryReserve is the part of an invocation's time that is kept for the answer.
 	queryReserve = time.Second
 )
 
-// query answers requests of the search page: see search.Handler. With refresh=1 the index is
-// looked at anew, however new it is. Like other functions it answers one request a time.
+// query answers requests of the search page; see search.Handler. The parameter refresh=1 refreshes the index, however
+// recent it is. Like other functions it answers one request at a time.
 type query struct {
 	f       *function.Function
 	index   *search.Index // nil until it could be opened
 	checked time.Time     // when index was known to be that of the active crawl
 }
 
-// ServeHTTP answers a request, and writes one line about it to the log. What was asked for is
-// not in it: it is nobody's business.
+// ServeHTTP answers a request, and writes one line to the log. The line does not hold the query, because it is
+// private.
 func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if end, ok := ctx.Deadline(); ok {
@@ -40,10 +40,10 @@ func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-queryReserve))
 		defer cancel()
 	}
-	anew := r.URL.Query().Get("refresh") == "1"
+	refresh := r.URL.Query().Get("refresh") == "1"
 	_ = q.f.Tell("query", func(line *[]any) (failed error) { // the handler has answered with it
 		h := &search.Handler{
-			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, anew) },
+			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, refresh) },
 			Done: func(_ *http.Request, a *search.Answer, err error) {
 				switch {
 				case errors.Is(err, search.ErrQuery): // the error has words of it
@@ -63,9 +63,9 @@ func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// open opens the index of the active crawl, or looks at it again.
-func (q *query) open(ctx context.Context, anew bool) (*search.Index, error) {
-	if q.index != nil && !anew && time.Since(q.checked) < refreshAfter {
+// open opens or refreshes the index of the active crawl.
+func (q *query) open(ctx context.Context, refresh bool) (*search.Index, error) {
+	if q.index != nil && !refresh && time.Since(q.checked) < refreshAfter {
 		return q.index, nil
 	}
 	p, err := q.f.Platform(ctx)

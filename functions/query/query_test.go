@@ -18,7 +18,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/function"
-	"github.com/orbweaver/orbweaver/internal/function/event"
 	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -128,7 +127,7 @@ func TestQuery(t *testing.T) {
 		e.RequestContext.HTTP.Method = "GET"
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		r := event.Serve(ctx, q, e)
+		r := function.Serve(ctx, q, e)
 		return r.StatusCode, r.Body, r.Headers
 	}
 	last := func() string {
@@ -211,7 +210,7 @@ func TestServe(t *testing.T) {
 	} {
 		for _, method := range []string{"", "GET", "POST", "G E T"} {
 			e.RequestContext.HTTP.Method = method
-			if r := event.Serve(t.Context(), q, e); r.StatusCode < 200 || r.StatusCode >= 600 {
+			if r := function.Serve(t.Context(), q, e); r.StatusCode < 200 || r.StatusCode >= 600 {
 				t.Errorf("%+v: %d", e, r.StatusCode)
 			}
 		}
@@ -222,7 +221,7 @@ func TestServe(t *testing.T) {
 func TestServeTooMuch(t *testing.T) {
 	for n, status := range map[int]int{1 << 20: 200, 4 << 20: 500} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Repeat([]byte("\""), n)) })
-		r := event.Serve(t.Context(), h, events.LambdaFunctionURLRequest{RawPath: "/"})
+		r := function.Serve(t.Context(), h, events.LambdaFunctionURLRequest{RawPath: "/"})
 		b, err := json.Marshal(r)
 		if r.StatusCode != status || err != nil || len(b) > 6_000_000 {
 			t.Errorf("%d bytes: status %d, %d bytes, %v", n, r.StatusCode, len(b), err)

@@ -1,18 +1,18 @@
-// Package function is what the deployable functions have in common: it opens the
-// platform that the environment names, keeps a service for the active crawl from one
-// invocation to the next, and does one piece of work a time.
+// Package function holds what the deployable functions share. A [Function] opens the platform that the
+// environment names, keeps a service for the active crawl between invocations, and does one piece of
+// work at a time. event.go and http.go decode the events of AWS Lambda.
 //
 // The environment:
 //
-//	ORBWEAVER_PLATFORM    where the deployment is; see drivers.Open
-//	ORBWEAVER_ALLOW_NET   networks that may be asked although they are not public
-//	ORBWEAVER_RETRY_WAIT  least wait before anything is tried again, for tests; 5s
+//	ORBWEAVER_PLATFORM    URL of the deployment, such as aws://NAME?bucket=BUCKET&partitions=N
+//	ORBWEAVER_ALLOW_NET   networks that may be requested although they are not public
+//	ORBWEAVER_RETRY_WAIT  least wait before a retry, for tests; 5s
 //	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
-//	ORBWEAVER_LEASE       how long a partition is a step's that no longer lives, for tests; 2m
+//	ORBWEAVER_LEASE       how long the lease of a dead step lasts, for tests; 2m
 //	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds what is held in memory
 //
-// A function does nothing between its invocations, and what an invocation began has
-// ended when it returns. Each writes one line to its log.
+// A function does nothing between its invocations, and everything that an invocation started has
+// ended when it returns. Each invocation writes one line to the log.
 package function
 
 import (
@@ -32,7 +32,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -41,17 +40,20 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Function does the work of one deployed function. Its methods may not be called at
-// the same time.
+// Open opens the platform of a deployment.
+type Open func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
+
+// Function does the work of one deployed function. Its methods are not safe for concurrent use.
 type Function struct {
 	env      environment
+	open     Open
 	platform *platform.Platform // nil until it could be opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
 	service  *service.Service // of the active crawl; nil for none
-	settings string           // of that crawl, that the service was made for
+	settings string           // of that crawl when the service was made
 	prepare  []func(*service.Service)
-	cold     bool // nothing was done yet
+	cold     bool // before the first invocation
 }
 
 type environment struct {
@@ -105,41 +107,36 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 	return env, nil
 }
 
-// New returns a function that works by the process's environment, and logs JSON lines.
-// It opens nothing yet: what is wrong with the platform is an error of each invocation,
-// which clouds show, and which may go away. prepare is called with the service of each crawl before it works, to
-// register jobs.
-func New(log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
+// New returns a function that is configured by the environment of the process and logs JSON lines. It
+// opens no platform: if that fails, each invocation returns the error, which clouds show, and tries again.
+// prepare is called with the service of each crawl before it works, to register jobs.
+func New(open Open, log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
 	f, err := On(nil, os.Getenv, log, prepare...)
-	if err == nil {
-		// The garbage collector works harder before the function would be killed.
-		debug.SetMemoryLimit(int64(f.env.memoryMB) << 20 * 8 / 10)
+	if err != nil {
+		return nil, err
 	}
-	return f, err
+	f.open = open
+	// The garbage collector works harder before Lambda would kill the function.
+	debug.SetMemoryLimit(int64(f.env.memoryMB) << 20 * 8 / 10)
+	return f, nil
 }
 
-// On is New for tests, on an open platform and with another environment.
+// On returns a function on an open platform with another environment, for tests.
 func On(p *platform.Platform, getenv func(string) string, log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
 	env, err := readEnvironment(getenv)
 	if err != nil {
 		return nil, err
 	}
-	f := newFunction(env, p, log)
-	f.prepare = prepare
-	return f, nil
+	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(log, nil)), prepare: prepare, cold: true}, nil
 }
 
-func newFunction(env environment, p *platform.Platform, log io.Writer) *Function {
-	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(log, nil)), cold: true}
-}
-
-// What bounds a step in the cloud.
+// Bounds of a step in the cloud.
 const (
-	// A step sleeps only while that is cheaper than ending and being woken: what its objects,
-	// records and messages cost buys two seconds of half a gigabyte.
+	// A step sleeps only while that is cheaper than ending and another wake: the objects, records and messages of a
+	// step cost as much as two seconds of half a gigabyte.
 	sleepMax = 2 * time.Second
 	linger   = 200 * time.Millisecond
-	// Commits and mail are money; work lost with a function that is killed is money too.
+	// Commits and mail cost money; so does the work that is lost if a function is killed.
 	commitEvery = time.Minute
 	mailEvery   = 5 * time.Minute
 	hostsEvery  = 15 * time.Minute
@@ -151,7 +148,7 @@ const (
 	minConnections  = 8
 )
 
-// config is how an engine works here.
+// config returns the configuration of a service in this function.
 func (f *Function) config(set *blobschema.Settings) service.Config {
 	return service.Config{
 		Step: crawl.StepConfig{
@@ -173,7 +170,7 @@ func (f *Function) config(set *blobschema.Settings) service.Config {
 // Platform opens the platform, once.
 func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	if f.platform == nil {
-		p, err := drivers.Open(ctx, f.env.location, &f.ledger)
+		p, err := f.open(ctx, f.env.location, &f.ledger)
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", f.env.location, err)
 		}
@@ -185,8 +182,8 @@ func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 // MemoryMB is the memory that the function has.
 func (f *Function) MemoryMB() int { return f.env.memoryMB }
 
-// open opens the platform, and a service for the active crawl: it is nil if there is none.
-func (f *Function) open(ctx context.Context) error {
+// prepared opens the platform, and a service for the active crawl; the service is nil if there is none.
+func (f *Function) prepared(ctx context.Context) error {
 	if _, err := f.Platform(ctx); err != nil {
 		return err
 	}
@@ -195,7 +192,7 @@ func (f *Function) open(ctx context.Context) error {
 		if err != nil || same {
 			return err
 		}
-		// Another crawl, or other settings: connections and state of the old one are of no use.
+		// Another crawl, or other settings: the connections and the state of the old one are useless.
 		if err := f.service.Close(ctx); err != nil {
 			f.log.Warn("close the service of an older crawl", "error", err)
 		}
@@ -226,8 +223,8 @@ func (f *Function) open(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the active crawl's record, which may have more seeds or another limit
-// by now, and reports whether the service still fits it.
+// refresh reads the record of the active crawl, which may have changed, and reports whether the service still
+// fits it.
 func (f *Function) refresh() (bool, error) {
 	c, err := f.service.Open()
 	if errors.Is(err, crawl.ErrNoCrawl) {
@@ -236,12 +233,12 @@ func (f *Function) refresh() (bool, error) {
 	return err == nil && service.SettingsOf(c) == f.settings, err
 }
 
-// reserve is what of an invocation's time a step leaves for its last commit.
+// reserve returns how much of the time left a step keeps for its last commit.
 func reserve(left time.Duration) time.Duration {
 	return min(30*time.Second, max(3*time.Second, left/6))
 }
 
-// atMost is how long a step may work that ends before ctx does; 0 is without bound.
+// atMost returns how long a step may work so that it ends before ctx; 0 for no limit.
 func atMost(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -251,13 +248,13 @@ func atMost(ctx context.Context) time.Duration {
 	return left - reserve(left)
 }
 
-// turn does what a wake or a job asks for, for the partition that it names. One that cannot be
-// read, or is of another crawl, asks for nothing.
+// turn calls do for the partition that a wake or a job names. It drops a message that cannot be decoded or belongs
+// to another crawl.
 func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p partition.ID, line *[]any) error) error {
 	return f.invoke(ctx, what, func(line *[]any) error {
 		id, p, err := blobschema.DecodeJob(msg) // as wakes are
 		if err != nil {
-			f.log.Error("a message that cannot be read is dropped", "error", err)
+			f.log.Error("a message that cannot be decoded is dropped", "error", err)
 			return nil
 		}
 		*line = append(*line, "crawl", id, "partition", p)
@@ -269,8 +266,7 @@ func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p 
 	})
 }
 
-// Fetch runs the step that a wake asks for, and has ended, with its work committed,
-// before ctx does.
+// Fetch runs a step of the partition that a wake names. The step commits and ends before ctx does.
 func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 	return f.turn(ctx, "step", wake, func(p partition.ID, line *[]any) error {
 		did, err := f.service.Step(p, atMost(ctx))
@@ -287,8 +283,8 @@ func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 	})
 }
 
-// Job runs the step of a job that follows the crawl, of at most that length, for the partition that the message names.
-// step returns what the log line says.
+// Job runs one step of a job that follows the crawl, for the partition that the message names. step returns attributes
+// of the log line.
 func (f *Function) Job(ctx context.Context, kind string, job []byte, step func(p partition.ID, atMost time.Duration) ([]any, error)) error {
 	return f.turn(ctx, kind, job, func(p partition.ID, line *[]any) error {
 		said, err := step(p, atMost(ctx))
@@ -299,7 +295,7 @@ func (f *Function) Job(ctx context.Context, kind string, job []byte, step func(p
 	})
 }
 
-// Coordinate runs one tick.
+// Coordinate runs the coordinator once.
 func (f *Function) Coordinate(ctx context.Context) error {
 	return f.invoke(ctx, "tick", func(line *[]any) error {
 		if f.service == nil {
@@ -335,14 +331,14 @@ func outcome(rep *crawl.Report) string {
 	return "running"
 }
 
-// Intake takes messages of the intake queue, and returns the ids of those that it
-// could not take: they stay in the queue. An error means all of them.
+// Intake turns messages of the intake queue into mail. It returns the ids of those that failed, which stay in the
+// queue. An error means that all failed.
 func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []string, err error) {
 	err = f.invoke(ctx, "intake", func(line *[]any) error {
 		*line = append(*line, "messages", len(msgs))
 		if f.service == nil {
 			if !slices.ContainsFunc(msgs, asks) {
-				return nil // the cloud has tried whether its notifications arrive
+				return nil // test notifications of the cloud
 			}
 			return errors.New("no crawl has begun: the messages wait for one in their queue")
 		}
@@ -350,7 +346,7 @@ func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []s
 		if all == nil || len(msgs) == 1 {
 			return all
 		}
-		for _, m := range msgs { // one of them may be what the others suffer from
+		for _, m := range msgs { // one bad message may have failed all
 			if err := f.service.Take([]actor.Message{m}); err != nil {
 				failed = append(failed, m.ID)
 			}
@@ -361,23 +357,23 @@ func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []s
 	return failed, err
 }
 
-// asks reports whether a message asks for anything.
+// asks reports whether a message is a request.
 func asks(m actor.Message) bool {
 	uploads, ok := blobschema.DecodeNotification(m.Body)
 	return !ok || len(uploads) > 0
 }
 
-// invoke does one piece of work on the open platform, and writes the line about it.
+// invoke calls work on the open platform, and writes its log line.
 func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]any) error) error {
 	return f.Tell(kind, func(line *[]any) error {
-		if err := f.open(ctx); err != nil {
+		if err := f.prepared(ctx); err != nil {
 			return err
 		}
 		return work(line)
 	})
 }
 
-// Tell does a piece of work and writes the log line about it. work may append to the line.
+// Tell calls work and writes its log line, to which work may append attributes.
 func (f *Function) Tell(kind string, work func(line *[]any) error) error {
 	began, before := time.Now(), f.ledger.Counts()
 	line := []any{"cold", f.cold}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/jobs"
-	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -34,7 +32,6 @@ import (
 type cloud struct {
 	t        *testing.T
 	platform *platform.Platform
-	env      environment
 	log      *syncBuffer
 	idle     chan *Function // warm instances of fetch
 }
@@ -65,18 +62,22 @@ func newCloud(t *testing.T, instances int) *cloud {
 	t.Cleanup(func() { _ = p.Close() })
 	p.Exclusive = false // every instance is a process of its own
 	c := &cloud{t: t, platform: p, log: &syncBuffer{}, idle: make(chan *Function, instances)}
-	c.env = environment{location: "memory", memoryMB: 512, allowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	c.env.retry = polite.Retry{Wait: 100 * time.Millisecond, Backoff: 100 * time.Millisecond}
 	for range instances {
 		c.idle <- c.function()
 	}
 	return c
 }
 
-// function is a new instance of a function.
+var testEnvironment = map[string]string{
+	"ORBWEAVER_PLATFORM": "memory", "ORBWEAVER_ALLOW_NET": "127.0.0.0/8", "ORBWEAVER_RETRY_WAIT": "100ms",
+}
+
+// function returns a new instance of a function.
 func (c *cloud) function(prepare ...func(*service.Service)) *Function {
-	f := newFunction(c.env, c.platform, c.log)
-	f.prepare = prepare
+	f, err := On(c.platform, func(name string) string { return testEnvironment[name] }, c.log, prepare...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	return f
 }
 

@@ -1,5 +1,4 @@
-// Package event reads what triggers hand to functions.
-package event
+package function
 
 import (
 	"context"
@@ -11,11 +10,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// encoded is the attribute of messages whose body is base64: gocloud's, which sends
-// those of our own. What others put into a queue is as it is.
+// encoded is the attribute by which gocloud marks messages whose body is base64. Messages of other senders lack it.
 const encoded = "base64encoded"
 
-// Messages are the messages of an event of SQS.
+// Messages returns the messages of an event of SQS.
 func Messages(e events.SQSEvent) []actor.Message {
 	out := make([]actor.Message, len(e.Records))
 	for i, r := range e.Records {
@@ -23,7 +21,7 @@ func Messages(e events.SQSEvent) []actor.Message {
 		if _, ok := r.MessageAttributes[encoded]; ok {
 			if b, err := base64.StdEncoding.DecodeString(r.Body); err == nil {
 				m.Body = b
-			} // else whoever reads the message says what is wrong with it
+			} // else the reader of the message reports it
 		}
 		if n, err := strconv.Atoi(r.Attributes["ApproximateReceiveCount"]); err == nil {
 			m.Receives = n
@@ -33,8 +31,8 @@ func Messages(e events.SQSEvent) []actor.Message {
 	return out
 }
 
-// Each is a handler that does one piece of work for every message of an event, one after another. The queue has
-// the event again if one of them fails.
+// Each returns a handler that calls do for each message of an event in turn. If one call fails, SQS delivers the
+// event again.
 func Each(do func(ctx context.Context, body []byte) error) func(context.Context, events.SQSEvent) error {
 	return func(ctx context.Context, e events.SQSEvent) error {
 		for _, m := range Messages(e) {

@@ -1,4 +1,4 @@
-package event
+package function
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// TestEach has messages done in order, decoded where they are encoded, until one fails.
+// TestEach handles messages in order, and decodes marked ones, until one fails.
 func TestEach(t *testing.T) {
 	wrong := errors.New("wrong")
 	var did []string

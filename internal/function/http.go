@@ -1,4 +1,4 @@
-package event
+package function
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Serve answers a request to the function's address by a handler.
+// Serve calls a handler with a request to the function's address, and returns its answer.
 func Serve(ctx context.Context, h http.Handler, e events.LambdaFunctionURLRequest) events.LambdaFunctionURLResponse {
 	body := []byte(e.Body)
 	if e.IsBase64Encoded {
@@ -61,7 +61,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// maxAnswer is how many bytes a function may answer with: 6 MB, of which quotes and the like take two.
+// maxAnswer is the largest answer in bytes. Lambda allows 6 MB after escaping, which may double the size.
 const maxAnswer = 3 << 20
 
 func (w *recorder) response() events.LambdaFunctionURLResponse {
@@ -69,7 +69,7 @@ func (w *recorder) response() events.LambdaFunctionURLResponse {
 	if w.body.Len() > maxAnswer {
 		return events.LambdaFunctionURLResponse{
 			StatusCode: http.StatusInternalServerError, Headers: map[string]string{"Content-Type": "text/plain; charset=utf-8"},
-			Body: "The answer is too large to be sent: ask for less.\n",
+			Body: "The answer is too large to be sent: request less.\n",
 		}
 	}
 	out := events.LambdaFunctionURLResponse{StatusCode: w.status, Headers: map[string]string{}, Body: w.body.String()}
