@@ -1,7 +1,10 @@
-// Package engine is the executor of effects on a platform (package platform) and sockets. It decides nothing about crawling. [Engine.Run] carries one actor (package actor) from its start to its end:
-// one goroutine delivers replies to the actor, and others, which end with it, carry out its effects.
+// Package engine carries out the effects of actors on a platform and on sockets. It decides nothing about crawling.
+// Package service decides which actors run when. The other executor of actors is package virtual.
 //
-// Package service says which actors run when. The other executor is package virtual.
+// [Engine.Run] runs one actor from its start to its end. One goroutine delivers replies to the actor, and others, which
+// end with it, carry out its effects (runner.go). Actors of one process share the HTTP client, the limit of
+// concurrent requests and the open queues. After an error that no later write can survive, the engine drops all
+// actors, as a crash would ([Engine.Lost]).
 package engine
 
 import (
@@ -20,7 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Config says how an engine carries out effects.
+// Config configures an engine.
 type Config struct {
 	Fetch       fetch.Config
 	Connections int // requests under way at once in the process; default 256
@@ -31,18 +34,20 @@ type Config struct {
 	Changed func(key string)
 }
 
-// Engine carries out the effects of any number of actors at once. Its fields may be read only.
+// Engine carries out the effects of any number of actors at once. Its exported fields do not change.
 type Engine struct {
 	Platform *platform.Platform
 	Ledger   *ledger.Ledger
 	Log      *slog.Logger
-	Process  string // name of this process, unlike that of any other
+	Process  string // name of this process; no other process has it
 	Started  time.Time
 
 	cfg         Config
 	client      *fetch.Client
-	queues      *queues
 	connections *semaphore.Weighted
+
+	mu     sync.Mutex
+	queues map[string]platform.Queue // open ones by name
 
 	broken  chan struct{} // closed when no write can succeed any more; see platform.Permanent
 	once    sync.Once     // closes broken
@@ -72,12 +77,12 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	}
 	return &Engine{
 		Platform: p, Ledger: cfg.Ledger, Log: cfg.Log, Process: hex.EncodeToString(id[:]), Started: time.Now(),
-		cfg: cfg, client: fetch.New(cfg.Fetch), queues: newQueues(p), connections: semaphore.NewWeighted(int64(cfg.Connections)),
+		cfg: cfg, client: fetch.New(cfg.Fetch), queues: map[string]platform.Queue{}, connections: semaphore.NewWeighted(int64(cfg.Connections)),
 		broken: make(chan struct{}),
 	}, nil
 }
 
-// Connections is how many requests may be under way at once.
+// Connections returns the limit of concurrent requests.
 func (e *Engine) Connections() int { return e.cfg.Connections }
 
 // Bounds on idle connections. Files, look-ups and the platform's own connections need
@@ -88,26 +93,25 @@ const (
 	mostIdle      = 4096
 )
 
-// maxIdle returns how many connections may be open without a request, if a process may open that many
-// files and makes that many requests at once. A crawl of polite pace requests a host once a second or less;
-// it needs a connection for each host that it has begun, not for each request under way.
+// maxIdle returns the limit of idle connections, given the limits of open files and of concurrent requests. A polite
+// crawl requests each host once a second or less, so it needs a connection for each host at work, not for each
+// request.
 func maxIdle(files, connections int) int {
 	return min(mostIdle, max(files-reservedFiles-connections, connections/2))
 }
 
-// Run carries an actor to its end and returns its error.
+// Run runs an actor to its end and returns its error.
 func (e *Engine) Run(a actor.Actor) error { return e.Runner(a).Run() }
 
-// RunUntil is Run, but gives the actor up when ctx ends, as if the process had died: then it returns ErrGivenUp.
+// RunUntil is Run, but drops the actor when ctx ends, as a crash would. Then it returns ErrGivenUp.
 func (e *Engine) RunUntil(ctx context.Context, a actor.Actor) error {
 	r := e.Runner(a)
 	r.given = ctx.Done()
 	return r.Run()
 }
 
-// Lost reports whether err says that no write can succeed any more. Then all actors are given up at
-// once, as if the process had died: retries would fetch pages again that nobody can store. What was
-// committed stays, and the next process resumes.
+// Lost reports whether err says that no later write can succeed. Then it drops all actors, as a crash would: retries
+// would fetch pages again that cannot be stored. What was committed stays, and the next process resumes.
 func (e *Engine) Lost(err error) bool {
 	if err == nil || !platform.Permanent(err) {
 		return false
@@ -120,7 +124,7 @@ func (e *Engine) Lost(err error) bool {
 	return true
 }
 
-// Trouble returns the error for which all actors were given up, nil if none was.
+// Trouble returns the error for which all actors were dropped, or nil.
 func (e *Engine) Trouble() error {
 	select {
 	case <-e.broken:
@@ -136,5 +140,5 @@ func (e *Engine) CloseIdle() { e.client.CloseIdle() }
 // Close closes connections and queues. All actors must have ended.
 func (e *Engine) Close(ctx context.Context) error {
 	e.client.Close()
-	return e.queues.close(ctx)
+	return e.closeQueues(ctx)
 }

@@ -10,23 +10,21 @@ import (
 	"strings"
 )
 
-// LimitMemory has the garbage collector keep to the memory that this process may use: GOMEMLIMIT if that is
-// set, else nine tenths of the limit of its control group. It returns that limit in bytes; 0 for none. root is the file
-// system of the machine.
+// LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine tenths of the
+// limit of the control group. It returns the limit in bytes, 0 for none. root is the file system of the machine.
 func LimitMemory(root fs.FS) int64 {
 	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
 		return set
 	}
-	limit := groupLimit(root) / 10 * 9 // the rest is for what the collector does not count
+	limit := groupLimit(root) / 10 * 9 // the collector does not count all memory
 	if limit > 0 {
 		debug.SetMemoryLimit(limit)
 	}
 	return limit
 }
 
-// groupLimit returns the least memory limit of the control group of this process and those above it, of
-// either version; 0 for none. In a container the path of the group may not be visible, but
-// that of the container is, at the root.
+// groupLimit returns the smallest memory limit of the control groups of this process, of either version; 0 for none. In
+// a container the path of its group may not be visible, but its limit is at the root.
 func groupLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -56,7 +54,7 @@ func groupLimit(root fs.FS) int64 {
 			}
 		}
 	}
-	if least > 1<<60 { // version 1 has no word for none
+	if least > 1<<60 { // version 1 has a huge number for none
 		return 0
 	}
 	return least
@@ -64,13 +62,13 @@ func groupLimit(root fs.FS) int64 {
 
 // Bounds of the URLs that all frontiers of a process hold in memory.
 const (
-	mostResident = 2_000_000 // some 300 MB
-	// residentPerMB leaves most of a limited memory to pages and to commits: a URL takes some 150 bytes, and
-	// three times as much while it is committed.
+	mostResident = 2_000_000 // about 300 MB
+	// residentPerMB leaves most of a limited memory to pages and commits: a URL takes about 150 bytes, and three
+	// times that while it is committed.
 	residentPerMB = 500
 )
 
-// MaxResident returns the bound for a process that may use that much memory; 0 for any.
+// MaxResident returns that bound for a process with a memory limit in bytes; 0 for none.
 func MaxResident(limit int64) int {
 	if limit <= 0 {
 		return mostResident

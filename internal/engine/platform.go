@@ -35,7 +35,7 @@ func PutObject(ctx context.Context, p *platform.Platform, o actor.PutObject) err
 	return p.PutObject(ctx, o.Name, o.Parts...)
 }
 
-// known is an error of a platform that an actor tells apart.
+// known is an error of a platform for which an actor branches.
 type known struct {
 	error
 	as error
@@ -44,7 +44,7 @@ type known struct {
 func (k known) Is(target error) bool { return target == k.as }
 func (k known) Unwrap() error        { return k.error }
 
-// inWordsOfActors makes the errors of a platform match those of package actor.
+// inWordsOfActors makes errors of a platform match those of package actor.
 func inWordsOfActors(err error) error {
 	switch {
 	case errors.Is(err, platform.ErrConflict):

@@ -4,126 +4,99 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// queues keeps queues open by name, shared by all steps of a process.
-type queues struct {
-	platform *platform.Platform
-	mu       sync.Mutex
-	open     map[string]platform.Queue
-}
-
-func newQueues(p *platform.Platform) *queues {
-	return &queues{platform: p, open: map[string]platform.Queue{}}
-}
-
-func (q *queues) get(name string) (platform.Queue, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if o := q.open[name]; o != nil {
-		return o, nil
+// queue returns a queue, which stays open until the engine closes. All actors share it.
+func (e *Engine) queue(name string) (platform.Queue, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q := e.queues[name]; q != nil {
+		return q, nil
 	}
-	o, err := q.platform.Queue(name)
+	q, err := e.Platform.Queue(name)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", name, err)
 	}
-	q.open[name] = o
-	return o, nil
+	e.queues[name] = q
+	return q, nil
 }
 
-func (q *queues) send(ctx context.Context, e actor.Send) error {
-	o, err := q.get(e.Queue)
-	if err != nil {
-		return err
-	}
-	return o.Send(ctx, e.Bodies, e.Delay)
-}
-
-func (q *queues) receive(ctx context.Context, e actor.Receive) ([]actor.Message, error) {
-	o, err := q.get(e.Queue)
-	if err != nil {
-		return nil, err
-	}
-	got, err := o.Receive(ctx, e.Max, e.Wait)
-	out := make([]actor.Message, len(got))
-	for i, d := range got {
-		out[i] = actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
-	}
-	return out, err
-}
-
-func (q *queues) acknowledge(ctx context.Context, e actor.Acknowledge) error {
-	o, err := q.get(e.Queue)
-	if err != nil {
-		return err
-	}
-	return o.Acknowledge(ctx, receiptsOf(e.Receipts))
-}
-
-// release gives messages back, so that others need not wait for their visibility to end.
-func (q *queues) release(ctx context.Context, queue string, receipts []actor.Receipt) error {
-	o, err := q.get(queue)
-	if err != nil {
-		return err
-	}
-	return o.Release(ctx, receiptsOf(receipts))
-}
-
-func receiptsOf(rs []actor.Receipt) []platform.Receipt {
-	out := make([]platform.Receipt, len(rs))
-	for i, r := range rs {
-		out[i] = r
-	}
-	return out
-}
-
-// close sends what is waiting to be sent, and ends all goroutines.
-func (q *queues) close(ctx context.Context) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (e *Engine) closeQueues(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var errs []error
-	for _, o := range q.open {
-		errs = append(errs, o.Close(ctx))
+	for _, q := range e.queues {
+		errs = append(errs, q.Close(ctx))
 	}
-	clear(q.open)
+	clear(e.queues)
 	return errors.Join(errs...)
 }
 
-// Send sends messages.
-func (e *Engine) Send(ctx context.Context, s actor.Send) error { return e.queues.send(ctx, s) }
+// Send carries out [actor.Send].
+func (e *Engine) Send(ctx context.Context, s actor.Send) error {
+	q, err := e.queue(s.Queue)
+	if err != nil {
+		return err
+	}
+	return q.Send(ctx, s.Bodies, s.Delay)
+}
 
-// Receive waits for messages of a queue.
+// Receive carries out [actor.Receive].
 func (e *Engine) Receive(ctx context.Context, r actor.Receive) ([]actor.Message, error) {
-	return e.queues.receive(ctx, r)
+	q, err := e.queue(r.Queue)
+	if err != nil {
+		return nil, err
+	}
+	got, err := q.Receive(ctx, r.Max, r.Wait)
+	msgs := make([]actor.Message, len(got))
+	for i, d := range got {
+		msgs[i] = actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+	}
+	return msgs, err
 }
 
-// Acknowledge deletes messages. If that fails it says so in the log: they come again.
-func (e *Engine) Acknowledge(ctx context.Context, queue string, msgs []actor.Message) {
-	if len(msgs) == 0 {
-		return
+// acknowledge carries out [actor.Acknowledge].
+func (e *Engine) acknowledge(ctx context.Context, queue string, receipts []platform.Receipt) error {
+	q, err := e.queue(queue)
+	if err != nil {
+		return err
 	}
-	if err := e.queues.acknowledge(ctx, actor.Acknowledge{Queue: queue, Receipts: receipts(msgs)}); err != nil {
-		e.Log.Warn("acknowledge", "queue", queue, "error", err)
-	}
+	return q.Acknowledge(ctx, receipts)
 }
 
-// GiveBack makes messages visible again, for others to take. If that fails it says so in the log: they come again
-// when their visibility ends.
-func (e *Engine) GiveBack(queue string, msgs []actor.Message) {
-	if len(msgs) == 0 {
-		return
+// release makes messages visible again, and logs a failure: they come again when their visibility ends.
+func (e *Engine) release(queue string, receipts []platform.Receipt) {
+	q, err := e.queue(queue)
+	if err == nil {
+		err = q.Release(context.Background(), receipts)
 	}
-	if err := e.queues.release(context.Background(), queue, receipts(msgs)); err != nil {
+	if err != nil {
 		e.Log.Warn("give messages back", "queue", queue, "error", err)
 	}
 }
 
-func receipts(msgs []actor.Message) []actor.Receipt {
-	out := make([]actor.Receipt, len(msgs))
+// Acknowledge deletes messages, and logs a failure: they come again.
+func (e *Engine) Acknowledge(ctx context.Context, queue string, msgs []actor.Message) {
+	if len(msgs) == 0 {
+		return
+	}
+	if err := e.acknowledge(ctx, queue, receiptsOf(msgs)); err != nil {
+		e.Log.Warn("acknowledge", "queue", queue, "error", err)
+	}
+}
+
+// GiveBack makes messages visible again for other receivers.
+func (e *Engine) GiveBack(queue string, msgs []actor.Message) {
+	if len(msgs) > 0 {
+		e.release(queue, receiptsOf(msgs))
+	}
+}
+
+func receiptsOf(msgs []actor.Message) []platform.Receipt {
+	out := make([]platform.Receipt, len(msgs))
 	for i, m := range msgs {
 		out[i] = m.Receipt
 	}

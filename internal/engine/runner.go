@@ -10,13 +10,14 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Call does something with an actor between two of its replies, and returns the effects that it asks for.
+// Call calls an actor between two of its replies, and returns the effects that the actor wants.
 type Call func(now actor.Now) []actor.Issue
 
-// Runner carries one actor: one goroutine delivers replies to it, others carry out
-// its effects, as many as are under way at once, and end with it.
+// Runner runs one actor. One goroutine delivers replies to it; others carry out its effects, one each at a time,
+// and end with it.
 type Runner struct {
 	// After, if it is not nil, is called between two replies. Set it before Run.
 	After func()
@@ -32,14 +33,14 @@ type Runner struct {
 	fetches     context.Context
 	cancelFetch context.CancelFunc
 	wg          sync.WaitGroup
-	given       <-chan struct{} // closed: the actor is given up, as if the process had died; nil: never
+	given       <-chan struct{} // closed to drop the actor, as a crash would; nil for never
 
 	mu       sync.Mutex
 	extended time.Time                // deadline of all fetches under way; zero: each has its own
-	received map[actor.Receipt]string // and not acknowledged yet: their queues
+	received map[actor.Receipt]string // queues of messages that are not acknowledged yet
 }
 
-// ErrGivenUp means that an actor did not come to its end.
+// ErrGivenUp says that an actor was dropped before its end.
 var ErrGivenUp = errors.New("given up")
 
 // Runner returns a runner of an actor that has not started.
@@ -58,7 +59,7 @@ func (e *Engine) now() actor.Now {
 	return actor.Now{Wall: t.Round(0), Mono: t.Sub(e.Started)}
 }
 
-// Run carries the actor to its end and returns its error. Nothing that it starts outlives the call.
+// Run runs the actor to its end and returns its error. Nothing that it starts outlives the call.
 func (r *Runner) Run() error {
 	defer r.giveBack()
 	defer r.wg.Wait()
@@ -89,27 +90,25 @@ func (r *Runner) Run() error {
 	}
 }
 
-// giveBack makes the messages visible again that the actor did not acknowledge: else
-// nobody could work on them until their visibility ends.
+// giveBack makes the messages visible again that the actor did not acknowledge, so that others need not wait for their
+// visibility to end.
 func (r *Runner) giveBack() {
-	if r.e.Trouble() != nil { // they are visible again when the folder is opened
+	if r.e.Trouble() != nil { // opening the folder makes them visible
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	byQueue := map[string][]actor.Receipt{}
+	byQueue := map[string][]platform.Receipt{}
 	for receipt, queue := range r.received {
 		byQueue[queue] = append(byQueue[queue], receipt)
 	}
 	clear(r.received)
 	for queue, receipts := range byQueue {
-		if err := r.e.queues.release(context.Background(), queue, receipts); err != nil {
-			r.e.Log.Warn("give messages back", "queue", queue, "error", err) // they come again when their visibility ends
-		}
+		r.e.release(queue, receipts)
 	}
 }
 
-// Call has the actor called, unless it has ended. It waits while many calls are waiting.
+// Call passes a call to the actor unless the actor has ended. It waits while many calls are waiting.
 func (r *Runner) Call(c Call) {
 	select {
 	case r.calls <- c:
@@ -117,7 +116,7 @@ func (r *Runner) Call(c Call) {
 	}
 }
 
-// Offer has the actor called, unless many calls are waiting.
+// Offer passes a call to the actor unless many calls are waiting.
 func (r *Runner) Offer(c Call) {
 	select {
 	case r.calls <- c:
@@ -141,8 +140,8 @@ func (r *Runner) execute(is actor.Issue) {
 	}
 }
 
-// work carries out an effect, and others as they come. A goroutine that ended with its effect
-// would leave the next one to grow a stack for a page anew.
+// work carries out an effect and then others. If a goroutine ended with each effect, each new one would have to grow
+// its stack again.
 func (r *Runner) work(is actor.Issue) {
 	for {
 		v, err := r.perform(is.Effect)
@@ -190,11 +189,11 @@ func (r *Runner) perform(effect actor.Effect) (any, error) {
 		r.e.cfg.Changed(e.Key)
 		return rev, err
 	case actor.Send:
-		err := r.e.queues.send(r.ctx, e)
+		err := r.e.Send(r.ctx, e)
 		r.e.cfg.Changed("")
 		return nil, err
 	case actor.Receive:
-		msgs, err := r.e.queues.receive(r.ctx, e)
+		msgs, err := r.e.Receive(r.ctx, e)
 		r.mu.Lock()
 		for _, m := range msgs {
 			r.received[m.Receipt] = e.Queue
@@ -202,18 +201,20 @@ func (r *Runner) perform(effect actor.Effect) (any, error) {
 		r.mu.Unlock()
 		return msgs, err
 	case actor.Acknowledge:
+		receipts := make([]platform.Receipt, len(e.Receipts))
 		r.mu.Lock()
-		for _, receipt := range e.Receipts {
+		for i, receipt := range e.Receipts {
+			receipts[i] = receipt
 			delete(r.received, receipt)
 		}
 		r.mu.Unlock()
-		return nil, r.e.queues.acknowledge(r.ctx, e)
+		return nil, r.e.acknowledge(r.ctx, e.Queue, receipts)
 	}
 	return nil, errors.ErrUnsupported
 }
 
-// fetch waits for one of the process's connections and asks. A page that makes our own
-// code panic is refused with that for a reason; it does not take the crawl with it.
+// fetch waits until the limit of concurrent requests allows one more, and fetches. If a page makes the code panic, the
+// outcome says so, and the crawl continues.
 func (r *Runner) fetch(req actor.Request) (out *actor.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -233,8 +234,7 @@ func (r *Runner) fetch(req actor.Request) (out *actor.Outcome) {
 
 var errLease = errors.New("the lease ends")
 
-// leased returns a context for a fetch. It ends with all fetches, and at the deadline, unless that was
-// extended before.
+// leased returns a context for a fetch. It ends with all fetches, and at the deadline unless that was extended.
 func (r *Runner) leased(deadline time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.fetches)
 	r.mu.Lock() // the function below uses the timer
