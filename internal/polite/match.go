@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -84,102 +83,47 @@ func (r *rule) matchTail(uri string) bool {
 	}
 }
 
-// index finds the rule that decides about a URI. Its nodes are the different prefixes of
-// the rules in ascending order, each linked to the longest other one that it begins with.
-// All prefixes of a URI are then one node and its ancestors, and that node is an ancestor
-// of (or is) the last node not greater than the URI.
-type index struct {
-	nodes []node
-	wild  []int32 // rules that are not plain; those of a node side by side, the weightiest first
-}
+// What decide returns instead of a rule.
+const (
+	noRule    = -1
+	tooCostly = -2
+)
 
-type node struct {
-	prefix   string
-	parent   int32 // -1: none
-	best     int32 // the plain rule that decides if this is the longest prefix of a URI; -1: none
-	from, to int32 // its part of wild
-}
+// maxScan bounds the octets of URI that one lookup compares with wildcards. That is some
+// milliseconds of work: 40,000 such rules (a file holds 57,000 at most) for a URI of 200
+// octets, 4,000 for one of 2,000. Only hostile files need more.
+const maxScan = 8 << 20
 
-func newIndex(rules []rule) index {
+// byWeight returns the indexes of rules in the order of compareRules.
+func byWeight(rules []rule) []int32 {
 	order := make([]int32, len(rules))
 	for i := range order {
 		order[i] = int32(i)
 	}
-	prefix := func(i int32) string { return rules[i].pattern[:rules[i].prefix] }
-	slices.SortFunc(order, func(a, b int32) int {
-		if c := strings.Compare(prefix(a), prefix(b)); c != 0 {
-			return c
-		}
-		return compareRules(&rules[a], &rules[b])
-	})
-
-	var x index
-	for _, i := range order {
-		last := int32(len(x.nodes)) - 1
-		if last < 0 || x.nodes[last].prefix != prefix(i) {
-			x.addNode(prefix(i))
-			last++
-		}
-		n := &x.nodes[last]
-		if !rules[i].plain {
-			x.wild = append(x.wild, i)
-			n.to = int32(len(x.wild))
-		} else if n.best < 0 || compareRules(&rules[i], &rules[n.best]) < 0 {
-			n.best = i
-		}
-	}
-	return x
+	slices.SortFunc(order, func(a, b int32) int { return compareRules(&rules[a], &rules[b]) })
+	return order
 }
 
-// addNode appends the node of a prefix greater than all others.
-func (x *index) addNode(prefix string) {
-	end := int32(len(x.wild))
-	n := node{prefix: prefix, parent: int32(len(x.nodes)) - 1, best: noRule, from: end, to: end}
-	for n.parent >= 0 && !strings.HasPrefix(prefix, x.nodes[n.parent].prefix) {
-		n.parent = x.nodes[n.parent].parent
-	}
-	if n.parent >= 0 {
-		n.best = x.nodes[n.parent].best
-	}
-	x.nodes = append(x.nodes, n)
-}
-
-// What find returns instead of a rule.
-const (
-	noRule    int32 = -1
-	tooCostly int32 = -2
-)
-
-// maxScan is how many octets of URI one lookup compares with wildcards, some
-// milliseconds' work: 40,000 such rules (a file holds 57,000 at most) for a URI of 200
-// octets, 4,000 for one of 2,000. Only a file made to waste our time needs more.
-const maxScan = 8 << 20
-
-// find returns the rule that decides about a URI in normal form.
-func (x *index) find(rules []rule, uri string) int32 {
-	n := int32(sort.Search(len(x.nodes), func(i int) bool { return x.nodes[i].prefix > uri })) - 1
-	for n >= 0 && !strings.HasPrefix(uri, x.nodes[n].prefix) {
-		n = x.nodes[n].parent
-	}
-	best, scanned := noRule, 0
-	if n >= 0 {
-		best = x.nodes[n].best
-	}
-	for ; n >= 0; n = x.nodes[n].parent {
-		for _, i := range x.wild[x.nodes[n].from:x.nodes[n].to] {
-			if best >= 0 && compareRules(&rules[best], &rules[i]) < 0 {
-				break
-			}
-			if scanned += len(uri); scanned > maxScan {
-				return tooCostly
-			}
-			if rules[i].matchTail(uri) {
-				best = i
-				break
-			}
+// decide returns the index of the rule that decides about a URI in normal form: the first
+// match by weight.
+func (r *Robots) decide(uri string) int {
+	scanned := 0
+	for _, i := range r.order {
+		rule := &r.rules[i]
+		if !strings.HasPrefix(uri, rule.pattern[:rule.prefix]) {
+			continue
+		}
+		if rule.plain {
+			return int(i)
+		}
+		if scanned += len(uri); scanned > maxScan {
+			return tooCostly
+		}
+		if rule.matchTail(uri) {
+			return int(i)
 		}
 	}
-	return best
+	return noRule
 }
 
 // normalPattern brings the value of a rule into normal form, in which patterns are

@@ -53,8 +53,8 @@ func randomText(rng *rand.Rand, alphabet string, most int) string {
 	return string(b)
 }
 
-// TestIndexAgainstNaive: few letters, so that nearly everything nests and overlaps.
-func TestIndexAgainstNaive(t *testing.T) {
+// TestDecideAgainstNaive uses few letters, so that nearly all rules nest and overlap.
+func TestDecideAgainstNaive(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	decided := map[verdict]int{}
 	for range 400 {
@@ -63,10 +63,10 @@ func TestIndexAgainstNaive(t *testing.T) {
 			pattern := normalPattern([]byte("/" + randomText(rng, "aab/*$", 7) + randomText(rng, "$", 1)))
 			rules = append(rules, newRule(line+1, verdict(rng.IntN(2) == 0), pattern))
 		}
-		x, n := newIndex(rules), newNaive(rules)
+		r, n := newRobots(&Robots{rules: rules}), newNaive(rules)
 		for range 40 {
 			uri := normalURI("/" + randomText(rng, "aaab/$", 9))
-			got, want := x.find(rules, uri), n.find(uri)
+			got, want := r.decide(uri), int(n.find(uri))
 			if got != want {
 				t.Fatalf("%q of %v\ngot  rule %d, want %d", uri, rules, got, want)
 			}
@@ -127,8 +127,7 @@ func FuzzNormalForm(f *testing.F) {
 		}
 		// A URI is a pattern of itself, once its special characters are escaped.
 		r := newRule(1, disallow, normalPattern([]byte(uri)))
-		x := newIndex([]rule{r})
-		if x.find([]rule{r}, uri) != 0 {
+		if newRobots(&Robots{rules: []rule{r}}).decide(uri) != 0 {
 			t.Errorf("%q does not match itself", uri)
 		}
 	})

@@ -47,7 +47,7 @@ type Robots struct {
 	hasDelay bool
 	rules    []rule // by ascending line
 	sitemaps []string
-	index    index
+	order    []int32 // of rules, by weight
 }
 
 // Rule is the line of a robots.txt that decides about a URL.
@@ -123,8 +123,8 @@ func ForStatus(status int, body []byte, token string) *Robots {
 // among equals an Allow does, then the first line (RFC 9309 section 2.2.2). /robots.txt
 // itself is always allowed.
 //
-// Plain prefixes cost the logarithm of their number. Wildcards cost the length of the URI
-// each; where that comes to more than 8 MiB, for thousands of them, the URL is refused.
+// Each rule costs a comparison of its prefix. Each wildcard whose prefix matches costs the length of
+// the URI; if that exceeds 8 MiB in total, as for thousands of them, the URL is refused.
 func (r *Robots) Allowed(requestURI string) (allowed bool, decider Rule) {
 	uri := normalURI(requestURI)
 	if uri == "/robots.txt" {
@@ -132,7 +132,7 @@ func (r *Robots) Allowed(requestURI string) (allowed bool, decider Rule) {
 	}
 	switch r.kind {
 	case kindRules:
-		switch i := r.index.find(r.rules, uri); i {
+		switch i := r.decide(uri); i {
 		case noRule:
 			return true, Rule{Allow: true}
 		case tooCostly:
@@ -308,7 +308,7 @@ func (p *parser) robots() *Robots {
 
 // newRobots completes a Robots whose rules are known.
 func newRobots(r *Robots) *Robots {
-	r.index = newIndex(r.rules)
+	r.order = byWeight(r.rules)
 	return r
 }
 
