@@ -13,11 +13,10 @@ import (
 // Bounds of the name cache. The resolver of the standard library tells no TTL, so it is fixed:
 // long enough for a host's pages of one step, short enough to follow a move.
 const (
-	namesKept       = 8192 // names, about 250 bytes each
-	addressesKept   = 8    // per name
-	foundFor        = 5 * time.Minute
-	notFoundFor     = 30 * time.Second
-	evictionSamples = 16 // entries looked at to find the one to drop
+	namesKept     = 8192 // names, about 250 bytes each
+	addressesKept = 8    // per name
+	foundFor      = 5 * time.Minute
+	notFoundFor   = 30 * time.Second
 )
 
 // LookupFunc resolves a host name to its addresses. A name that does not exist is told by a
@@ -100,28 +99,18 @@ func (n *names) run(host string, e *name) {
 	}
 }
 
-// makeRoom drops, when the cache is full, the entry that ends first among a few taken at
-// random (the order of a Go map). A look-up that still runs is not dropped: the next caller
-// would start it again. With mu held.
+// makeRoom drops any name from a full cache. It does not drop a look-up that still runs: the
+// next caller would start it again. With mu held.
 func (n *names) makeRoom() {
 	if len(n.m) < namesKept {
 		return
 	}
-	var victim string
-	var first time.Time
-	looked := 0
 	for host, e := range n.m {
-		if e.expires.IsZero() {
-			continue
-		}
-		if first.IsZero() || e.expires.Before(first) {
-			victim, first = host, e.expires
-		}
-		if looked++; looked == evictionSamples {
-			break
+		if !e.expires.IsZero() {
+			delete(n.m, host)
+			return
 		}
 	}
-	delete(n.m, victim)
 }
 
 // prefer moves addr, which has just taken a connection, to the front of host's addresses, so
