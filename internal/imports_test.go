@@ -30,7 +30,6 @@ blobschema/wire:
 blobschema/naming:        partition
 platform:
 internal/weburl:
-internal/coding:
 internal/drivers/embedded:
 blobschema:               blobschema/naming blobschema/wire internal/weburl partition
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
@@ -44,9 +43,9 @@ internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema blobschema/wire
 internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/actor internal/coding internal/polite internal/weburl
+internal/extract:         internal/actor internal/polite internal/weburl
 internal/text:            internal/extract
-internal/fetch:           blobschema blobschema/warc internal/actor internal/coding internal/extract internal/polite internal/weburl
+internal/fetch:           blobschema blobschema/warc internal/actor internal/extract internal/polite internal/weburl
 internal/frontier:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
 internal/actor:           blobschema internal/weburl
 internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/stored internal/weburl partition
@@ -55,7 +54,7 @@ internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/frontier internal/weburl partition
 internal/drivers/aws:     blobschema/naming partition platform
 internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded partition platform
-internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/stored internal/text internal/token internal/weburl partition
+internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/stored internal/text internal/token internal/weburl partition
 internal/engine:          blobschema internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
 internal/jobs:            blobschema blobschema/naming blobschema/ranks internal/actor internal/crawl internal/index internal/rank internal/service partition platform
@@ -87,7 +86,7 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
-github.com/andybalholm/brotli:       internal/coding internal/hostile
+github.com/andybalholm/brotli:       internal/extract internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws localstack
 github.com/aws/smithy-go:            internal/drivers/aws
@@ -97,7 +96,7 @@ github.com/dchest/siphash:           partition
 github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers internal/polite
-github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/coding internal/token
+github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
@@ -119,7 +118,6 @@ var core = []string{
 	"blobschema/warc",
 	"blobschema/wire",
 	"internal/actor",
-	"internal/coding",
 	"internal/crawl",
 	"internal/drivers/embedded",
 	"internal/extract",

@@ -10,7 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/coding"
+	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -146,11 +146,11 @@ func writeDecoded(out io.Writer, rec *warc.Record) error {
 			codings = append(codings, f.Value)
 		}
 	}
-	var d coding.Decoder
-	name := coding.Of(codings)
+	var d extract.Decoder
+	name := extract.Coding(codings)
 	d.Open(rec.Body, name)
-	body := d.UpTo(coding.MaxDecoded)
-	if len(body) == 0 && len(rec.Body) > 0 || len(body) == coding.MaxDecoded {
+	body := d.UpTo(extract.MaxDecoded)
+	if len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
 		return fmt.Errorf("this program cannot decompress the body (%s); use --raw", name)
 	}
 	_, err = out.Write(body)

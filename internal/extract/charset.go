@@ -147,19 +147,19 @@ func validPrefix(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// A decoder converts strings from the document's charset. Almost every string
+// A transcoder converts strings from the document's charset. Almost every string
 // worth keeping is ASCII, so conversion waits until one is met that is not. The
-// zero decoder is that of UTF-8.
-type decoder struct {
+// zero transcoder is that of UTF-8.
+type transcoder struct {
 	enc encoding.Encoding
 	dec *encoding.Decoder // made on first use
 }
 
 // foreign reports whether b means something else in UTF-8 than in the document.
-func (d *decoder) foreign(b []byte) bool { return d.enc != nil && !ascii(b) }
+func (d *transcoder) foreign(b []byte) bool { return d.enc != nil && !ascii(b) }
 
 // decode returns b in UTF-8; b itself if there is nothing to convert.
-func (d *decoder) decode(b []byte) []byte {
+func (d *transcoder) decode(b []byte) []byte {
 	if d.enc == nil {
 		return b
 	}
@@ -178,7 +178,7 @@ func (d *decoder) decode(b []byte) []byte {
 // place there as a decimal character reference (URL Standard, 4.4 query state and
 // 5.1 percent-encode after encoding). After ISO-2022-JP it stays UTF-8, as the
 // standard has it for UTF-16 only.
-func (d *decoder) query(href []byte) []byte {
+func (d *transcoder) query(href []byte) []byte {
 	at := bytes.IndexByte(href, '?')
 	if at < 0 || !d.foreign(href[at:]) {
 		return href

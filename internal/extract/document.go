@@ -13,7 +13,7 @@ import (
 // A document reads one page.
 type document struct {
 	scanner
-	decoder
+	transcoder
 	collector
 
 	self weburl.URL
@@ -50,10 +50,10 @@ func (d *document) release() {
 func (d *document) html(body []byte, contentType string, xml bool) Result {
 	cs := detect(body, contentType)
 	body = body[cs.bom:]
-	d.decoder = decoder{enc: cs.enc}
+	d.transcoder = transcoder{enc: cs.enc}
 	if cs.wide {
 		body = d.decode(body)
-		d.decoder = decoder{}
+		d.transcoder = transcoder{}
 	}
 	d.open(body, xml)
 	d.read()

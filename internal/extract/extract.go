@@ -3,7 +3,7 @@
 // receives the links as actor.Link.
 //
 // [Links] tells pages, sitemaps and feeds apart and reads each of them. [Wanted] reports
-// whether a body can have links, and [LinkHeader] reads the links of the header. All
+// whether a body can have links, and [AddLinkHeader] reads the links of the header. All
 // are pure functions of their arguments, safe for concurrent use, and keep no reference
 // to the body.
 //
@@ -29,8 +29,10 @@
 // ones. Elements are known by their local names, since namespaces are often wrong.
 // Entities that a document declares are never expanded.
 //
+// [Decoder] undoes the content codings of bodies, for the callers of Links too.
+//
 // The package does not decide which links to follow, reads no headers except
-// Content-Type and Link, and ignores scripts, forms, and the markup inside feeds.
+// Content-Type, Content-Encoding and Link, and ignores scripts, forms, and the markup inside feeds.
 package extract
 
 import (

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -43,7 +42,7 @@ func FuzzSitemap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		r := checkLinks(t, body, contentType, self, Options{Sitemap: true})
 		// The gzip file of the body gives the same links, unless the type says that the body is a gzip file.
-		if !gzipped(body) && len(body) < coding.Limit(0, coding.MaxDecoded) && !gzipType(strings.ToLower(essence(contentType))) {
+		if !gzipped(body) && len(body) < DecodedLimit(0, MaxDecoded) && !gzipType(strings.ToLower(essence(contentType))) {
 			again := Links([]byte(zipped(string(body))), contentType, self, Options{Sitemap: true})
 			if diff := cmp.Diff(r, again, compareURLs); diff != "" {
 				t.Errorf("zipped (-plain +zipped):\n%s", diff)
@@ -184,7 +183,7 @@ func FuzzLinkHeader(f *testing.F) {
 	f.Add(strings.Repeat(`<;"\`, 30))
 	self := mustParse(f, selfURL)
 	f.Fuzz(func(t *testing.T, value string) {
-		links := LinkHeader([]string{value}, self)
+		links := AddLinkHeader(nil, []string{value}, self)
 		checkResult(t, Result{Links: links}, self, maxHeaderLinks)
 		for _, l := range links {
 			if l.Kind != actor.LinkHeader && l.Kind != actor.LinkFeed {
@@ -192,7 +191,7 @@ func FuzzLinkHeader(f *testing.F) {
 			}
 		}
 		if len(links) < maxHeaderLinks {
-			if diff := cmp.Diff(links, LinkHeader([]string{value, "", value}, self), compareURLs); diff != "" {
+			if diff := cmp.Diff(links, AddLinkHeader(nil, []string{value, "", value}, self), compareURLs); diff != "" {
 				t.Errorf("twice the same (-once +twice):\n%s", diff)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -19,9 +18,9 @@ func unzip(body []byte, contentType string, self weburl.URL, sitemap bool) ([]by
 		contentType = ""
 	}
 	if gzipped(body) {
-		var d coding.Decoder
+		var d Decoder
 		d.Open(body, "gzip")
-		body = d.UpTo(coding.Limit(len(body), coding.MaxDecoded))
+		body = d.UpTo(DecodedLimit(len(body), MaxDecoded))
 	}
 	return body, contentType
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// maxHeaderLinks is the largest number of links one answer's header gives.
+// maxHeaderLinks bounds the links that one answer's header gives.
 const maxHeaderLinks = 100
 
-// LinkHeader extracts from the values of the Link fields of an answer (RFC 8288)
-// the links that a link element of HTML would give: rel canonical, next, prev, and
+// AddLinkHeader adds to the links of a page those in the Link fields of its header (RFC 8288)
+// that a link element of HTML would give: rel canonical, next, prev, and
 // alternate if it has no type or one of HTML (actor.LinkHeader) or of a feed
-// (actor.LinkFeed). rel=nofollow stops following. They are canonical, free of
-// duplicates, never self, at most 100. A link whose anchor parameter says that it
-// is of another document is none. A value that breaks the grammar gives the links
-// before that place.
-func LinkHeader(values []string, self weburl.URL) []actor.Link {
-	var links []actor.Link
+// (actor.LinkFeed). It keeps at most [MaxLinks] links, without duplicates and without self.
+// rel=nofollow sets NoFollow; a link that is in the page too has it only if both have it. A
+// link whose anchor parameter names another document is ignored. Of a value that breaks
+// the grammar, the links before that place count.
+func AddLinkHeader(links []actor.Link, values []string, self weburl.URL) []actor.Link {
+	n := 0
 	for _, v := range values {
-		for rest := []byte(v); len(links) < maxHeaderLinks; {
+		for rest := []byte(v); n < maxHeaderLinks; {
 			var l headerLink
 			var ok bool
 			if l, rest, ok = nextHeaderLink(rest); !ok {
@@ -43,19 +43,22 @@ func LinkHeader(values []string, self weburl.URL) []actor.Link {
 				kind = actor.LinkHeader
 			}
 			links = mergeLink(links, actor.Link{URL: u, Kind: kind, NoFollow: hasToken(l.rel, "nofollow")})
+			n++
 		}
 	}
 	return links
 }
 
-// mergeLink adds a link to a short list unless its URL is there; then it is
-// followed if either may be.
+// mergeLink adds a link unless its URL is already there.
 func mergeLink(links []actor.Link, l actor.Link) []actor.Link {
 	for i := range links {
 		if links[i].URL == l.URL {
 			links[i].NoFollow = links[i].NoFollow && l.NoFollow
 			return links
 		}
+	}
+	if len(links) >= MaxLinks {
+		return links
 	}
 	return append(links, l)
 }

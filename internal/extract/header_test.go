@@ -33,7 +33,7 @@ func TestLinkHeader(t *testing.T) {
 		{"raw bytes", "</\xe9\x00x>; rel=next", []string{"header http://example.com/%E9%00x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := showAll(LinkHeader(strings.Split(tt.value, "\n"), mustParse(t, selfURL)))
+			got := showAll(AddLinkHeader(nil, strings.Split(tt.value, "\n"), mustParse(t, selfURL)))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("links (-want +got):\n%s", diff)
 			}
@@ -46,11 +46,11 @@ func TestLinkHeaderBounds(t *testing.T) {
 	for i := range 2 * maxHeaderLinks {
 		values = append(values, fmt.Sprintf("</%d>; rel=next, </a%d>; rel=next", i, i))
 	}
-	if links := LinkHeader(values, mustParse(t, selfURL)); len(links) != maxHeaderLinks {
+	if links := AddLinkHeader(nil, values, mustParse(t, selfURL)); len(links) != maxHeaderLinks {
 		t.Errorf("%d links", len(links))
 	}
 	long := "</" + strings.Repeat("x", 1<<20) + ">; rel=next, </a>; rel=next"
-	if links := LinkHeader([]string{long}, mustParse(t, selfURL)); len(links) != 1 {
+	if links := AddLinkHeader(nil, []string{long}, mustParse(t, selfURL)); len(links) != 1 {
 		t.Errorf("%d links", len(links))
 	}
 }

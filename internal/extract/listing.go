@@ -11,7 +11,7 @@ import (
 // once, so it resolves each one at once; a collector waits for the end of the page.
 type listing struct {
 	xmlScanner
-	decoder
+	transcoder
 
 	self  weburl.URL
 	base  weburl.URL // base of relative references
@@ -46,7 +46,7 @@ func newListing(body []byte, contentType string, self weburl.URL) listing {
 	l.enc = cs.enc
 	if cs.wide {
 		body = l.decode(body)
-		l.decoder = decoder{}
+		l.transcoder = transcoder{}
 	}
 	l.open(body, true)
 	return l

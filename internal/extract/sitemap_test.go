@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -215,7 +214,7 @@ func TestListedBounds(t *testing.T) {
 func TestZipBomb(t *testing.T) {
 	bomb := []byte(zipped("<urlset>" + strings.Repeat(" ", 8<<20) + "<url><loc>/a</loc></url>"))
 	got, _ := unzip(bomb, "", mustParse(t, selfURL), true)
-	if len(got) != coding.Limit(len(bomb), coding.MaxDecoded) || len(got) > 2<<20 {
+	if len(got) != DecodedLimit(len(bomb), MaxDecoded) || len(got) > 2<<20 {
 		t.Errorf("%d bytes gave %d", len(bomb), len(got))
 	}
 	small := []byte(zipped("<urlset>" + strings.Repeat(" ", 1<<19) + "<url><loc>/a</loc></url>"))

@@ -40,7 +40,7 @@ func UTF8(body []byte, contentType string, xml bool) []byte {
 		cs = detect(body, contentType)
 	}
 	body = body[cs.bom:]
-	dec := decoder{enc: cs.enc}
+	dec := transcoder{enc: cs.enc}
 	switch {
 	case cs.wide || dec.foreign(body):
 		return dec.decode(body)

@@ -15,7 +15,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -78,7 +77,7 @@ type Scratch struct {
 	srcset  bool
 	maxBody int64
 	encoder *warc.Encoder
-	body    coding.Decoder
+	body    extract.Decoder
 	record  []byte
 	head    []byte
 }
@@ -276,14 +275,12 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	// A type that says nothing is decided by the first bytes.
 	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
 		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
-		found := extract.Links(s.body.UpTo(s.decodedLimit(len(resp.Body))), contentType, req.URL, opt)
+		found := extract.Links(s.body.UpTo(extract.DecodedLimit(len(resp.Body), s.maxBody)), contentType, req.URL, opt)
 		out.Links = found.Links
 		says.NoIndex = says.NoIndex || found.NoIndex
 		says.NoFollow = says.NoFollow || found.NoFollow // of the links in the header too
 	}
-	if values := resp.fields("Link"); len(values) > 0 {
-		out.Links = joined(out.Links, extract.LinkHeader(values, req.URL))
-	}
+	out.Links = extract.AddLinkHeader(out.Links, resp.fields("Link"), req.URL)
 	if says.NoFollow {
 		for i := range out.Links {
 			out.Links[i].NoFollow = true
@@ -291,27 +288,6 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	}
 	out.Page.NoIndex = says.NoIndex
 	out.Page.Links = uint32(len(out.Links))
-}
-
-// joined appends to the links of a page those of its header, without duplicates and up to
-// extract.MaxLinks. A link that is in both is followed if either may be.
-func joined(links, header []actor.Link) []actor.Link {
-	at := make(map[weburl.URL]int, len(header))
-	for i, h := range header {
-		at[h.URL] = i
-	}
-	for i := range links {
-		if j, ok := at[links[i].URL]; ok {
-			links[i].NoFollow = links[i].NoFollow && header[j].NoFollow
-			delete(at, links[i].URL)
-		}
-	}
-	for _, h := range header {
-		if _, ok := at[h.URL]; ok && len(links) < extract.MaxLinks {
-			links = append(links, h)
-		}
-	}
-	return links
 }
 
 // sitemaps returns what the Sitemap lines of the robots.txt at self name, in order, without
@@ -333,7 +309,7 @@ func sitemaps(body []byte, token string, self weburl.URL) []actor.Link {
 // shrink lets go of what a single large answer needed, and of all references to it.
 func (s *Scratch) shrink() {
 	s.body.Close()
-	if cap(s.record) > coding.KeptBuffer {
+	if cap(s.record) > extract.KeptBuffer {
 		s.record = nil
 	}
 	if cap(s.head) > maxHead {

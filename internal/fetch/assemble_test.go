@@ -17,7 +17,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -165,10 +164,10 @@ func TestAssembleStatus(t *testing.T) {
 
 func TestAssembleTruncated(t *testing.T) {
 	for reason, want := range map[string]blobschema.Outcome{
-		"":                        blobschema.OutcomeOK,
-		warc.TruncatedLength:      blobschema.OutcomeOK,
-		warc.TruncatedTime:        blobschema.OutcomeOK,
-		"disconnect":              blobschema.OutcomeCut,
+		"":                   blobschema.OutcomeOK,
+		warc.TruncatedLength: blobschema.OutcomeOK,
+		warc.TruncatedTime:   blobschema.OutcomeOK,
+		"disconnect":         blobschema.OutcomeCut,
 	} {
 		resp := made(200, fields("Content-Type", "text/html"), `<a href="/x">x</a>`)
 		resp.Truncated = reason
@@ -286,13 +285,13 @@ func TestDecodedLimit(t *testing.T) {
 	}{
 		{16 << 20, 100, 1 << 20},
 		{16 << 20, 100_000, 100_000 * 128},
-		{16 << 20, 16 << 20, coding.MaxDecoded},
-		{32 << 20, 32 << 20, coding.MaxDecoded},
+		{16 << 20, 16 << 20, extract.MaxDecoded},
+		{32 << 20, 32 << 20, extract.MaxDecoded},
 		{1 << 20, 1 << 20, 4 << 20},
 		{1 << 10, 1 << 10, 4 << 10},
 	} {
 		s := NewScratch(Config{MaxBody: tt.maxBody})
-		if got := s.decodedLimit(tt.n); got != tt.want {
+		if got := extract.DecodedLimit(tt.n, s.maxBody); got != tt.want {
 			t.Errorf("limit for %d of at most %d bytes: %d, want %d", tt.n, tt.maxBody, got, tt.want)
 		}
 	}

@@ -1,14 +1,11 @@
 package fetch
 
-import "github.com/orbweaver/orbweaver/internal/coding"
+import "github.com/orbweaver/orbweaver/internal/extract"
 
 const sniffed = 512 // bytes that tell what a body is
 
-// decodedLimit returns how far a body of n bytes may be decoded.
-func (s *Scratch) decodedLimit(n int) int { return coding.Limit(n, s.maxBody) }
-
-// coding returns the content coding of the answer; see [coding.Of].
-func (r *Response) coding() string { return coding.Of(r.fields("Content-Encoding")) }
+// coding returns the content coding of the answer; see [extract.Coding].
+func (r *Response) coding() string { return extract.Coding(r.fields("Content-Encoding")) }
 
 // packedPrefixes are how formats begin whose bytes are compressed; '?' stands for any byte.
 // Not PDF, of which much is text.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/extract"
 )
 
 // TestDecodeBombs has bodies that blow up: no more than the limit comes out, and little is kept.
@@ -21,7 +22,7 @@ func TestDecodeBombs(t *testing.T) {
 			t.Errorf("%s: %d links", coding, len(out.Links))
 		}
 		s.body.Open(body, coding)
-		if n := len(s.body.UpTo(s.decodedLimit(len(body)))); n > s.decodedLimit(len(body)) || n < 1<<20 {
+		if n := len(s.body.UpTo(extract.DecodedLimit(len(body), s.maxBody))); n > extract.DecodedLimit(len(body), s.maxBody) || n < 1<<20 {
 			t.Errorf("%s: %d bytes decoded of %d", coding, n, len(body))
 		}
 	}

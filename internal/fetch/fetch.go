@@ -40,7 +40,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/coding"
+	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -144,7 +144,7 @@ func (c Config) requestFields() []warc.HeaderField {
 	return []warc.HeaderField{
 		{Name: "User-Agent", Value: c.UserAgent},
 		{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
-		{Name: "Accept-Encoding", Value: coding.Accepted},
+		{Name: "Accept-Encoding", Value: extract.AcceptedCodings},
 	}
 }
 

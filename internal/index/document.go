@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/coding"
+	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -74,7 +74,7 @@ var errNoText = errors.New("the answer has no text")
 // pageReader reads one page after another.
 type pageReader struct {
 	src    *bytes.Reader
-	decode coding.Decoder
+	decode extract.Decoder
 	tokens []token.Token
 }
 
@@ -109,8 +109,8 @@ func (r *pageReader) read(m member) (doc document, err error) {
 			codings = append(codings, f.Value)
 		}
 	}
-	r.decode.Open(rec.Body, coding.Of(codings))
-	body := r.decode.UpTo(min(coding.Limit(len(rec.Body), text.MaxHTML), text.MaxHTML))
+	r.decode.Open(rec.Body, extract.Coding(codings))
+	body := r.decode.UpTo(min(extract.DecodedLimit(len(rec.Body), text.MaxHTML), text.MaxHTML))
 	u, err := weburl.Parse(m.page.URL)
 	if err != nil {
 		return doc, err

@@ -28,7 +28,7 @@ const own = "github.com/orbweaver/orbweaver/"
 // compressor is the WARC's. What is in no stage is the rest.
 var stages = []stage{
 	{"ask and read", []string{own + "internal/fetch.", "net/http", "net/textproto.", "net.", "crypto/tls.", "context."}},
-	{"inflate", []string{own + "internal/coding."}},
+	{"inflate", []string{own + "internal/extract.(*Decoder)"}},
 	{"parse, links", []string{own + "internal/extract.", own + "internal/weburl.", "golang.org/x/net/html"}},
 	{"digests", []string{"crypto/sha1."}},
 	{"WARC records", []string{own + "blobschema/warc.", own + "internal/fetch.(*Scratch).pack"}},

@@ -1,6 +1,4 @@
-// Package coding decodes the content codings of HTTP bodies (RFC 9110 section 8.4): gzip, brotli and
-// zstd. Every call has a limit, so a decompression bomb costs no more than the limit. It does no I/O.
-package coding
+package extract
 
 import (
 	"bytes"
@@ -31,17 +29,17 @@ const (
 	maxBrotli = 4 << 20
 )
 
-// Accepted lists the codings that [Decoder] decodes, in the syntax of Accept-Encoding.
-const Accepted = "gzip, br, zstd"
+// AcceptedCodings lists the codings that [Decoder] decodes, in the syntax of Accept-Encoding.
+const AcceptedCodings = "gzip, br, zstd"
 
-// Limit returns the limit on the decoded size of a body of n bytes, if bodies have at most maxBody bytes.
-func Limit(n int, maxBody int64) int {
+// DecodedLimit returns the limit on the decoded size of a body of n bytes, if bodies have at most maxBody bytes.
+func DecodedLimit(n int, maxBody int64) int {
 	return int(min(MaxDecoded, maxPerBody*maxBody, max(alwaysDecoded, maxRatio*int64(n))))
 }
 
-// Of returns the content coding that the values of Content-Encoding name, in lower case, or "" for none.
+// Coding returns the content coding that the values of Content-Encoding name, in lower case, or "" for none.
 // It returns several codings joined by commas; [Decoder] decodes no such coding.
-func Of(values []string) string {
+func Coding(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
@@ -52,7 +50,9 @@ func Of(values []string) string {
 	return coding
 }
 
-// Decoder decodes one body after another, in one goroutine. The zero value is ready for use.
+// Decoder undoes the content coding (RFC 9110 section 8.4) of one body after another, in one goroutine: gzip,
+// brotli and zstd. Every call has a limit, so a decompression bomb costs no more than the limit. The zero value is
+// ready for use.
 // It creates the reader of a coding when the coding first occurs, and reuses it: gzip takes
 // about 50 KiB, the others up to 8 MiB.
 type Decoder struct {
