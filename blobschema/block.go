@@ -9,17 +9,17 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// runEncoder makes the blocks of a run. Their offsets are in data until the run is
-// laid out.
+// runEncoder makes the blocks of a run. The offsets of blocks are offsets in data until
+// layOut orders them.
 type runEncoder struct {
 	blocks []BlockRef
 	data   []byte
 	raw    []byte
 	texts  wire.TextPacker
-	starts []bool // of the queued entries of a block: begins a host
+	starts []bool // for each queued entry of a block: it begins a host
 }
 
-// add ends a block: what is in raw. Compression that does not help is left away.
+// add ends a block, whose bytes are in raw. It does not compress a block that would not shrink.
 func (e *runEncoder) add(b BlockRef) {
 	start := len(e.data)
 	e.data = wire.AppendCompressed(e.data, e.raw)
@@ -32,10 +32,10 @@ func (e *runEncoder) add(b BlockRef) {
 	e.raw = e.raw[:0]
 }
 
-// settled makes blocks of settled URLs: how many there are of each slot, then the
-// differences of fingerprints, then generations, states and origins. The differences are
-// turned round, first the high byte of each, then the next: where a slot holds
-// many, the high bytes are zeros, and fingerprints have nothing else to save.
+// settled makes blocks of settled URLs: the number of URLs in each slot, the
+// differences of fingerprints, then generations, states and origins. The differences are stored
+// in planes, first the high byte of each, then the next byte. If a slot holds
+// many URLs, the high bytes are zeros, and nothing else of a fingerprint compresses.
 func (e *runEncoder) settled(all []Settled) {
 	for len(all) > 0 {
 		s := all[:min(len(all), settledPerBlock)]
@@ -48,7 +48,7 @@ func (e *runEncoder) settled(all []Settled) {
 		for i := range s {
 			d := s[i].Fingerprint
 			if i > 0 {
-				d -= s[i-1].Fingerprint // wraps where a slot ends, and back when read
+				d -= s[i-1].Fingerprint // wraps around at the end of a slot; the decoder wraps it back
 			}
 			for p := range settledPlanes {
 				planes[p*len(s)+i] = byte(d >> (56 - 8*p))
@@ -61,19 +61,19 @@ func (e *runEncoder) settled(all []Settled) {
 	}
 }
 
-// appendOrigins writes two columns.
+// appendOrigins appends a column of partitions and a column of commit numbers.
 func appendOrigins(dst []byte, n int, at func(i int) Origin) []byte {
 	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Partition) })
 	return wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Seq) })
 }
 
-// origins reads what appendOrigins wrote.
+// readOrigins reads the columns of appendOrigins.
 func readOrigins(c *wire.Cursor, n int, at func(i int) *Origin) {
 	c.Column(n, partition.MaxPartitions-1, func(i int, v uint64) { at(i).Partition = partition.ID(v) })
 	c.Column(n, 1<<32-1, func(i int, v uint64) { at(i).Seq = uint32(v) })
 }
 
-// appendSlots writes a sorted column of slots as runs: difference and count.
+// appendSlots appends a sorted column of slots as runs of a difference and a count.
 func appendSlots(dst []byte, n int, at func(i int) partition.Slot) []byte {
 	var prev partition.Slot
 	for i := 0; i < n; {
@@ -88,7 +88,7 @@ func appendSlots(dst []byte, n int, at func(i int) partition.Slot) []byte {
 	return dst
 }
 
-// slots reads what appendSlots wrote; all must be ref's.
+// readSlots reads the column of appendSlots. All slots must be those of ref.
 func readSlots(c *wire.Cursor, n int, ref BlockRef, set func(i int, s partition.Slot)) {
 	var slot uint64
 	for i := 0; i < n && c.Err == nil; {
@@ -105,11 +105,11 @@ func readSlots(c *wire.Cursor, n int, ref BlockRef, set func(i int, s partition.
 	}
 }
 
-// hostPrefix is what the first URL of a host is thought to follow.
+// hostPrefix returns the text with which the first URL of a host shares its prefix.
 func hostPrefix(host string) string { return "https://" + host + "/" }
 
-// queued makes blocks of pending URLs: the hosts with the number of URLs of each,
-// then a column per field, then the URLs.
+// queued makes blocks of pending URLs: the hosts, each with its number of URLs,
+// then a column for each field, then the URLs.
 func (e *runEncoder) queued(all []Queued) {
 	for len(all) > 0 {
 		q := all[:e.fill(all)]
@@ -146,7 +146,7 @@ func (e *runEncoder) queued(all []Queued) {
 	}
 }
 
-// amount is a number that is finite and not negative, given its bits.
+// readAmount returns a number that must be finite and not negative, given its bits.
 func readAmount(c *wire.Cursor, bits uint64) float32 {
 	v := math.Float32frombits(uint32(bits))
 	if !(v >= 0 && v <= math.MaxFloat32) || bits == 1<<31 {
@@ -156,7 +156,7 @@ func readAmount(c *wire.Cursor, bits uint64) float32 {
 	return v
 }
 
-// startsHost says whether q[i] begins the URLs of a host.
+// startsHost reports whether q[i] is the first URL of a host.
 func startsHost(q []Queued, i int) bool {
 	return i == 0 || q[i].Slot != q[i-1].Slot || q[i].Host != q[i-1].Host
 }
@@ -164,8 +164,8 @@ func startsHost(q []Queued, i int) bool {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// fill packs the URLs of the next block and returns how many it takes: until it
-// is full, counting five bytes for the fields of an entry that is not a URL's.
+// fill packs the URLs of the next block until it is full, and returns their number. It counts
+// five bytes for the other fields of an entry.
 func (e *runEncoder) fill(q []Queued) int {
 	e.texts.Reset()
 	e.starts = e.starts[:0]
@@ -211,7 +211,7 @@ func (e *runEncoder) hosts(all []HostState) {
 	}
 }
 
-// blockDecoder decodes blocks one after another and reuses what it needs for it.
+// blockDecoder decodes blocks one after another and reuses its buffers.
 type blockDecoder struct {
 	buf   []byte
 	texts wire.TextUnpacker
@@ -258,8 +258,7 @@ func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last 
 	return nil
 }
 
-// keep drops the entries from the given ones on that are not of the slots first to
-// last.
+// keep drops the entries outside of the slots first to last, from the given indexes on.
 func (r *Run) keep(settled, queued, hosts int, first, last partition.Slot) {
 	outside := func(s partition.Slot) bool { return s < first || s > last }
 	r.Settled = append(r.Settled[:settled], slices.DeleteFunc(r.Settled[settled:], func(s Settled) bool { return outside(s.Slot) })...)
@@ -302,7 +301,7 @@ func (d *blockDecoder) queued(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 	at := len(into.Queued)
 	into.Queued = slices.Grow(into.Queued, n)[:at+n]
 	q := into.Queued[at:]
-	clear(q) // whatever was there before
+	clear(q)
 	readSlots(c, n, ref, func(i int, slot partition.Slot) { q[i].Slot = slot })
 	for i := 0; i < n && c.Err == nil; {
 		count := int(c.Uvarint(uint64(n - i)))

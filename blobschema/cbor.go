@@ -20,7 +20,7 @@ func cborModes() (cbor.UserBufferEncMode, cbor.DecMode) {
 		MaxNestedLevels:  8,
 		MaxArrayElements: 1 << 20,
 		MaxMapPairs:      1 << 16,
-		// A stray byte in one text must not make a whole commit unreadable.
+		// One invalid byte in a text must not make a whole commit unreadable.
 		UTF8: cbor.UTF8DecodeInvalid,
 	}.DecMode()
 	if err != nil {

@@ -13,29 +13,29 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Commit is what a step did, and the state it left: the content of one immutable
-// object (I6). All but the manifest may be empty.
+// Commit is the work of a step and the resulting state: the content of one immutable
+// object (I6). Everything except the manifest may be empty.
 type Commit struct {
 	Manifest Manifest
 	Pages    []Page
 	Links    []PageLinks
-	// Held are links for other partitions that are in no mail yet, by receiver. Of
-	// each the fields of mail are kept, and no order.
+	// Held are links for other partitions that are in no mail yet, by receiver. Only the
+	// fields of mail are stored, in no particular order.
 	Held    map[partition.ID][]Queued
 	Outbox  []OutMail
-	Outside []Queued // links out of scope; the fields of mail are kept
+	Outside []Queued // links out of scope; only the fields of mail are stored
 	Hosts   []HostObservation
-	State   *Run // what changed in the partition's state
+	State   *Run // changes of the partition's state
 }
 
-// OutMail is mail as it is sent, and sent again: Body is what [EncodeMail] gave.
+// OutMail is mail as it is sent and resent. Body is a result of [EncodeMail].
 type OutMail struct {
 	To     partition.ID
 	Number uint64
 	Body   []byte
 }
 
-// HostObservation is what a commit says of a host's capability (Cao, Jiang, Singh: crawl capability).
+// HostObservation is a commit's estimate of a host's capability (Cao, Jiang, Singh: crawl capability).
 type HostObservation struct {
 	Host          string         `cbor:"1,keyasint"`
 	Slot          partition.Slot `cbor:"2,keyasint"`
@@ -45,12 +45,12 @@ type HostObservation struct {
 	Requests      uint64         `cbor:"6,keyasint,omitempty"`
 	Failures      uint64         `cbor:"7,keyasint,omitempty"`
 	Score         float64        `cbor:"8,keyasint,omitempty"`
-	Known         uint64         `cbor:"9,keyasint,omitempty"`  // URLs, as far as examined
-	Pending       uint64         `cbor:"10,keyasint,omitempty"` // of them not settled
-	Capped        uint64         `cbor:"11,keyasint,omitempty"` // links left out for the cap on Known
+	Known         uint64         `cbor:"9,keyasint,omitempty"`  // examined URLs
+	Pending       uint64         `cbor:"10,keyasint,omitempty"` // of Known: not settled
+	Capped        uint64         `cbor:"11,keyasint,omitempty"` // links skipped by the cap on Known
 }
 
-// The sections of a commit object. All are there but the run of an empty state.
+// The sections of a commit object. All are present, except the run of an empty state.
 const (
 	sectionRun      = "run" // first, so that the manifest can say where it is
 	sectionManifest = "manifest"
@@ -61,15 +61,15 @@ const (
 	sectionOutside  = "outside"       // URLs
 	sectionHosts    = "hosts"         // CBOR sequence
 	maxListText     = wire.MaxSection // of a list's strings, expanded
-	maxSequence     = 1 << 20         // items of a CBOR sequence, which may take a byte each and be hundreds decoded
+	maxSequence     = 1 << 20         // items of a CBOR sequence; an item of one byte may be hundreds when decoded
 )
 
 // EncodeCommit encodes the object of a commit that will be stored under the given
-// name. The manifest it returns is the one it stored: c's, with Version set, times
-// cut to microseconds in UTC, the run of c.State, if any, appended to Runs, and of
-// hand-overs without runs those of the manifest. It sorts c.State in place and leaves all else of c as it is.
+// name. It returns the manifest that it stored: the manifest of c with Version set, times
+// truncated to microseconds in UTC, the run of c.State, if any, appended to Runs, and the runs of
+// the manifest in hand-overs without runs. It sorts c.State in place and changes nothing else of c.
 //
-// Every error is a bound that c breaks, so that no commit is ever written that
+// Every error is a bound that c exceeds, so that no commit is written that
 // could not be read.
 func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, manifest Manifest, err error) {
 	manifest = c.Manifest
@@ -118,7 +118,7 @@ func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, mani
 	return wire.Append(nil, sections), manifest, nil
 }
 
-// runsOf are the runs that may hold anything of some slots. It is not nil.
+// runsOf returns the runs that may hold entries of some slots. The result is not nil.
 func runsOf(runs []RunRef, slots partition.Slots) []RunRef {
 	out := []RunRef{}
 	for _, r := range runs {
@@ -129,11 +129,11 @@ func runsOf(runs []RunRef, slots partition.Slots) []RunRef {
 	return out
 }
 
-// storedTime is t as precise as it is stored.
+// storedTime returns t with the precision of stored times.
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// check refuses ranges of commits that are not in order, or are longer than what
-// went before: CommitNames would not end in time.
+// check refuses ranges of commits that are out of order or reach beyond m.Seq: CommitNames
+// would take too long.
 func (m *Manifest) check() error {
 	var next uint64
 	for _, r := range m.Commits {
@@ -175,7 +175,7 @@ func decodeSequence[T any](raw []byte) ([]T, error) {
 	return list, nil
 }
 
-// encodePages makes every text valid UTF-8, which CBOR asks for and servers do not.
+// encodePages makes every text valid UTF-8. CBOR demands it; servers send other bytes too.
 func encodePages(c *Commit) ([]byte, error) {
 	pages := slices.Clone(c.Pages)
 	for i := range pages {
@@ -230,14 +230,14 @@ func encodeOutbox(outbox []OutMail) []byte {
 	return dst
 }
 
-// CommitReader reads a commit object section by section: each method decodes its
-// own and no other, every time it is called. It is safe for concurrent use.
+// CommitReader reads a commit object section by section: each call of a method decodes
+// the section of that method. It is safe for concurrent use.
 type CommitReader struct {
 	pack *wire.Pack
 }
 
 // OpenCommit opens a whole commit object. The reader keeps data, which must not
-// change any more.
+// change afterwards.
 func OpenCommit(data []byte) (*CommitReader, error) {
 	p, err := wire.Open(data)
 	if err != nil {
@@ -257,7 +257,7 @@ func (r *CommitReader) open(section string) ([]byte, error) {
 	return b, nil
 }
 
-// decodeSection reads one compressed section by decode.
+// decodeSection decompresses one section and decodes it.
 func decodeSection[T any](r *CommitReader, section string, decode func(raw []byte) (T, error)) (T, error) {
 	var none T
 	raw, err := r.open(section)
@@ -274,7 +274,7 @@ func decodeSection[T any](r *CommitReader, section string, decode func(raw []byt
 // Manifest decodes the manifest.
 func (r *CommitReader) Manifest() (Manifest, error) {
 	return decodeSection(r, sectionManifest, func(raw []byte) (m Manifest, err error) {
-		// The version is read first: another one may have other types.
+		// The version is read first: another version may have other types.
 		var v struct {
 			Version int `cbor:"1,keyasint"`
 		}

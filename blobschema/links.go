@@ -23,7 +23,7 @@ type Target struct {
 	Slot        partition.Slot
 	Host        string // authority of the URL
 	NoFollow    bool
-	Followed    bool   // in scope, so that it was made known to its owner
+	Followed    bool   // in scope and sent to its owner
 	Anchor      string // visible text of the link
 }
 
@@ -39,17 +39,17 @@ type node struct {
 	slot partition.Slot
 }
 
-// encodeLinks writes links. Pages of a site share most of their links, so targets
-// are kept once, in order of appearance, and links refer to them:
+// encodeLinks encodes links. Pages of a site share most of their links, so each target
+// is stored once, in order of appearance, and links refer to it:
 //
 //	number of hosts; the bytes of each; the hosts
 //	number of pages; of each: fingerprint, slot, host, number of links
 //	number of targets; of each: fingerprint, slot, host
-//	of each link: target (0: the next that no link had yet; else its index + 1), flags, bytes of anchor
+//	of each link: target (0: the next new target; otherwise its index + 1), flags, bytes of anchor
 //	the anchors
 //
-// Each is a column. Menus repeat as repeated sequences of references and texts,
-// which is what the compression after this looks for.
+// Each line is a column. A menu becomes a repeated sequence of references and texts,
+// which compresses well.
 func encodeLinks(c *Commit) ([]byte, error) {
 	pages := c.Links
 	total, text := 0, 0
@@ -105,13 +105,13 @@ func encodeLinks(c *Commit) ([]byte, error) {
 	return dst, nil
 }
 
-// nodeTable finds nodes by linear probing, in a quarter of a map's time:
-// fingerprints are hashes already, under a key that no site knows.
+// nodeTable finds nodes by linear probing, in a quarter of the time of a map:
+// fingerprints are hashes under a key that no site knows.
 type nodeTable []uint32 // index + 1 in a list of nodes, or 0
 
 func newNodeTable(n int) nodeTable { return make(nodeTable, 1<<bits.Len(uint(2*n))) }
 
-// find returns the place of n, which holds 0 if n is not in the list yet.
+// find returns the place of n in the table. It holds 0 if n is not in the list yet.
 func (t nodeTable) find(nodes []node, n node) *uint32 {
 	mask := uint64(len(t) - 1)
 	for i := n.fp & mask; ; i = (i + 1) & mask {
@@ -184,7 +184,7 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 	return pages, nil
 }
 
-// readAnchors reads the texts of links, as parts of one string.
+// readAnchors reads the texts of links as parts of one string.
 func readAnchors(c *wire.Cursor, targets []Target) {
 	lengths := make([]int, len(targets))
 	total := 0

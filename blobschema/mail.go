@@ -12,31 +12,31 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Mail is a batch of URLs for one partition. Of each URL only URL, Depth,
-// Generation, Flags, Rank and Topic travel, and Host if FlagPlaced says that it is not what
-// the receiver makes of the URL: the slot and attempts are its own.
+// Mail is a batch of URLs for one partition. It holds the URL, Depth,
+// Generation, Flags, Rank and Topic of each URL, and Host if FlagPlaced is set. The
+// receiver derives everything else.
 type Mail struct {
 	Crawl  string
-	From   partition.ID // partition.Intake for what comes from outside
+	From   partition.ID // partition.Intake for seeds
 	To     partition.ID
-	Number uint64          // counts the mail from From to To, from 1; 0 is a nudge, which may be lost
-	Epoch  partition.Epoch // of the map by which the sender chose To
-	// Request is a number made of the id of a request from outside, 0 for none: URLs with
+	Number uint64          // of the mail from From to To, from 1; mail number 0 is a hint that may be lost
+	Epoch  partition.Epoch // of the map that the sender used
+	// Request is a hash of the id of an operator's request, 0 for none: URLs with
 	// FlagAgain take effect once per request.
 	Request uint64
 	URLs    []Queued
 }
 
-// Bounds of one message, kept by writer and reader alike.
+// Bounds of one message, which both writer and reader check.
 const (
-	// MaxMailBytes of an encoded message are what every cloud's queue takes: in base64, with
-	// the attribute that says so, they are a little less than 256 KiB of text.
+	// MaxMailBytes bounds an encoded message, so that the queue of every cloud accepts it: in base64
+	// with an attribute for the encoding it is a little less than 256 KiB of text.
 	MaxMailBytes = 191 << 10
 	MaxMailText  = 4 << 20 // of URLs, expanded
 	MaxMailURLs  = 100_000
 
-	// MailTarget is the size to split mail for. Queues take text and bill by 64 KiB:
-	// this much and a third, for base64, is below it.
+	// MailTarget is the size to split mail into. Queues transport text and bill each 64 KiB.
+	// This size is below 64 KiB in base64, which adds a third.
 	MailTarget = 45_000
 )
 
@@ -44,7 +44,7 @@ const (
 //
 //	kind, version, head, URLs (packed), CRC-32C of all before it
 //
-// The head stays outside of the compression, so that the same URLs take the same
+// The head is not compressed, so that the same URLs have the same
 // bytes in any mail.
 const (
 	letterMail  = 'M'
@@ -52,10 +52,10 @@ const (
 	letterKind  = 2 // bytes of kind and version
 	letterSum   = 4
 
-	// mailHead is the most that mail takes besides its packed URLs.
+	// mailHead bounds the bytes of mail besides its packed URLs.
 	mailHead = letterKind + 1 + naming.MaxCrawlID + 5*binary.MaxVarintLen64 + letterSum
-	// maxPacked is the most that URLs may inflate to: their texts with nothing shared,
-	// and what else each has.
+	// maxPacked bounds the decompressed URLs: their texts without shared prefixes, and
+	// their other fields.
 	maxPacked = MaxMailText + MaxMailURLs*24
 )
 
@@ -65,7 +65,7 @@ func sealLetter(kind byte, head []byte, urls []Queued) []byte {
 	return binary.LittleEndian.AppendUint32(b, wire.Checksum(b))
 }
 
-// openLetter returns what is between kind and checksum.
+// openLetter returns the bytes between kind and checksum.
 func openLetter(kind byte, b []byte) (*wire.Cursor, error) {
 	if len(b) < letterKind+letterSum || b[0] != kind {
 		return nil, wire.Damaged("%d bytes do not begin with %q", len(b), kind)
@@ -80,7 +80,7 @@ func openLetter(kind byte, b []byte) (*wire.Cursor, error) {
 	return &wire.Cursor{Rest: b[letterKind:end]}, nil
 }
 
-// packedURLs reads a letter's URLs, which are all that is left of it.
+// readPackedURLs reads the URLs of a letter, which are the rest of it.
 func readPackedURLs(c *wire.Cursor) ([]Queued, error) {
 	if c.Err != nil {
 		return nil, c.Err
@@ -123,7 +123,7 @@ func textOf(urls []Queued) (n int) {
 	return n
 }
 
-// byURL is a total order of what travels, so that equal lists encode alike.
+// byURL is a total order of the fields in mail, so that equal lists have equal encodings.
 func byURL(a, b Queued) int {
 	if c := strings.Compare(a.URL, b.URL); c != 0 {
 		return c
@@ -143,8 +143,8 @@ func sortedByURL(urls []Queued) []Queued {
 	return urls
 }
 
-// EncodeMail encodes mail. The order of its URLs is not kept, and equal mail has
-// equal bytes. Mail over a bound is an error: see [SplitMail].
+// EncodeMail encodes mail. It does not keep the order of the URLs, and equal mail has
+// equal bytes. Mail that exceeds a bound is an error: see [SplitMail].
 func EncodeMail(m Mail) ([]byte, error) {
 	err := naming.CheckCrawlID(m.Crawl)
 	if err == nil {
@@ -166,8 +166,8 @@ func EncodeMail(m Mail) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeMail decodes mail, and keeps nothing of b. Its URLs are not checked for
-// being canonical.
+// DecodeMail decodes mail, and keeps nothing of b. It does not check that the URLs
+// are canonical.
 func DecodeMail(b []byte) (Mail, error) {
 	if len(b) > MaxMailBytes {
 		return Mail{}, fmt.Errorf("decode mail: %w", wire.Damaged("%d bytes", len(b)))
@@ -191,11 +191,11 @@ func DecodeMail(b []byte) (Mail, error) {
 	return m, nil
 }
 
-// SplitMail sorts urls in place and cuts them into few pieces, such
-// that each, in a [Mail], is encoded in at most maxRaw bytes (before the queue's
-// base64) and within all bounds; 0 stands for [MailTarget]. A URL that is too
-// long for that is a piece by itself. It compresses to find out: a link's share of
-// that is about a microsecond.
+// SplitMail sorts urls in place and splits them into few pieces, such
+// that a [Mail] of each piece has at most maxRaw bytes (before the queue's
+// base64) and is within all bounds; maxRaw 0 is [MailTarget]. A longer URL is a
+// piece by itself. SplitMail compresses the pieces to measure them, which takes about a
+// microsecond per link.
 func SplitMail(urls []Queued, maxRaw int) [][]Queued {
 	if maxRaw <= 0 {
 		maxRaw = MailTarget

@@ -45,7 +45,7 @@ func compareHosts(a, b HostState) int {
 	return strings.Compare(a.Host, b.Host)
 }
 
-// MergeRuns joins runs into a new one, as [Join] does, and leaves them as they are.
+// MergeRuns joins runs into a new one, as [Join] does, and does not change them.
 func MergeRuns(h partition.Hash, runs []*Run) *Run {
 	var settled, queued, hosts int
 	for _, r := range runs {
@@ -65,22 +65,22 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 	return out
 }
 
-// Join makes run, in place, the join of all its entries, sorted: one entry per URL
-// and one per host. It is what merging runs means, so several decoded into one Run
-// are merged by it. For each slot and fingerprint
+// Join replaces the entries of run by their join, sorted: one entry per URL
+// and one per host. To merge several runs, decode them into one Run and join
+// it. For each slot and fingerprint
 //
 //   - the highest (Generation, State) wins, where a Queued entry has the state
-//     Pending. A URL asked for again is thus pending, and only that: what settled
-//     its lower generation is in the page records.
-//   - Queued entries of the same generation become one: the lowest Rank, Depth and
-//     Topic, the joined Flags, the last Former and Change, the most Attempts and, among entries with those, the
-//     latest NotBefore (an attempt that failed knows better when to try again).
-//   - of a host's states the higher Version wins, then the greater Data.
+//     Pending. A URL that is requested again is thus only pending. The page records keep
+//     the results of lower generations.
+//   - Queued entries of the same generation become one, with the lowest Rank, Depth and
+//     Topic, the joined Flags, the greatest Former and Change, the most Attempts and, among entries with those, the
+//     latest NotBefore (the newest failed attempt knows best when to retry).
+//   - Of the states of a host the higher Version wins, then the greater Data.
 //
-// Every rule takes the greater by some order, field by field or whole. So joining
-// is commutative, associative and idempotent: runs merge in any order and any
-// number of times (invariants I7, I8). Runs that are sorted one by one, as stored
-// runs are, join in linear time but for a sort of the pending fingerprints.
+// Every rule takes the greater value in some order, of a field or of an entry. Joining
+// is thus commutative, associative and idempotent: runs merge in any order and any
+// number of times (invariants I7, I8). Stored runs are sorted, so they join in linear time,
+// except for a sort of the pending fingerprints.
 func Join(h partition.Hash, run *Run) {
 	run.Hosts = joinHosts(run.Hosts)
 	run.Settled = joinSettled(run.Settled)
@@ -128,8 +128,8 @@ type queuedKey struct {
 	at   uint32 // in Run.Queued
 }
 
-// joinQueued joins the pending URLs with each other and with the settled ones. The
-// survivors stay in the order they were in, unless it says that they are not.
+// joinQueued joins the pending URLs with each other and with the settled ones. The remaining
+// URLs keep their order, unless it returns true.
 func joinQueued(h partition.Hash, run *Run) (unordered bool) {
 	keys := make([]queuedKey, len(run.Queued))
 	for i := range run.Queued {
@@ -163,7 +163,7 @@ func joinQueued(h partition.Hash, run *Run) (unordered bool) {
 		}
 		if s := settled[0]; s.State == Pending && s.Generation == run.Queued[best].Generation ||
 			s.Generation < run.Queued[best].Generation {
-			settled = settled[1:] // asked for again
+			settled = settled[1:] // requested again
 		} else {
 			dropped[best] = true
 		}
@@ -181,9 +181,9 @@ func joinQueued(h partition.Hash, run *Run) (unordered bool) {
 	return unordered
 }
 
-// joinPair joins q[a] and q[b], two entries of one URL, into one of them, the
-// winner: the one whose place in the order the join has. moved says that neither has
-// it, which takes entries that disagree on the host.
+// joinPair joins q[a] and q[b], two entries of one URL, into the winner: the
+// entry with the place of the join in the order. moved is true if neither entry has
+// that place, because they have different hosts.
 func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	if q[a].Generation < q[b].Generation {
 		return b, a, false
@@ -214,14 +214,14 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	return winner, loser, moved
 }
 
-// sortPieces sorts what consists of few sorted pieces, such as runs one after
-// another, in linear time, and anything else like slices.SortFunc.
+// sortPieces sorts a list of few sorted pieces, such as concatenated runs, in
+// linear time, and any other list like slices.SortFunc.
 func sortPieces[T any](s []T, compare func(a, b T) int) {
 	var ends []int // of the sorted pieces
 	for i := 1; i < len(s); i++ {
 		if compare(s[i-1], s[i]) > 0 {
 			ends = append(ends, i)
-			if len(ends) > 32 { // log2 of this many passes cost what sorting does
+			if len(ends) > 32 { // merging more pieces costs as much as sorting
 				slices.SortFunc(s, compare)
 				return
 			}
@@ -234,7 +234,7 @@ func sortPieces[T any](s []T, compare func(a, b T) int) {
 	var left []T
 	for len(ends) > 1 {
 		n, start := 0, 0
-		for i := 0; i < len(ends); i += 2 { // the last piece of an odd number waits
+		for i := 0; i < len(ends); i += 2 { // the last of an odd number of pieces waits
 			end := ends[min(i+1, len(ends)-1)]
 			left = mergeTwo(s[start:end], ends[i]-start, left, compare)
 			start, ends[n] = end, end
@@ -244,7 +244,7 @@ func sortPieces[T any](s []T, compare func(a, b T) int) {
 	}
 }
 
-// mergeTwo merges s[:mid] and s[mid:] with the first half moved aside to scratch,
+// mergeTwo merges s[:mid] and s[mid:]. It moves the first half to scratch,
 // which it returns for the next call.
 func mergeTwo[T any](s []T, mid int, scratch []T, compare func(a, b T) int) []T {
 	left, right := append(scratch[:0], s[:mid]...), s[mid:]

@@ -7,32 +7,32 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Slots are moved by pointers. The map record says which slots are to go where; the old
-// owner stops asking for them, and commits without them: its manifest keeps the
-// [Handover]. The new owner pulls that, and names the runs in a manifest of its own, which
+// Slots move by pointers. The map record names the moves. The old
+// owner stops requesting URLs of the slots and commits without them; its manifest keeps the
+// [Handover]. The new owner reads the hand-over and names its runs in its own manifest, which
 // confirms the move.
 
-// MapRecord is the record of the partition map. There is none before the first move:
-// then the map is that of epoch 1, dealt to Crawl.Partitions partitions.
+// MapRecord is the record of the partition map. It does not exist before the first move:
+// the map of epoch 1 deals the slots to Crawl.Partitions partitions.
 type MapRecord struct {
-	Version    uint64          `json:"version"` // of this record: it grows with every change
+	Version    uint64          `json:"version"` // of this record; it grows with every change
 	Epoch      partition.Epoch `json:"epoch"`
-	Partitions int             `json:"partitions"` // all that ever owned a slot are below this
+	Partitions int             `json:"partitions"` // every partition that ever owned a slot is below this
 	Object     string          `json:"object"`     // the map of Epoch; "" for that of epoch 1
-	// Target is the map that is wanted, "" where that is the map of Epoch: slots that are
-	// on the move already follow when they have arrived.
+	// Target is the desired map, "" if that is the map of Epoch. Slots that are
+	// being moved follow after their arrival.
 	Target string `json:"target,omitempty"`
-	// Moving are the moves that their receivers have not confirmed. No slot is in two.
+	// Moving are the moves that are not confirmed. No slot is in two of them.
 	Moving []Moving `json:"moving,omitempty"`
-	// Former are the objects of the maps before, newest first, as far as they are kept; "" is
-	// that of epoch 1.
+	// Former are the objects of the last previous maps, newest first; "" is the map
+	// of epoch 1.
 	Former []string `json:"former,omitempty"`
 }
 
-// MaxFormer is how many former maps the record names.
+// MaxFormer bounds the previous maps in the record.
 const MaxFormer = 16
 
-// Moving says that slots go from one partition to another.
+// Moving is the move of slots from one partition to another.
 type Moving struct {
 	Epoch partition.Epoch `json:"epoch"`
 	From  partition.ID    `json:"from"`
@@ -40,27 +40,27 @@ type Moving struct {
 	Slots partition.Slots `json:"slots"`
 }
 
-// Moved says of some slots what the newest hand-over did that a partition has seen of
-// them. It stays for ever: an older one, come again, changes nothing.
+// Moved is the newest hand-over of some slots that a partition has seen. It is
+// kept for ever, so that an older hand-over that arrives again has no effect.
 type Moved struct {
 	Epoch partition.Epoch
-	Held  bool // taken; else given away
+	Held  bool // received; otherwise given away
 	Slots partition.Slots
 }
 
-// Handover is what a partition gives of its state when slots go to another: it stays in
+// Handover is the part of a partition's state that moves with slots to another partition. It stays in
 // the manifest until the receiver has confirmed it.
 type Handover struct {
 	Epoch partition.Epoch
 	To    partition.ID
 	Slots partition.Slots
-	Runs  []RunRef      // with all that is known of the slots, among others
-	State []SlotSummary // of those that hold anything
-	// Floor is the last takeover from a crash that the hosts of the slots may not know of.
+	Runs  []RunRef      // with all entries of the slots, and entries of others
+	State []SlotSummary // of the slots that are not empty
+	// Floor is the time of the last takeover from a crash that the state of the hosts may not include.
 	Floor time.Time
 }
 
-// moved and handover are how these are stored.
+// moved and handover are the stored forms.
 type moved struct {
 	_     struct{} `cbor:",toarray"`
 	Epoch partition.Epoch
@@ -83,7 +83,7 @@ func (m Moved) MarshalCBOR() ([]byte, error) {
 	return cborEnc.Marshal(moved{Epoch: m.Epoch, Held: m.Held, Slots: m.Slots.String()})
 }
 
-// UnmarshalCBOR decodes what MarshalCBOR wrote.
+// UnmarshalCBOR decodes the result of MarshalCBOR.
 func (m *Moved) UnmarshalCBOR(b []byte) error {
 	var s moved
 	if err := cborDec.Unmarshal(b, &s); err != nil {
@@ -103,7 +103,7 @@ func (h Handover) MarshalCBOR() ([]byte, error) {
 	return cborEnc.Marshal(s)
 }
 
-// UnmarshalCBOR decodes what MarshalCBOR wrote.
+// UnmarshalCBOR decodes the result of MarshalCBOR.
 func (h *Handover) UnmarshalCBOR(b []byte) error {
 	var s handover
 	if err := cborDec.Unmarshal(b, &s); err != nil {
@@ -117,8 +117,8 @@ func (h *Handover) UnmarshalCBOR(b []byte) error {
 	return err
 }
 
-// Holding says which slots a partition holds, as its manifest says: those of the map of
-// epoch 1, but for what has moved since. The manifest, not the map, is the right to ask for
+// Holding is the set of slots that a partition holds by its manifest: its slots in the map of
+// epoch 1, changed by the hand-overs since. The manifest, not the map, gives the right to request
 // URLs of a slot. A Holding is not safe for concurrent changes.
 type Holding struct {
 	self  partition.ID
@@ -131,7 +131,7 @@ type movedAt struct {
 	held  bool
 }
 
-// NewHolding returns what the manifest of a partition says, given the map of epoch 1.
+// NewHolding returns the holding of a partition, given the map of epoch 1 and the moves in its manifest.
 func NewHolding(p partition.ID, first *partition.Map, list []Moved) *Holding {
 	h := &Holding{self: p, first: first, moved: map[partition.Slot]movedAt{}}
 	for _, m := range list {
@@ -140,7 +140,7 @@ func NewHolding(p partition.ID, first *partition.Map, list []Moved) *Holding {
 	return h
 }
 
-// Add takes note of a hand-over of slots, of each only if it is newer than all before.
+// Add records a hand-over. It has no effect on slots with a newer one.
 func (h *Holding) Add(m Moved) {
 	for _, s := range m.Slots {
 		if m.Epoch > h.Seen(s) {
@@ -157,8 +157,8 @@ func (h *Holding) Holds(s partition.Slot) bool {
 	return h.first.Owner(s) == h.self
 }
 
-// Seen is the epoch of the newest hand-over of a slot that the partition has seen: 1 for
-// none.
+// Seen returns the epoch of the newest hand-over of a slot that the partition has seen, or 1 if
+// there is none.
 func (h *Holding) Seen(s partition.Slot) partition.Epoch {
 	if m, ok := h.moved[s]; ok {
 		return m.epoch
@@ -166,7 +166,7 @@ func (h *Holding) Seen(s partition.Slot) partition.Epoch {
 	return 1
 }
 
-// Slots are all slots that the partition holds.
+// Slots returns all slots that the partition holds.
 func (h *Holding) Slots() (out partition.Slots) {
 	for s := range partition.Slot(h.first.Slots()) {
 		if h.Holds(s) {
@@ -176,7 +176,7 @@ func (h *Holding) Slots() (out partition.Slots) {
 	return out
 }
 
-// Moved is what a manifest says of the holding: by epoch, given before held.
+// Moved returns the moves for a manifest.
 func (h *Holding) Moved() (out []Moved) {
 	if len(h.moved) == 0 {
 		return nil
@@ -198,7 +198,7 @@ func (h *Holding) Moved() (out []Moved) {
 	return out
 }
 
-// MapObjectName names the object of a map by its content.
+// MapObjectName encodes a map and returns the name of its object.
 func MapObjectName(crawl string, m *partition.Map) (name string, data []byte, err error) {
 	if data, err = m.MarshalBinary(); err != nil {
 		return "", nil, err

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Folders of a bucket that a list of URLs can be put into: one URL a line, # begins a
-// comment. The cloud's notification of the new object, on the intake queue, makes a
-// request of it.
+// Folders of a bucket for lists of URLs: one URL per line, # begins a
+// comment. The cloud sends a notification of the new object to the intake queue, where it
+// becomes a request.
 const (
 	RecrawlLists = "lists/recrawl/"
 	SeedLists    = "lists/seeds/"
@@ -20,18 +20,18 @@ const (
 	MaxListURLs  = 100_000
 )
 
-// Upload is an object that a notification says was put into a bucket.
+// Upload is a new object in a bucket.
 type Upload struct {
 	Bucket string
 	Name   string
 	Size   int64
-	// ID is the same in all deliveries of one notification, and in no other's.
+	// ID is the same in all deliveries of one notification, and unique to it.
 	ID string
 }
 
-// DecodeNotification decodes a notification of S3, as S3 itself sends it to a queue or
-// as EventBridge does. ok is false if it is something else. A notification that S3 sends
-// to try a new target names no object, nor does one of a removal.
+// DecodeNotification decodes a notification of S3, in the form of S3 itself or
+// of EventBridge. ok is false if b is something else. The test notification of S3 and notifications
+// of removals name no object.
 //
 // Sources: Amazon S3 User Guide, "Event message structure" and "EventBridge event
 // message structure".
@@ -84,7 +84,7 @@ func DecodeNotification(b []byte) (uploads []Upload, ok bool) {
 			continue
 		}
 		o := r.S3.Object
-		if name, err := url.QueryUnescape(o.Key); err == nil { // as S3 writes names here
+		if name, err := url.QueryUnescape(o.Key); err == nil { // S3 escapes names in this form
 			o.Key = name
 		}
 		add(r.S3.Bucket, o)

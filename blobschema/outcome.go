@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// outcomeNames are stored in JSON and used as metric labels: a name, like a
-// number, is never reused.
+// outcomeNames are stored in JSON and used as metric labels. Neither a name nor a
+// number is ever reused.
 var outcomeNames = [...]string{
 	OutcomeNone:        "none",
 	OutcomeOK:          "ok",
@@ -29,7 +29,7 @@ var outcomeNames = [...]string{
 }
 
 // String returns the outcome's name, such as "client-error", or its number if it
-// has none.
+// has no name.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) && outcomeNames[o] != "" {
 		return outcomeNames[o]
@@ -37,7 +37,7 @@ func (o Outcome) String() string {
 	return "outcome-" + strconv.Itoa(int(o))
 }
 
-// ParseOutcome undoes String for the outcomes that have a name.
+// ParseOutcome returns the outcome with a name.
 func ParseOutcome(name string) (Outcome, error) {
 	for o, n := range outcomeNames {
 		if n == name && n != "" {
@@ -47,10 +47,10 @@ func ParseOutcome(name string) (Outcome, error) {
 	return OutcomeNone, fmt.Errorf("parse outcome: no outcome is called %q", name)
 }
 
-// MarshalText makes JSON show names; CBOR keeps the number.
+// MarshalText returns the name, for JSON; CBOR stores the number.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText for the outcomes that have a name.
+// UnmarshalText sets the outcome with a name.
 func (o *Outcome) UnmarshalText(text []byte) error {
 	parsed, err := ParseOutcome(string(text))
 	if err != nil {

@@ -2,39 +2,39 @@ package blobschema
 
 import "time"
 
-// Outcome says how asking for a URL ended. The list is closed: its numbers are
+// Outcome is the result of the requests for a URL. The list is closed: its numbers are
 // stored and never reused.
 type Outcome uint8
 
-// The outcomes. Everything up to Failed codes is about one attempt that brought
-// an answer; the refusals say why no answer is kept.
+// The outcomes. The first group are answers; the others are reasons why no answer
+// is stored.
 const (
-	OutcomeNone        Outcome = 0  // not asked for yet
+	OutcomeNone        Outcome = 0  // not requested yet
 	OutcomeOK          Outcome = 1  // an answer with status 2xx: a page
 	OutcomeRedirect    Outcome = 2  // 3xx with a usable Location
 	OutcomeClientError Outcome = 3  // 4xx, and 3xx without a usable Location
 	OutcomeServerError Outcome = 4  // 5xx after the last attempt
 	OutcomeRobots      Outcome = 10 // robots.txt forbids the URL
-	OutcomeRobotsGone  Outcome = 11 // robots.txt could not be had: 5xx or unreachable (RFC 9309 section 2.3.1.4)
+	OutcomeRobotsGone  Outcome = 11 // robots.txt is unavailable: 5xx or unreachable (RFC 9309 section 2.3.1.4)
 	OutcomeDNS         Outcome = 12 // the name does not resolve
-	OutcomeForbidden   Outcome = 13 // the address is inside a network that may not be asked
+	OutcomeForbidden   Outcome = 13 // the address is in a network that the crawler must not connect to
 	OutcomeConnect     Outcome = 14 // no connection: refused, unreachable or timed out
 	OutcomeTLS         Outcome = 15 // the TLS handshake failed
 	OutcomeTimeout     Outcome = 16 // no header, or no whole body, in time
-	OutcomeProtocol    Outcome = 17 // the answer is not HTTP, or breaks its bounds
+	OutcomeProtocol    Outcome = 17 // the answer is not HTTP, or exceeds a bound
 	OutcomeCut         Outcome = 18 // the connection ended within the answer
-	OutcomeSuspect     Outcome = 19 // asking for it crashed the step more than once
-	OutcomeAborted     Outcome = 20 // stopped by us (deadline, shutdown): not an answer, never final
-	OutcomeScope       Outcome = 21 // asked for on purpose, but out of the crawl's scope
-	OutcomeUnchanged   Outcome = 22 // 304 to a conditional request: the payload is the former one
+	OutcomeSuspect     Outcome = 19 // the request crashed the step more than once
+	OutcomeAborted     Outcome = 20 // stopped by the crawler (deadline, shutdown); never final
+	OutcomeScope       Outcome = 21 // requested by the operator, but out of the crawl's scope
+	OutcomeUnchanged   Outcome = 22 // 304 to a conditional request: the payload is the previous one
 )
 
-// Answered reports whether o is an HTTP answer that is kept in the archive.
+// Answered reports whether o is an HTTP answer, which the archive keeps.
 func (o Outcome) Answered() bool {
 	return o >= OutcomeOK && o <= OutcomeServerError || o == OutcomeUnchanged
 }
 
-// Page is what is kept of a URL that was asked for: one per URL and generation.
+// Page is the record of a requested URL: one per URL and generation.
 type Page struct {
 	URL        string    `cbor:"1,keyasint" json:"url"`
 	Generation uint32    `cbor:"2,keyasint,omitempty" json:"generation,omitempty"`
@@ -54,15 +54,15 @@ type Page struct {
 	Modified   string    `cbor:"16,keyasint,omitempty" json:"last_modified,omitempty"`
 	Links      uint32    `cbor:"17,keyasint,omitempty" json:"links,omitempty"`
 	NoIndex    bool      `cbor:"18,keyasint,omitempty" json:"noindex,omitempty"`
-	Detail     string    `cbor:"19,keyasint,omitempty" json:"detail,omitempty"` // short reason in words, for refusals
-	Robots     bool      `cbor:"20,keyasint,omitempty" json:"robots,omitempty"` // this is a robots.txt, asked for by the crawler itself
+	Detail     string    `cbor:"19,keyasint,omitempty" json:"detail,omitempty"` // short reason in words, if there is no answer
+	Robots     bool      `cbor:"20,keyasint,omitempty" json:"robots,omitempty"` // a robots.txt that the crawler itself requested
 	Attempts   uint8     `cbor:"21,keyasint,omitempty" json:"attempts,omitempty"`
-	// Original is where the payload is, if the record is a revisit: of an earlier capture,
-	// of this URL or another. Digest, BodyBytes and MIME are then the original's too.
+	// Original is the earlier capture with the payload, of this URL or another, if the record is a
+	// revisit. Digest, BodyBytes and MIME are then those of the original.
 	Original *Original `cbor:"22,keyasint,omitempty" json:"original,omitempty"`
 	Topic    uint8     `cbor:"23,keyasint,omitempty" json:"topic,omitempty"` // number of its topic
-	// Change compares an answer with that of an earlier generation: PageSame, PageChanged, or
-	// empty if there was none or its record could not be read.
+	// Change compares an answer with the answer of an earlier generation: PageSame, PageChanged, or
+	// empty if there is none or its record is unreadable.
 	Change string `cbor:"24,keyasint,omitempty" json:"change,omitempty"`
 }
 
@@ -81,7 +81,7 @@ type Original struct {
 	Length int64     `cbor:"5,keyasint,omitempty" json:"length,omitempty"`
 }
 
-// Payload returns where the payload of p's answer is: its own response record, or the
+// Payload returns the location of the payload of p's answer: its own response record, or the
 // original of a revisit.
 func (p *Page) Payload() Original {
 	if p.Original != nil {

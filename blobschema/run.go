@@ -12,18 +12,18 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Run is a piece of a partition's state in memory. Decoders append to it, [Join]
-// makes one entry per URL of it, [EncodeRun] stores it. The zero value is empty.
+// Run is a part of a partition's state in memory. Decoders append to it, [Join]
+// reduces it to one entry per URL, and [EncodeRun] stores it. The zero value is empty.
 type Run struct {
 	Settled []Settled
 	Queued  []Queued
 	Hosts   []HostState
 }
 
-// Len is the number of entries of all kinds.
+// Len returns the number of entries of all kinds.
 func (r *Run) Len() int { return len(r.Settled) + len(r.Queued) + len(r.Hosts) }
 
-// Sort puts the entries in the order in which they are stored: Settled by slot and
+// Sort puts the entries into their stored order: Settled by slot and
 // fingerprint; Queued by slot, host, rank and URL; Hosts by slot and host.
 func (r *Run) Sort() {
 	sortPieces(r.Settled, compareSettled)
@@ -31,7 +31,7 @@ func (r *Run) Sort() {
 	sortPieces(r.Hosts, compareHosts)
 }
 
-// Only leaves out, in place, what is of other slots than those wanted; nil wants all.
+// Only drops, in place, the entries of slots that are not wanted. If wanted is nil, all slots are.
 func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 	if wanted != nil {
 		r.Settled = slices.DeleteFunc(r.Settled, func(e Settled) bool { return !wanted(e.Slot) })
@@ -41,9 +41,9 @@ func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 	return r
 }
 
-// Check says what of a run could not be stored: a slot, URL, host or host state
-// out of bounds, or a settled URL that is not settled. EncodeRun is for runs that
-// pass, as every decoded one does.
+// Check returns an error if the run cannot be stored: a slot, URL, host or host state is
+// out of bounds, or a settled URL has the state Pending. EncodeRun accepts only runs that
+// pass. Every decoded run does.
 func (r *Run) Check() error {
 	for i := range r.Settled {
 		if s := &r.Settled[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Origin.Partition >= partition.MaxPartitions {
@@ -63,7 +63,7 @@ func (r *Run) Check() error {
 	return nil
 }
 
-// BlockKind says what a block of a run holds.
+// BlockKind is the kind of the entries in a block.
 type BlockKind uint8
 
 // The kinds of block.
@@ -77,13 +77,13 @@ const (
 type BlockRef struct {
 	Kind        BlockKind
 	First, Last partition.Slot
-	Offset      int64 // from the begin of the run
+	Offset      int64 // from the start of the run
 	Length      int64 // bytes stored
-	Raw         int64 // bytes inflated; equal to Length if the block is not compressed
+	Raw         int64 // bytes decompressed; equal to Length if the block is not compressed
 	Entries     int64
-	Sum         uint32 // CRC-32C of what is stored
-	// Host and Rank are those of the first entry of a QueuedBlock: enough to read
-	// the URLs of one host best first, block by block.
+	Sum         uint32 // CRC-32C of the stored bytes
+	// Host and Rank are those of the first entry of a QueuedBlock. They allow a reader to
+	// read the URLs of one host block by block, the best first.
 	Host string
 	Rank uint32
 }
@@ -106,14 +106,14 @@ const (
 	maxBlockText    = blockText + 2*wire.MaxURL //
 	filterBits      = 10                        // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
 	filterHashes    = 7                         //
-	maxHashes       = 16                        // that a reader takes
+	maxHashes       = 16                        // that a reader accepts
 	settledPerBlock = blockTarget / 8           //
 	settledPlanes   = 8                         // bytes of a fingerprint
 	maxSlot         = partition.MaxSlots - 1
 )
 
-// EncodeRun encodes a run, which it sorts in place, and describes the result: all
-// of ref but Object, Tier and Offset. An empty run is no bytes and the zero ref.
+// EncodeRun sorts a run in place and encodes it. ref describes the result, without
+// Object, Tier and Offset. An empty run has no bytes and the zero ref.
 func EncodeRun(run *Run, h partition.Hash) (data []byte, ref RunRef) {
 	if run.Len() == 0 {
 		return nil, RunRef{}
@@ -133,8 +133,8 @@ func EncodeRun(run *Run, h partition.Hash) (data []byte, ref RunRef) {
 	return data, ref
 }
 
-// layOut orders the blocks by their first slot, so that what a range of slots needs
-// is nearly one range of bytes, and puts them one after another.
+// layOut concatenates the blocks in order of their first slot, so that the blocks of a range
+// of slots are nearly one range of bytes.
 func (e *runEncoder) layOut(keys int) (data []byte, ref RunRef) {
 	slices.SortStableFunc(e.blocks, func(a, b BlockRef) int { return cmp.Compare(a.First, b.First) })
 	data = make([]byte, 0, len(e.data)+keys*filterBits/8+len(e.blocks)*64+64)
@@ -149,7 +149,7 @@ func (e *runEncoder) layOut(keys int) (data []byte, ref RunRef) {
 	return data, ref
 }
 
-// appendTail ends a run whose index begins at the given offset of dst.
+// appendTail appends the tail of a run whose index begins at the given offset of dst.
 func appendTail(dst []byte, index int64) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(index))
 	dst = binary.LittleEndian.AppendUint32(dst, wire.Checksum(dst[index:]))
@@ -175,7 +175,7 @@ func appendIndex(dst []byte, blocks []BlockRef) []byte {
 	return dst
 }
 
-// The smallest description of a block: ten bytes.
+// indexEntry is the size of the smallest description of a block, in bytes.
 const indexEntry = 10
 
 func appendFilter(dst []byte, run *Run, h partition.Hash) []byte {
@@ -201,7 +201,7 @@ func filterKey(key *[8]byte, fp uint64) []byte {
 	return key[:]
 }
 
-// RunIndex is what a reader keeps of a run to find its way in it. It is immutable
+// RunIndex is the index and the filter of a run. It is immutable
 // and safe for concurrent use.
 type RunIndex struct {
 	blocks []BlockRef
@@ -260,8 +260,8 @@ func readIndex(c *wire.Cursor, ref RunRef) []BlockRef {
 	return blocks
 }
 
-// filter checks what the library does not: its own decoder takes a filter of no
-// bits, and divides by them, or of no hashes, which finds everything.
+// readFilter checks what the decoder of the library does not: it accepts a filter of no
+// bits, by which it divides, and a filter of no hashes, which finds everything.
 func readFilter(c *wire.Cursor) *bloom.BloomFilter {
 	n := c.Uvarint(uint64(len(c.Rest) / 8))
 	hashes := c.Uvarint(maxHashes)
@@ -277,8 +277,8 @@ func readFilter(c *wire.Cursor) *bloom.BloomFilter {
 	return bloom.FromWithM(words, uint(n)*64, uint(hashes))
 }
 
-// Blocks returns the blocks that hold anything of the slots first to last, in the
-// order in which they are stored.
+// Blocks returns the blocks with entries of the slots first to last, in their stored
+// order.
 func (x *RunIndex) Blocks(first, last partition.Slot) []BlockRef {
 	var out []BlockRef
 	for _, b := range x.blocks {
@@ -289,8 +289,8 @@ func (x *RunIndex) Blocks(first, last partition.Slot) []BlockRef {
 	return out
 }
 
-// Range returns one range of the run's bytes that holds all blocks of the slots
-// first to last, and little else. It is empty if the run has nothing of them.
+// Range returns a range of the run's bytes with all blocks of the slots
+// first to last, and little else. It is empty if the run has no entry of them.
 func (x *RunIndex) Range(first, last partition.Slot) (off, length int64) {
 	blocks := x.Blocks(first, last)
 	if len(blocks) == 0 {
@@ -300,15 +300,15 @@ func (x *RunIndex) Range(first, last partition.Slot) (off, length int64) {
 	return blocks[0].Offset, end.Offset + end.Length - blocks[0].Offset
 }
 
-// MayContain says whether a URL may be in the run, settled or queued. False is
-// certain; true is wrong for fewer than 1 URL in 100 that are not there.
+// MayContain reports whether a URL may be in the run, settled or queued. False is
+// certain; true is wrong for fewer than 1 in 100 of the URLs that are not in the run.
 func (x *RunIndex) MayContain(fp uint64) bool {
 	var key [8]byte
 	return x.filter.Test(filterKey(&key, fp))
 }
 
-// DecodeBlock appends to into what a block holds of the slots first to last. data
-// is the block's bytes, which are not kept. After an error into holds what it did.
+// DecodeBlock appends the entries of a block for the slots first to last to into. data
+// are the block's bytes, which are not kept. After an error into is unchanged.
 func DecodeBlock(data []byte, ref BlockRef, into *Run, first, last partition.Slot) error {
 	var d blockDecoder
 	if err := d.decode(data, ref, into, first, last); err != nil {
@@ -317,8 +317,8 @@ func DecodeBlock(data []byte, ref BlockRef, into *Run, first, last partition.Slo
 	return nil
 }
 
-// DecodeRun appends to into all that a run holds. data is the run's bytes, which
-// are not kept. After an error into holds what it did.
+// DecodeRun appends all entries of a run to into. data are the run's bytes, which
+// are not kept. After an error into is unchanged.
 func DecodeRun(data []byte, ref RunRef, into *Run) error {
 	if ref.Index < 0 || ref.Index > int64(len(data)) {
 		return fmt.Errorf("decode run: %w", wire.Damaged("index at %d of %d bytes", ref.Index, len(data)))
@@ -339,8 +339,8 @@ func DecodeRun(data []byte, ref RunRef, into *Run) error {
 	return nil
 }
 
-// grow makes room for all entries, once instead of in doublings. What the index
-// promises is believed up to an entry a byte.
+// grow allocates room for all entries at once. It trusts the counts of the index up to
+// one entry per byte.
 func (x *RunIndex) grow(into *Run, believed int) {
 	var n [HostBlock + 1]int
 	for _, b := range x.blocks {

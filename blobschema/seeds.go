@@ -7,20 +7,20 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// SeedBatch is an object of URLs that were asked for from outside. Each partition
-// gets its share of a batch in one message, so a batch has the bounds of mail: cut
-// long lists with [SplitMail]. Of a URL the same fields are kept.
+// SeedBatch is an object of URLs from an operator. Each partition
+// gets its share of a batch in one message, so a batch has the bounds of mail: split
+// long lists with [SplitMail]. It holds the same fields of a URL.
 type SeedBatch struct {
-	Version int    // 0 is taken for the current one when encoding
+	Version int    // 0 stands for the current one in EncodeSeeds
 	Number  uint64 // of the mail that the batch becomes, from 1
 	URLs    []Queued
 }
 
-// maxSeeds leaves room for what mail has besides its URLs, and for a share that
+// maxSeeds leaves room for the other parts of mail, and for a share that
 // compresses a little worse than the whole.
 const maxSeeds = MaxMailBytes - 4<<10
 
-// EncodeSeeds encodes a batch. The order of its URLs is not kept, and equal
+// EncodeSeeds encodes a batch. It does not keep the order of the URLs, and equal
 // batches have equal bytes.
 func EncodeSeeds(b SeedBatch) ([]byte, error) {
 	if b.Version != wire.Version && b.Version != 0 {

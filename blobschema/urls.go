@@ -6,9 +6,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// encodeURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags,
-// Rank and Topic, Host of those that are placed, and Ask of those with FlagAgain. The caller has them sorted by URL, so
-// that prefixes are shared.
+// encodeURLs encodes the fields of URLs that are part of mail: URL, Depth, Generation, Flags,
+// Rank and Topic, Host with FlagPlaced, and Ask with FlagAgain. The caller sorts them by URL, so
+// that neighbours share prefixes.
 func encodeURLs(urls []Queued) []byte {
 	n := len(urls)
 	dst := binary.AppendUvarint(nil, uint64(n))
@@ -33,7 +33,7 @@ func encodeURLs(urls []Queued) []byte {
 	return dst
 }
 
-// readURLs reads what encodeURLs wrote, at most most URLs of whole bytes in all.
+// readURLs decodes the result of encodeURLs: at most most URLs with whole bytes in total.
 func readURLs(c *wire.Cursor, most, whole int) []Queued {
 	n := c.Count(1)
 	if n > most {
