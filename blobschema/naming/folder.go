@@ -10,8 +10,8 @@ const (
 	CommitGlob    = "*/p*/c*-f*"     // matches the commits of all crawls below ObjectsFolder
 )
 
-// Unfinished reports whether a name in [ObjectsFolder] is that of an object being written: its
-// own name, 16 hexadecimal digits of nanoseconds and "tmp", with dots between them.
+// Unfinished reports whether a name in [ObjectsFolder] is that of an object being written: the
+// name of the object, 16 hexadecimal digits of nanoseconds and "tmp", separated by dots.
 func Unfinished(name string) bool {
 	name, ok := strings.CutSuffix(name, ".tmp")
 	dot := strings.LastIndexByte(name, '.')

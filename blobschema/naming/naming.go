@@ -1,9 +1,9 @@
-// Package naming holds the names of all that is stored and sent: objects, keys of the
+// Package naming makes and parses the names of everything that is stored and sent: objects, keys of the
 // table, queues, and the files of a crawl's folder.
 //
-// It is the one place that makes or parses a name; all other packages pass names on. Every
-// name of an object or key carries the crawl's id, except [ActiveKey]. Objects sort by partition
-// and time; their names carry what makes them unique (I6): partition, sequence and fence, or a
+// No other package makes or parses a name. Every name of an object or key contains the
+// crawl's id, except [ActiveKey]. Objects sort by partition
+// and time. Their names contain the parts that make them unique (I6): partition, sequence and fence, or a
 // hash of the content. Package blobschema defines the content.
 package naming
 
@@ -23,8 +23,8 @@ const (
 	WakesQueue       = "wakes"
 	IntakeQueue      = "intake"
 	DeadLettersQueue = "dead-letters"
-	IndexQueue       = "index" // of what a partition has that is not indexed yet
-	RankQueue        = "rank"  // of rounds of rank jobs to be looked at
+	IndexQueue       = "index" // of jobs for partitions with commits that are not indexed
+	RankQueue        = "rank"  // of jobs for partitions with a round of a rank job
 )
 
 // ActiveKey is the key that names the deployment's active crawl.
@@ -33,8 +33,8 @@ const ActiveKey = "active"
 // MaxCrawlID is the longest crawl id, in bytes.
 const MaxCrawlID = 32
 
-// CheckCrawlID says what is wrong with a crawl id: it is 1 to 32 of a-z, 0-9 and
-// the hyphen, so that it may stand in any key, path or name unescaped.
+// CheckCrawlID returns an error unless id is a crawl id: 1 to 32 of a-z, 0-9 and
+// the hyphen, so that keys, paths and names need no escapes.
 func CheckCrawlID(id string) error {
 	if len(id) < 1 || len(id) > MaxCrawlID {
 		return fmt.Errorf("crawl id %.40q has not 1 to %d bytes", id, MaxCrawlID)
@@ -47,20 +47,20 @@ func CheckCrawlID(id string) error {
 	return nil
 }
 
-// Characters that names have.
+// Characters of names.
 const (
 	digits  = "0123456789"
 	letters = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// parser takes a name apart from its front, and takes only what is written as the functions
-// here write it: each name has one way to be read, and what was read one name.
+// parser parses a name from its front. It accepts only names as the functions
+// of this package write them: a name and its parts determine each other.
 type parser struct {
 	rest string
 	bad  bool
 }
 
-// parse takes the crawl's id from the front of a name.
+// parse cuts the crawl's id off a name.
 func parse(name string) (crawl string, p parser) {
 	i := max(strings.IndexByte(name, '/'), 0)
 	return name[:i], parser{rest: name[i:], bad: CheckCrawlID(name[:i]) != nil}
@@ -71,7 +71,7 @@ func (p *parser) text(s string) {
 	p.rest, p.bad = rest, p.bad || !ok
 }
 
-// number takes what is before a number, and the number, which has leading zeros up to that width.
+// number cuts off a text and the number after it, which has leading zeros up to a width.
 func (p *parser) number(before string, width int) uint64 {
 	p.text(before)
 	end := len(p.rest) - len(strings.TrimLeft(p.rest, digits))
@@ -87,28 +87,28 @@ func (p *parser) partition(before string) partition.ID {
 	return partition.ID(n)
 }
 
-// hash takes what [contentHash] begins with.
+// hash cuts off the first digits of a [contentHash].
 func (p *parser) hash() {
 	const size = 16
 	s := p.rest[:min(size, len(p.rest))]
 	p.rest, p.bad = p.rest[len(s):], p.bad || len(s) < size || strings.Trim(s, digits+letters[:6]) != ""
 }
 
-// ends reports whether all of the name was read, and is one.
+// ends reports whether the whole name was parsed without an error.
 func (p *parser) ends() bool { return !p.bad && p.rest == "" }
 
-// Commit names a commit object. The fence is part of it, so that two steps
+// Commit names a commit object. The name contains the fence, so that two steps
 // that both believe they own the partition never write the same object (I4, I6).
 func Commit(crawl string, p partition.ID, seq, fence uint64) string {
 	return fmt.Sprintf("%s/p%05d/c%010d-f%08d", crawl, p, seq, fence)
 }
 
-// ParseCommit undoes Commit.
+// ParseCommit returns the arguments of Commit.
 func ParseCommit(name string) (p partition.ID, seq, fence uint64, err error) {
 	_, n := parse(name)
 	p, seq, fence = n.partition("/p"), n.number("/c", 10), n.number("-f", 8)
 	if !n.ends() {
-		return 0, 0, 0, fmt.Errorf("parse commit name: %.100q is none", name)
+		return 0, 0, 0, fmt.Errorf("parse commit name: %.100q is not a name of a commit", name)
 	}
 	return p, seq, fence, nil
 }
@@ -118,13 +118,13 @@ func Run(crawl string, p partition.ID, seq, fence uint64, tier uint8) string {
 	return fmt.Sprintf("%s/p%05d/r%010d-f%08d-t%d", crawl, p, seq, fence, tier)
 }
 
-// ParseRun undoes Run.
+// ParseRun returns the arguments of Run.
 func ParseRun(name string) (p partition.ID, seq, fence uint64, tier uint8, err error) {
 	_, n := parse(name)
 	p, seq, fence = n.partition("/p"), n.number("/r", 10), n.number("-f", 8)
 	t := n.number("-t", 1)
 	if !n.ends() || t > math.MaxUint8 {
-		return 0, 0, 0, 0, fmt.Errorf("parse run name: %.100q is none", name)
+		return 0, 0, 0, 0, fmt.Errorf("parse run name: %.100q is not a name of a run", name)
 	}
 	return p, seq, fence, uint8(t), nil
 }
@@ -132,8 +132,8 @@ func ParseRun(name string) (p partition.ID, seq, fence uint64, tier uint8, err e
 // WARCPrefix begins the names of a crawl's WARC objects.
 func WARCPrefix(crawl string) string { return crawl + "/warc/" }
 
-// WARC names a WARC object: the serial-th that a partition wrote under a
-// fence. Its last part says all the rest does, for files that leave the store.
+// WARC names a WARC object: number serial of a partition under a
+// fence. Its last part repeats the others, for files outside of the store.
 func WARC(crawl string, p partition.ID, fence, serial uint64, gzipped bool) string {
 	ext := "warc"
 	if gzipped {
@@ -142,7 +142,7 @@ func WARC(crawl string, p partition.ID, fence, serial uint64, gzipped bool) stri
 	return fmt.Sprintf("%s/warc/orbweaver-%s-p%05d-f%08d-%06d.%s", crawl, crawl, p, fence, serial, ext)
 }
 
-// ParseWARC undoes WARC.
+// ParseWARC returns the arguments of WARC.
 func ParseWARC(name string) (p partition.ID, fence, serial uint64, err error) {
 	crawl, n := parse(name)
 	n.text("/warc/orbweaver-" + crawl)
@@ -150,13 +150,13 @@ func ParseWARC(name string) (p partition.ID, fence, serial uint64, err error) {
 	n.text(".warc")
 	n.rest = strings.TrimSuffix(n.rest, ".gz")
 	if !n.ends() {
-		return 0, 0, 0, fmt.Errorf("parse WARC name: %.100q is none", name)
+		return 0, 0, 0, fmt.Errorf("parse WARC name: %.100q is not a name of a WARC object", name)
 	}
 	return p, fence, serial, nil
 }
 
-// Seeds names a batch of seeds by its content, so that giving it twice is
-// giving it once.
+// Seeds names a batch of seeds by its content, so that the same batch given twice has no
+// effect.
 func Seeds(crawl string, content []byte) string {
 	return SeedsPrefix(crawl) + contentHash(content)[:12]
 }
@@ -164,15 +164,15 @@ func Seeds(crawl string, content []byte) string {
 // SeedsPrefix begins the names of a crawl's batches of seeds.
 func SeedsPrefix(crawl string) string { return crawl + "/seeds/" }
 
-// Ranks names a table of what hosts are worth, by its content.
+// Ranks names a table of host scores by its content.
 func Ranks(crawl string, content []byte) string {
 	return RanksPrefix(crawl) + contentHash(content)[:16]
 }
 
-// RanksPrefix begins the names of a crawl's tables of what hosts are worth.
+// RanksPrefix begins the names of a crawl's tables of host scores.
 func RanksPrefix(crawl string) string { return crawl + "/ranks/" }
 
-// Dead names a dead letter by its content, as it is stored: with its reason.
+// Dead names a dead letter by its stored content, which includes the reason.
 func Dead(crawl string, content []byte) string {
 	return DeadPrefix(crawl) + contentHash(content)[:32]
 }
@@ -210,8 +210,7 @@ func Segment(crawl string, p partition.ID, number uint64, content []byte) string
 	return fmt.Sprintf("%s/index/p%05d/s%010d-%s", crawl, p, number, contentHash(content)[:16])
 }
 
-// ParseIndex undoes IndexManifest and Segment, as far as it can without the content:
-// it returns the partition, and the number of the manifest that the object is, or was made for.
+// ParseIndex returns the arguments of IndexManifest or Segment, except the content.
 func ParseIndex(name string) (p partition.ID, number uint64, err error) {
 	_, n := parse(name)
 	n.text("/index")
@@ -223,7 +222,7 @@ func ParseIndex(name string) (p partition.ID, number uint64, err error) {
 	number = n.number(kind, 10)
 	n.text("-")
 	if n.hash(); !n.ends() {
-		return 0, 0, fmt.Errorf("parse index name: %.100q is none", name)
+		return 0, 0, fmt.Errorf("parse index name: %.100q is not a name of an index object", name)
 	}
 	return p, number, nil
 }
@@ -234,8 +233,8 @@ func IndexPrefix(crawl string) string { return crawl + "/index/" }
 // IndexKey is the key of a partition's [IndexHead].
 func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
 
-// IndexManifest names the manifest of a number by its content: two that make one at the same
-// time never write one object (I6).
+// IndexManifest names the manifest of a number by its content: two steps that make one at the same
+// time never write the same object (I6).
 func IndexManifest(crawl string, p partition.ID, number uint64, content []byte) string {
 	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
 }
@@ -249,13 +248,13 @@ func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/r
 // RankPrefix begins the names of the objects that rank heads name.
 func RankPrefix(crawl string) string { return crawl + "/rank/" }
 
-// RankObject names an object that a job makes of a partition, by what it is and by its content:
-// two that make it at the same time make the same one (I6). What is a word of a few letters.
+// RankObject names an object that a rank job makes for a partition, by its kind, a word of a few
+// letters, and its content: two steps that make it at the same time write equal bytes (I6).
 func RankObject(crawl string, p partition.ID, job uint64, what string, content []byte) string {
 	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
 }
 
-// ParseRankObject undoes RankObject, as far as it can without the content.
+// ParseRankObject returns the arguments of RankObject, except the content.
 func ParseRankObject(name string) (p partition.ID, job uint64, what string, err error) {
 	_, n := parse(name)
 	n.text("/rank")
@@ -263,7 +262,7 @@ func ParseRankObject(name string) (p partition.ID, job uint64, what string, err 
 	n.text("-")
 	what, n.rest, _ = strings.Cut(n.rest, "-")
 	if n.hash(); what == "" || strings.Trim(what, digits+letters) != "" || !n.ends() {
-		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is none", name)
+		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is not a name of a rank object", name)
 	}
 	return p, job, what, nil
 }
@@ -285,17 +284,17 @@ func RequestPrefix(crawl string) string { return crawl + "/requests/" }
 // MapKey is the KV key of the [MapRecord].
 func MapKey(crawl string) string { return crawl + "/map" }
 
-// replayed ends the name of the note that a dead letter was sent again.
+// replayed ends the name of the note that a dead letter was resent.
 const replayed = ".replayed"
 
 // DeadPrefix begins the names of a crawl's dead letters, and of the notes beside them.
 func DeadPrefix(crawl string) string { return crawl + "/dead/" }
 
-// Replayed names the note, beside a dead letter of that name, that its body was sent
-// again: an empty object.
+// Replayed names the note that the body of a dead letter was resent: an
+// empty object.
 func Replayed(dead string) string { return dead + replayed }
 
-// IsReplayed reports whether a name is such a note's.
+// IsReplayed reports whether a name is a result of Replayed.
 func IsReplayed(name string) bool { return strings.HasSuffix(name, replayed) }
 
 // Map names the object of a map by its epoch and content.
@@ -303,13 +302,13 @@ func Map(crawl string, epoch partition.Epoch, content []byte) string {
 	return fmt.Sprintf("%se%08d-%s", MapPrefix(crawl), epoch, contentHash(content)[:16])
 }
 
-// ParseMap undoes Map, as far as it can without the content.
+// ParseMap returns the epoch of a name of Map.
 func ParseMap(name string) (epoch partition.Epoch, err error) {
 	_, n := parse(name)
 	epoch = partition.Epoch(n.number("/maps/e", 8))
 	n.text("-")
 	if n.hash(); !n.ends() {
-		return 0, fmt.Errorf("parse map name: %.100q is none", name)
+		return 0, fmt.Errorf("parse map name: %.100q is not a name of a map", name)
 	}
 	return epoch, nil
 }
@@ -317,18 +316,18 @@ func ParseMap(name string) (epoch partition.Epoch, err error) {
 // MapPrefix begins the names of a crawl's maps.
 func MapPrefix(crawl string) string { return crawl + "/maps/" }
 
-// Kind is a part of what is stored, by what it is made from.
+// Kind is a kind of stored data, by its origin.
 type Kind uint8
 
 // The kinds.
 const (
-	NoObject Kind = iota // the name is no object's
-	State                // commits, runs, and what they were made from: seeds, requests, maps, mail
+	NoObject Kind = iota // not a name of an object
+	State                // commits, runs, and their sources: seeds, requests, maps, dead letters
 	Answers              // WARC files
-	Derived              // index, ranks and capture index, which can be made again
+	Derived              // index, ranks and capture index, which can be rebuilt
 )
 
-// KindOf returns what the object of a name is a part of.
+// KindOf returns the kind of the object of a name.
 func KindOf(name string) Kind {
 	crawl, _, _ := strings.Cut(name, "/")
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) && name != prefix }

@@ -17,8 +17,8 @@ const cdxjTime = "20060102150405"
 //
 //	<urlkey> <14-digit UTC time> <JSON object>
 //
-// There is no standard. The fields, their names, their order and their values, which are strings, are those
-// of pywb and cdxj-indexer. filename is the name under which the replay tool finds the WARC file. A page
+// There is no standard. The fields, their order and their values, which are strings, follow
+// pywb and cdxj-indexer. filename is the name under which the replay tool finds the WARC file. A page
 // without a stored record (Length 0) has no line.
 //
 // A SHA-1 digest has no label, as in pywb's own indexer: pywb compares it with bare values, and finds
@@ -36,7 +36,7 @@ func AppendCDXJ(dst []byte, key string, p blobschema.Page, filename string) []by
 	}
 	t := p.Time.UTC()
 	if y := t.Year(); y < 1 || y > 9999 {
-		t = time.Time{} // 14 digits, whatever the clock said
+		t = time.Time{} // always 14 digits
 	}
 	dst = append(dst, ' ')
 	dst = t.AppendFormat(dst, cdxjTime)
@@ -66,8 +66,8 @@ func cdxjAppendNumber(dst []byte, before string, n int64) []byte {
 	return append(strconv.AppendInt(dst, n, 10), '"')
 }
 
-// cdxjAppendString appends s as a JSON string (RFC 8259 section 7). What is not
-// UTF-8 becomes U+FFFD.
+// cdxjAppendString appends s as a JSON string (RFC 8259 section 7). Invalid UTF-8
+// becomes U+FFFD.
 func cdxjAppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
@@ -91,6 +91,6 @@ func cdxjAppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// CompareCDXJ orders index lines as replay tools search them: by their bytes
-// (LC_ALL=C). Two captures of one key thus stand in order of time.
+// CompareCDXJ orders index lines by their bytes (LC_ALL=C), as replay tools search
+// them. The captures of one key are thus in order of time.
 func CompareCDXJ(a, b []byte) int { return bytes.Compare(a, b) }

@@ -11,17 +11,16 @@ import (
 // HeaderField is one field of an HTTP header, as received or to be written.
 type HeaderField struct{ Name, Value string }
 
-// OriginalPrefix marks a field that was received but does not hold for the bytes
-// stored, so that nobody undoes a coding that is already undone.
+// OriginalPrefix marks a received field that does not hold for the stored
+// bytes, so that no reader decodes a body that is already decoded.
 const OriginalPrefix = "X-Crawler-Original-"
 
 // AppendHTTPResponseHead appends an HTTP/1 status line, fields and the blank line
-// to dst, for Record.Header. What would break the message is replaced: control
-// characters by spaces, characters not fit for a name by '_'; a field without name
-// is dropped. A proto other than HTTP/1.0 is written as HTTP/1.1, the only form
-// that readers of WARC parse.
+// to dst, for Record.Header. It replaces control characters by spaces, and characters
+// that a name cannot have by '_', and drops a field without a name. It writes a proto
+// other than HTTP/1.0 as HTTP/1.1, the only form that WARC readers parse.
 //
-// The body stored after it is never chunked (its digest is that of the entity,
+// The stored body is never chunked (its digest is that of the entity,
 // section 5.9), so Transfer-Encoding and Trailer get OriginalPrefix.
 func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string, fields []HeaderField) []byte {
 	if proto != "HTTP/1.0" {
@@ -49,7 +48,7 @@ func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string,
 func AppendHTTPRequestHead(dst []byte, method, target string, fields []HeaderField) []byte {
 	start := len(dst)
 	dst = append(dst, method...)
-	dst = append(dst, 0) // stands for the space until all others are gone
+	dst = append(dst, 0) // becomes the space after all others are replaced
 	middle := len(dst) - 1
 	dst = append(dst, target...)
 	for i := start; i < len(dst); i++ {

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// ErrDamaged is wrapped by errors of the reader that lie in the bytes: they
+	// ErrDamaged is wrapped by errors of the reader about the bytes: they
 	// are not WARC, cut short, changed since they were written, or over a bound.
 	// Errors of the underlying reader do not wrap it.
 	ErrDamaged = errors.New("damaged WARC record")
@@ -24,9 +24,9 @@ var (
 )
 
 // Reader reads a WARC file record by record, gzip members and plain records
-// alike (WARC 1.1 section 4, annex D.2). It holds one record at a time: memory is
-// bounded by MaxBlock, whatever the input claims, and grows only with bytes that
-// really came. It may be used by one goroutine at a time.
+// alike (WARC 1.1 section 4, annex D.2). It holds one record at a time: its memory is
+// bounded by MaxBlock, and grows only with the bytes that it
+// has read. It may be used by one goroutine at a time.
 type Reader struct {
 	base  int64 // offset at which src begins
 	src   memberSource
@@ -39,8 +39,8 @@ type Reader struct {
 	err   error
 }
 
-// memberSource counts what was read and keeps the source's own failure apart from
-// what decoders make of it.
+// memberSource counts the bytes read, and keeps the error of the source, which decoders
+// replace by their own.
 type memberSource struct {
 	r   io.Reader
 	n   int64
@@ -66,9 +66,9 @@ func newReader(r io.Reader, bufferBytes int) *Reader {
 }
 
 // Next returns the next record, or io.EOF after the last one. The record and its
-// bytes are valid until the next call; strings in it stay. An error is final: there
-// is no mark to resume at, but records that an index names can still be had with
-// ReadAt. Records of unknown type are returned like others.
+// bytes are valid until the next call; its strings stay valid. An error is final: WARC has
+// no mark to resume at, but ReadAt can still read the records that an index
+// names. Records of unknown type are returned like others.
 func (w *Reader) Next() (*Record, error) {
 	if w.err != nil {
 		return nil, w.err
@@ -93,10 +93,10 @@ func (w *Reader) Next() (*Record, error) {
 	return &w.rec, nil
 }
 
-// offset is where the next byte to consume lies.
+// offset returns the offset of the next byte to read.
 func (w *Reader) offset() int64 { return w.base + w.src.n - int64(w.in.Buffered()) }
 
-// failure tells where it happened, and whether to blame the bytes or the source.
+// failure adds the offset to an error, and ErrDamaged unless the source has failed.
 func (w *Reader) failure(start int64, err error) error {
 	if w.src.err != nil {
 		return fmt.Errorf("read WARC record at %d: %w", start, w.src.err)
@@ -107,8 +107,8 @@ func (w *Reader) failure(start int64, err error) error {
 	return fmt.Errorf("read WARC record at %d: %w: %w", start, ErrDamaged, err)
 }
 
-// member reads a gzip member that holds one record. Its checksum is compared only
-// at its end, hence the read past the record.
+// member reads a gzip member that holds one record. It reads past the record, because the gzip
+// reader compares the checksum only at the end of the member.
 func (w *Reader) member() error {
 	if w.gz == nil {
 		w.gz = new(gzip.Reader)
@@ -149,7 +149,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 	}
 	var end [4]byte
 	switch _, err := io.ReadFull(in, end[:]); {
-	case err == io.EOF && in == w.in: // the last plain record; indexes leave its line ends out
+	case err == io.EOF && in == w.in: // the last plain record; indexes exclude its line ends
 	case err != nil:
 		return err
 	case string(end[:]) != string(recordEnd):
@@ -186,8 +186,8 @@ func (w *Reader) readHead(in *bufio.Reader) error {
 	}
 }
 
-// readBlock reads n bytes. The buffer doubles as they come, so that a large
-// Content-Length with little behind it costs little.
+// readBlock reads n bytes. The buffer doubles with the bytes read, so that a large
+// Content-Length with few bytes after it needs little memory.
 func (w *Reader) readBlock(in *bufio.Reader, n int) error {
 	w.block = w.block[:0]
 	for len(w.block) < n {
@@ -273,7 +273,7 @@ func parseHead(r *Record, head []byte) (size int64, err error) {
 	return int64(n), nil
 }
 
-// unbracket removes the brackets around ids (5.2), and those that WARC 1.0 had
+// unbracket removes the brackets around ids (5.2), and those of WARC 1.0
 // around all URIs.
 func unbracket(value string) string {
 	if len(value) >= 2 && value[0] == '<' && value[len(value)-1] == '>' {
@@ -302,8 +302,8 @@ func parseDate(s string) (t time.Time, err error) {
 }
 
 // ReadAt reads the one record, compressed or plain, that fills the length
-// bytes of src at offset: what an index entry points to. The record is the
-// caller's. Errors are those of Reader.Next; anything but exactly one record
+// bytes of src at offset, as an index entry gives them. The caller owns the
+// record. Errors are those of Reader.Next; anything other than exactly one record
 // is damage.
 func ReadAt(src io.ReaderAt, offset, length int64) (*Record, error) {
 	if offset < 0 || length <= 0 {
@@ -332,7 +332,7 @@ func (r *Record) Verify() error {
 		payload = ""
 	}
 	if r.BlockDigest == "" && payload == "" {
-		return fmt.Errorf("verify %s: %w: there is none", r.ID, ErrDigest)
+		return fmt.Errorf("verify %s: %w: the record has no digest", r.ID, ErrDigest)
 	}
 	if err := verifyDigest(r.BlockDigest, r.Header, r.Body); err != nil {
 		return fmt.Errorf("verify block of %s: %w", r.ID, err)

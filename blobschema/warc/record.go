@@ -7,16 +7,15 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Bounds of one record, kept by writer and reader alike, so that nothing is
-// written that a default reader would refuse.
+// Bounds of one record, which both writer and reader check.
 const (
 	MaxHeader     = 64 << 10 // bytes of the record header, its blank line included
 	MaxBlock      = 64 << 20 // bytes of the block (Header and Body)
 	MaxHTTPHeader = 1 << 20  // bytes of Record.Header
 )
 
-// Type is the kind of a record (WARC 1.1 section 5.5). A reader skips types
-// it does not know.
+// Type is the type of a record (WARC 1.1 section 5.5). A reader skips unknown
+// types.
 type Type string
 
 // The types that a crawl writes; sections 6.2 to 6.7 define them.
@@ -39,8 +38,8 @@ const (
 	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Record is one record of a WARC file. Its block is Header followed by Body;
-// keeping the two apart saves the copy that joining them would need, and makes
+// Record is one record of a WARC file. Its block is Header followed by Body. They are
+// separate to save a copy, and to make
 // Body the payload. The zero value of a field means that it is absent.
 //
 // URIs and record ids are without angle brackets.
@@ -62,7 +61,7 @@ type Record struct {
 	Body   []byte
 	Packed bool // Body is compressed already: store it as it is, see Append; not set by the reader
 
-	// The rest is set by the reader. Append ignores it.
+	// The reader sets the other fields. Append ignores them.
 	ID          string // 5.2
 	BlockDigest string // 5.8
 	Offset      int64  // of the record, or of its gzip member, in the input; bytes

@@ -78,15 +78,15 @@ const maxStored = 1<<16 - 1
 // returns the extended slice and the record's id, "urn:uuid:…". The bytes added
 // are the record's stored length; r is not kept or changed.
 //
-// The Body of a Packed record is stored within the member as it is, at no more cost than
-// its checksum: deflating what is compressed takes as long as deflating text and gains
+// The member stores the Body of a Packed record without compression, which costs no more than
+// its checksum: to deflate compressed bytes takes as long as to deflate text and gains
 // nothing. All readers of gzip read it; no digest or id depends on it.
 //
-// The id is derived from type, date, target and block, so that encoding a capture
-// again gives the same bytes. A request written first hands its id to the
-// response's ConcurrentTo, or the other way round; either is enough (5.7).
+// The id is derived from type, date, target and block, so that a capture encoded
+// again has the same bytes. The id of the request goes into the response's
+// ConcurrentTo, or the other way round; one of them is enough (5.7).
 //
-// On an error, which wraps ErrField, dst comes back as it was.
+// An error wraps ErrField; then out is dst, unchanged.
 func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err error) {
 	if err := checkRecord(r); err != nil {
 		return dst, "", fmt.Errorf("encode %q record: %w", string(r.Type), err)
@@ -164,8 +164,8 @@ func appendStored(dst, b []byte, final byte) []byte {
 	return dst
 }
 
-// id derives a version 8 UUID (RFC 9562 section 5.8) from what identifies a
-// capture. Every part but the last has a fixed length or ends in a line end that
+// id derives a version 8 UUID (RFC 9562 section 5.8) from the identity of a
+// capture. Every part except the last has a fixed length or ends in a line end that
 // cannot occur within it, so no two captures have the same text.
 func (e *Encoder) id(r *Record) string {
 	e.head = append(e.head[:0], r.Type...)
@@ -237,9 +237,9 @@ func (e *Encoder) appendPayloadDigest(b []byte, r *Record) []byte {
 	return append(digestText.AppendEncode(b, sum[:]), "\r\n"...)
 }
 
-// PayloadDigest returns the SHA-1 of body as WARC and CDX write it: "sha1:" and
-// 32 characters of base 32. A caller that needs it before encoding passes it on
-// in Record.PayloadDigest, and body is hashed once less.
+// PayloadDigest returns the SHA-1 of body in the form of WARC and CDX: "sha1:" and
+// 32 characters of base 32. A caller that needs it before encoding passes it
+// in Record.PayloadDigest, which saves one hash of the body.
 func PayloadDigest(body []byte) string {
 	sum := sha1.Sum(body)
 	var text [5 + 32]byte
@@ -256,9 +256,9 @@ func appendField(b []byte, name, value string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// appendDate writes t in UTC (section 5.4): to the second if it has no
-// fraction, else with six digits, which older readers take for microseconds
-// however many there are.
+// appendDate appends t in UTC (section 5.4): to the second if it has no
+// fraction, and otherwise with six digits, because older readers read any number of digits as
+// microseconds.
 func appendDate(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	if t.Nanosecond() < int(time.Microsecond) {

@@ -11,14 +11,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What a decoder of this package says of bytes it cannot take. Callers branch on
-// them: damage is worth another read or a dead letter, an unknown version is not.
+// The errors of decoders. Callers distinguish them: after damage they read again or
+// write a dead letter, after an unknown version they stop.
 var (
 	ErrDamaged = errors.New("damaged data")
 	ErrVersion = errors.New("unknown format version")
 )
 
-// Bounds of one entry. Writers check them, so that readers may insist on them.
+// Bounds of one entry. Writers check them, so that readers can demand them.
 const (
 	MaxURL     = 8 << 10   // bytes of a URL; weburl.MaxLen is less
 	MaxHost    = 512       // bytes of a host key
@@ -32,12 +32,12 @@ func Damaged(format string, args ...any) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum is the CRC-32C of b, as under every piece of what is stored.
+// Checksum returns the CRC-32C of b.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// The coders are reused for their tables, hundreds of kilobytes each. With a
+// The coders are reused because their tables have hundreds of kilobytes. With a
 // concurrency of one, EncodeAll and DecodeAll start no goroutine. The window is
-// small because what is compressed is: blocks of 64 KiB, sections of a few MiB.
+// small because the inputs are small: blocks of 64 KiB, sections of a few MiB.
 var (
 	zstdEncoders = sync.Pool{New: func() any {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
@@ -65,12 +65,12 @@ func AppendCompressed(dst, raw []byte) []byte {
 	return e.EncodeAll(raw, dst)
 }
 
-// maxRatio bounds what a frame may claim to hold, before anything is allocated.
-// The format's own best is a run of 128 KiB in 4 bytes.
+// maxRatio bounds the declared size of a frame's content per byte of the frame. The best ratio
+// of the format is a run of 128 KiB in 4 bytes.
 const maxRatio = 1 << 15
 
-// Decompress decodes a frame of exactly n bytes into buf, which grows if need be. The caller
-// bounds n; what no frame of this length can hold is refused before anything is allocated.
+// Decompress decodes a frame of exactly n bytes into buf, which grows if necessary. The caller
+// bounds n. Decompress refuses an n above maxRatio before it allocates.
 // Errors wrap [ErrDamaged].
 func Decompress(buf, frame []byte, n int) ([]byte, error) {
 	if n > len(frame)*maxRatio {
@@ -91,12 +91,12 @@ func Decompress(buf, frame []byte, n int) ([]byte, error) {
 	return raw, nil
 }
 
-// AppendPacked appends raw compressed, its length before it.
+// AppendPacked appends the length of raw, and raw compressed.
 func AppendPacked(dst, raw []byte) []byte {
 	return AppendCompressed(binary.AppendUvarint(dst, uint64(len(raw))), raw)
 }
 
-// Unpack undoes AppendPacked for at most limit bytes.
+// Unpack returns the argument of AppendPacked, of at most limit bytes.
 func Unpack(b []byte, limit uint64) ([]byte, error) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > limit {
@@ -105,13 +105,14 @@ func Unpack(b []byte, limit uint64) ([]byte, error) {
 	return Decompress(nil, b[k:], int(n))
 }
 
-// Cursor reads hostile bytes. Its first failure sticks: what is read after it is
-// zero and empty, so a decoder may look at err once, before it trusts anything.
+// Cursor reads hostile bytes. It keeps its first failure: later reads return
+// zeros and empty values, so a decoder may check Err once, before it uses any value.
 type Cursor struct {
 	Rest []byte // still to be read
 	Err  error  // the first failure
 }
 
+// Fail records a failure, unless there was one before.
 func (c *Cursor) Fail(format string, args ...any) {
 	if c.Err == nil {
 		c.Err = Damaged(format, args...)
@@ -119,7 +120,7 @@ func (c *Cursor) Fail(format string, args ...any) {
 	c.Rest = nil
 }
 
-// uvarint reads a number of at most limit.
+// Uvarint reads a number of at most limit.
 func (c *Cursor) Uvarint(limit uint64) uint64 {
 	if len(c.Rest) > 0 && c.Rest[0] < 0x80 && uint64(c.Rest[0]) <= limit {
 		v := uint64(c.Rest[0])
@@ -135,7 +136,7 @@ func (c *Cursor) Uvarint(limit uint64) uint64 {
 	return v
 }
 
-// take reads n bytes, which stay part of the input.
+// Take returns the next n bytes, a part of the input.
 func (c *Cursor) Take(n uint64) []byte {
 	if n > uint64(len(c.Rest)) {
 		c.Fail("%d bytes promised, %d left", n, len(c.Rest))
@@ -146,11 +147,11 @@ func (c *Cursor) Take(n uint64) []byte {
 	return b
 }
 
-// prefixed reads bytes behind their length, which is at most limit.
+// Prefixed reads bytes after their length, which is at most limit.
 func (c *Cursor) Prefixed(limit uint64) []byte { return c.Take(c.Uvarint(limit)) }
 
-// Count reads the number of things that follow and take at least size bytes each,
-// so that what is allocated for them is in proportion to the input.
+// Count reads the number of the items that follow, which take at least size bytes each. The
+// memory for them is thus proportional to the input.
 func (c *Cursor) Count(size int) int {
 	n := c.Uvarint(math.MaxUint64)
 	if most := uint64(len(c.Rest) / size); n > most {
@@ -160,6 +161,7 @@ func (c *Cursor) Count(size int) int {
 	return int(n)
 }
 
+// Uint32 reads four bytes, the lowest first.
 func (c *Cursor) Uint32() uint32 {
 	b := c.Take(4)
 	if b == nil {
@@ -168,6 +170,7 @@ func (c *Cursor) Uint32() uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
+// Uint64 reads eight bytes, the lowest first.
 func (c *Cursor) Uint64() uint64 {
 	b := c.Take(8)
 	if b == nil {
@@ -176,7 +179,7 @@ func (c *Cursor) Uint64() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// End is the verdict on everything read: an error too if bytes are left.
+// End returns the first failure. Bytes that are left are a failure too.
 func (c *Cursor) End() error {
 	if c.Err == nil && len(c.Rest) > 0 {
 		c.Fail("%d bytes too many", len(c.Rest))
@@ -184,11 +187,12 @@ func (c *Cursor) End() error {
 	return c.Err
 }
 
+// AppendPrefixed appends the length of s, and s.
 func AppendPrefixed[T string | []byte](dst []byte, s T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// AppendTexts writes the number of some texts, their lengths, and them.
+// AppendTexts appends the number of some texts, their lengths, and the texts.
 func AppendTexts(dst []byte, n int, at func(i int) string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n))
 	dst = AppendValues(dst, n, func(i int) uint64 { return uint64(len(at(i))) })
@@ -198,7 +202,7 @@ func AppendTexts(dst []byte, n int, at func(i int) string) []byte {
 	return dst
 }
 
-// Texts reads what AppendTexts wrote, as parts of one string; longest is that of a text, in bytes.
+// Texts reads the texts of AppendTexts, as parts of one string; longest bounds a text, in bytes.
 func (c *Cursor) Texts(longest uint64) []string {
 	texts := make([]string, c.Count(1))
 	lengths, total := make([]int, len(texts)), 0
@@ -214,12 +218,13 @@ func (c *Cursor) Texts(longest uint64) []string {
 }
 
 // A column holds one number of each of n entries. Columns compress better than
-// rows, and most of ours are constant, which costs three bytes and no time.
+// rows. Most columns are constant, which takes three bytes and no time.
 const (
 	columnConstant = 0
 	columnValues   = 1
 )
 
+// AppendColumn appends a column.
 func AppendColumn(dst []byte, n int, at func(i int) uint64) []byte {
 	if n == 0 {
 		return dst
@@ -234,8 +239,8 @@ func AppendColumn(dst []byte, n int, at func(i int) uint64) []byte {
 	return AppendValues(append(dst, columnValues), n, at)
 }
 
-// AppendValues writes every value. It is for the one column of a list that makes
-// each entry cost at least a byte, without which a few bytes could claim millions.
+// AppendValues appends every value. One column of each list uses it, so that
+// an entry takes at least a byte: otherwise a few bytes could declare millions.
 func AppendValues(dst []byte, n int, at func(i int) uint64) []byte {
 	for i := range n {
 		dst = binary.AppendUvarint(dst, at(i))
@@ -243,7 +248,7 @@ func AppendValues(dst []byte, n int, at func(i int) uint64) []byte {
 	return dst
 }
 
-// column reads what AppendColumn wrote; no value may be above limit.
+// Column reads a column of AppendColumn; no value may exceed limit.
 func (c *Cursor) Column(n int, limit uint64, set func(i int, v uint64)) {
 	if n == 0 || c.Err != nil {
 		return
@@ -260,6 +265,7 @@ func (c *Cursor) Column(n int, limit uint64, set func(i int, v uint64)) {
 	}
 }
 
+// Values reads n numbers of AppendValues; no value may exceed limit.
 func (c *Cursor) Values(n int, limit uint64, set func(i int, v uint64)) {
 	for i := 0; i < n && c.Err == nil; i++ {
 		set(i, c.Uvarint(limit))

@@ -1,14 +1,14 @@
 package wire
 
-// HostTable numbers the hosts of links in order of appearance. Neighbours are of one host
-// more often than not.
+// HostTable numbers the hosts of links in order of appearance. It remembers the last host, which
+// is the next one in most cases.
 type HostTable struct {
 	names  []string
 	number map[string]uint32
 	last   uint32
 }
 
-// Add returns the number of a host, its next one if it is new.
+// Add returns the number of a host. A new host gets the next number.
 func (t *HostTable) Add(host string) uint32 {
 	if len(t.names) > 0 && t.names[t.last] == host {
 		return t.last
@@ -25,7 +25,7 @@ func (t *HostTable) Add(host string) uint32 {
 	return n
 }
 
-// Append writes the names, as Texts reads them.
+// Append appends the names for [Cursor.Texts].
 func (t *HostTable) Append(dst []byte) []byte {
 	return AppendTexts(dst, len(t.names), func(i int) string { return t.names[i] })
 }

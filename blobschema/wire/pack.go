@@ -8,7 +8,7 @@ import (
 
 // Section is a named part of a pack.
 type Section struct {
-	Name string // at most 32 bytes, unlike the others of the pack
+	Name string // at most 32 bytes, unique in the pack
 	Data []byte
 }
 
@@ -18,7 +18,7 @@ type Section struct {
 //	table: count, then per section: name, length (both varint-prefixed), CRC-32C,
 //	tail: length of the table, CRC-32C of header, table and that length, "KPWO"
 //
-// Every byte is under a checksum. Offsets are not stored but added up, so that no
+// Checksums cover every byte. Offsets are not stored but computed, so that no
 // two sections can overlap.
 const (
 	packMagic      = "OWPK"
@@ -32,7 +32,7 @@ const (
 // written by another version is refused at the start, never guessed at.
 const Version = 5
 
-// HeaderSize is how many bytes are before the first section.
+// HeaderSize is the number of bytes before the first section.
 const HeaderSize = len(packMagic) + 1
 
 // Append appends a pack of the sections, in their order. The first begins
@@ -74,7 +74,7 @@ type packSection struct {
 }
 
 // Open reads the table of a whole pack. The pack keeps data, which must not
-// change any more.
+// change afterwards.
 func Open(data []byte) (*Pack, error) {
 	if len(data) < HeaderSize+packTail || string(data[:len(packMagic)]) != packMagic {
 		return nil, fmt.Errorf("open pack: %w", Damaged("no pack of %d bytes", len(data)))
@@ -122,8 +122,8 @@ func (p *Pack) find(name string) *packSection {
 	return nil
 }
 
-// Section returns a section's bytes, a view of the pack's, once their checksum is
-// found right. A section that is not there is an error.
+// Section checks the checksum of a section and returns its bytes, a part of the pack. It
+// returns an error if there is no such section.
 func (p *Pack) Section(name string) ([]byte, error) {
 	s := p.find(name)
 	if s == nil {
@@ -136,8 +136,8 @@ func (p *Pack) Section(name string) ([]byte, error) {
 	return b, nil
 }
 
-// SectionAt says where in the pack a section's bytes are. The offset of a section
-// that is not there is 0, which no section has.
+// SectionAt returns the place of a section's bytes in the pack. If there is no such section, the
+// offset is 0, which no section has.
 func (p *Pack) SectionAt(name string) (off, length int64) {
 	if s := p.find(name); s != nil {
 		return s.off, s.length

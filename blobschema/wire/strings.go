@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// TextPacker collects strings that mostly begin like the one before. Each is kept
-// as the number of bytes it shares with it and the rest.
+// TextPacker collects strings, most of which begin like the previous one. It keeps the number of
+// bytes that a string shares with the previous one, and the rest.
 type TextPacker struct {
 	prev         string
 	shared, tail []uint32
@@ -14,6 +14,7 @@ type TextPacker struct {
 	expanded     int // bytes of all strings, whole
 }
 
+// Add adds a string.
 func (p *TextPacker) Add(s string) {
 	n := 0
 	for n < len(s) && n < len(p.prev) && s[n] == p.prev[n] {
@@ -26,17 +27,18 @@ func (p *TextPacker) Add(s string) {
 	p.prev = s
 }
 
-// size is the bytes of what append writes of texts, about, and of all strings, whole.
+// Size returns the size of the text that Append writes, and that of all whole strings, in bytes.
 func (p *TextPacker) Size() (packed, whole int) { return len(p.text), p.expanded }
 
-// after sets what the next string is taken to come after.
+// After replaces the previous string.
 func (p *TextPacker) After(s string) { p.prev = s }
 
+// Reset drops all strings.
 func (p *TextPacker) Reset() {
 	*p = TextPacker{shared: p.shared[:0], tail: p.tail[:0], text: p.text[:0]}
 }
 
-// append writes the strings: two columns and the text.
+// Append appends the strings: two columns and the text.
 func (p *TextPacker) Append(dst []byte) []byte {
 	n := len(p.shared)
 	dst = AppendColumn(dst, n, func(i int) uint64 { return uint64(p.shared[i]) })
@@ -44,11 +46,11 @@ func (p *TextPacker) Append(dst []byte) []byte {
 	return append(dst, p.text...)
 }
 
-// textChunk is how much text decoded strings share one allocation of. A string
-// that is kept keeps its chunk, so this is also what one URL can hold on to.
+// textChunk is the size, in bytes, of an allocation that decoded strings share. A string
+// keeps its chunk in memory, so this is also the memory that one URL can retain.
 const textChunk = 4 << 10
 
-// TextUnpacker gives back what a TextPacker wrote.
+// TextUnpacker reads the strings of a TextPacker.
 type TextUnpacker struct {
 	prev         string
 	shared, tail []uint32
@@ -58,8 +60,8 @@ type TextUnpacker struct {
 	chunk        strings.Builder
 }
 
-// read reads n strings of at most each bytes, whole bytes in all, and is ready to
-// give them out. Nothing is expanded before all lengths are found in bounds.
+// Read reads n strings of at most each bytes, and whole bytes in total, for Next. It checks all
+// lengths before any string is expanded.
 func (u *TextUnpacker) Read(c *Cursor, n, each, whole int) {
 	u.prev, u.i, u.left = "", 0, 0
 	u.shared, u.tail = slices.Grow(u.shared[:0], n)[:n], slices.Grow(u.tail[:0], n)[:n]
@@ -84,11 +86,10 @@ func (u *TextUnpacker) Read(c *Cursor, n, each, whole int) {
 	u.text = c.Take(uint64(tails))
 }
 
-// after sets what the next string is taken to come after, as the packer was told.
+// After replaces the previous string, as in the packer.
 func (u *TextUnpacker) After(s string) { u.prev = s }
 
-// next returns the next string. Its prefix comes from u.prev, which the caller may
-// set between calls as the packer's caller did.
+// Next returns the next string.
 func (u *TextUnpacker) Next(c *Cursor) string {
 	shared, tail := int(u.shared[u.i]), int(u.tail[u.i])
 	u.i++
