@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// BalanceOptions say how even loads should be. The zero value is useful.
+// BalanceOptions are the options of [Map.Balance]. The zero value is useful.
 type BalanceOptions struct {
-	// Start is the load of the fullest partition, relative to the mean, from which on slots
-	// are moved; Stop is where that ends. 0 stands for 1.25 and 1.05. The distance between the two
-	// keeps slots from moving to and fro.
+	// Start is the least load of the fullest partition, relative to the mean, at which slots
+	// move. Stop is the load at which the moves end. 0 means 1.25 and 1.05. The distance between the two
+	// prevents slots from moving back and forth.
 	Start, Stop float64
-	// MaxMoves is how many slots may move at once. 0 stands for an eighth of all, or for
-	// as many as it takes where partitions come or go.
+	// MaxMoves bounds the number of moves. 0 means an eighth of the slots, or
+	// no bound if partitions join or leave.
 	MaxMoves int
-	// Partitions are those that should own slots; nil stands for those that do. The others
-	// give all they have, and one that owns no slot yet gets its share of the load whatever
-	// Start is: nothing, where there is no load (Plan deals slots by number).
+	// Partitions are the partitions that should own slots; nil means the current owners. Other
+	// partitions give all their slots. A partition without slots gets its share of the load whatever
+	// Start is. Without load that is nothing (Plan deals slots by number).
 	Partitions []ID
 }
 
 // Balance returns the moves, ascending by slot, that make the partitions' loads even enough.
-// It takes the load of each slot, by number and in any unit; one that is missing, negative or
-// not finite counts as none. The moves are few, but the fewest only where all slots are
-// equal: in general that is bin packing. What is promised:
+// load is the load of each slot, by number and in any unit; a load that is missing, negative or
+// not finite counts as 0. The moves are few, but the minimum only if all slots are
+// equal: in general that is bin packing. Balance guarantees:
 //
 //   - The fullest partition never gets fuller, unless another one leaves.
-//   - A slot that has more than the others could share evenly stays where it is, and the others
-//     leave its partition, whose load is from then on compared with that slot, not with the mean.
+//   - A slot with more load than the mean of the others stays, and the others
+//     leave its partition, whose load is then compared with that slot, not with the mean.
 //   - Slots without load stay, unless their partition leaves.
-//   - The same input gives the same moves. When they are applied, and MaxMoves did not cut
-//     them short, the same loads give none.
+//   - Equal input gives equal moves. If MaxMoves did not limit them, the map after the
+//     moves needs no further move for the same loads.
 func (m *Map) Balance(load []float64, o BalanceOptions) []Move {
 	b := newBalancer(m, load, o)
 	if len(b.bins) == 0 {
@@ -57,14 +57,14 @@ const (
 	leastGain = 1e-9 // by a move, relative to the hottest slot: less may be rounding
 )
 
-// balancer works out a plan by moves one after the other, each of which lowers the larger
-// of the two loads it changes, so that there is an end to them.
+// balancer makes a plan move by move. Each move lowers the larger
+// of the two loads that it changes, so the plan ends.
 type balancer struct {
 	from        *Map
 	owners      []ID      // by slot, as planned
 	load        []float64 // by slot; the largest is 1
 	start, stop float64
-	moves, most int // slots that change their owner; how many may
+	moves, most int // number of slots that change their owner; its bound
 	bins        []*bin
 	left        []ID    // partitions that should own nothing
 	mean        float64 // of the partitions without the slots that are hotter than it
@@ -75,9 +75,9 @@ type bin struct {
 	id     ID
 	slots  []Slot  // with a load, ascending by it and then by number
 	count  int     // of all slots
-	sum    float64 // always added up in the order of slots: the same for the same slots
-	lastTo *bin    // where its last slot went
-	next   Slot    // after that
+	sum    float64 // added in the order of slots: equal for equal slots
+	lastTo *bin    // receiver of its last slot
+	next   Slot    // the slot after its last slot
 }
 
 func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
@@ -128,7 +128,7 @@ func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
 	return b
 }
 
-// scaled are the loads of all slots as parts of the largest, so that no sum overflows.
+// scaled returns the loads of all slots relative to the largest, so that no sum overflows.
 func scaled(load []float64, slots int) []float64 {
 	out := make([]float64, slots)
 	top := 0.0
@@ -145,8 +145,8 @@ func scaled(load []float64, slots int) []float64 {
 	return out
 }
 
-// level works out the mean that matters: a slot hotter than the mean fills a partition by
-// itself, and what is left is shared by the others.
+// level computes the mean: a slot hotter than the mean fills a partition by
+// itself, and the other partitions share the rest.
 func (b *balancer) level() {
 	byLoad := slices.Clone(b.load)
 	slices.Sort(byLoad)
@@ -174,7 +174,7 @@ func (b *balancer) addUp(p *bin) {
 	}
 }
 
-// loose are the slots of p that may go: all but the one that fills p by itself.
+// loose returns the slots of p that may move: all except a slot that fills p by itself.
 func (b *balancer) loose(p *bin) []Slot {
 	n := len(p.slots)
 	if n > 0 && b.load[p.slots[n-1]] > b.mean {
@@ -183,7 +183,7 @@ func (b *balancer) loose(p *bin) []Slot {
 	return p.slots[:n]
 }
 
-// measure is what the load of p should be near to.
+// measure returns the load that p should have.
 func (b *balancer) measure(p *bin) float64 {
 	if n := len(p.slots); n > 0 {
 		return max(b.mean, b.load[p.slots[n-1]])
@@ -191,7 +191,7 @@ func (b *balancer) measure(p *bin) float64 {
 	return b.mean
 }
 
-// uneven reports whether a partition has that much more than it should.
+// uneven reports whether a partition has a multiple of the load that it should have.
 func (b *balancer) uneven(by float64) bool {
 	return slices.ContainsFunc(b.bins, func(p *bin) bool { return p.sum > 0 && p.sum >= by*b.measure(p) })
 }
@@ -205,7 +205,7 @@ func (b *balancer) joining() (out []*bin) {
 	return out
 }
 
-// coldest is the partition with the least load but for one.
+// coldest returns the partition with the least load, except one partition.
 func (b *balancer) coldest(but *bin) (r *bin) {
 	for _, p := range b.bins {
 		if p != but && (r == nil || p.sum < r.sum) {
@@ -215,7 +215,7 @@ func (b *balancer) coldest(but *bin) (r *bin) {
 	return r
 }
 
-// fullest takes the partition that is most above its measure off a list.
+// fullest removes from a list the partition that is most above its measure, and returns it.
 func (b *balancer) fullest(list *[]*bin) *bin {
 	top, ratio := 0, -1.0
 	for i, p := range *list {
@@ -228,7 +228,7 @@ func (b *balancer) fullest(list *[]*bin) *bin {
 	return p
 }
 
-// above are the partitions with more than a multiple of what they should have.
+// above returns the partitions with more than a multiple of the load that they should have.
 func (b *balancer) above(by float64) (out []*bin) {
 	for _, p := range b.bins {
 		if p.sum > by*b.measure(p) {
@@ -264,8 +264,8 @@ func (b *balancer) give(s Slot, from, to *bin) {
 	b.addUp(to)
 }
 
-// empty deals what leaving partitions have: the heaviest slots first, each to the partition
-// that got the one before, up to the mean, so that neighbours stay together.
+// empty deals the slots of leaving partitions, the heaviest slots first. A partition gets slots up to
+// the mean before the next one does, so that neighbours stay together.
 func (b *balancer) empty() {
 	share := (len(b.owners) + len(b.bins) - 1) / len(b.bins)
 	for _, id := range b.left {
@@ -287,9 +287,9 @@ func (b *balancer) empty() {
 	}
 }
 
-// even moves slots until no partition is too full, or none can be helped.
+// even moves slots until no partition is too full, or no move helps.
 func (b *balancer) even() {
-	for range 2 * len(b.owners) { // each move lowers the sum of squares, so there is an end; this is a bound on the time
+	for range 2 * len(b.owners) { // a bound on the time; each move lowers the sum of squares, so the plan ends
 		if b.moves >= b.most {
 			return
 		}
@@ -303,14 +303,14 @@ func (b *balancer) even() {
 	}
 }
 
-// shed moves one slot away from p, and reports whether there is one that helps.
+// shed moves one slot away from p, and reports whether a move helps.
 func (b *balancer) shed(p *bin) bool {
 	to := b.coldest(p)
 	if to == nil {
 		return false
 	}
 	slots := b.loose(p)
-	gap := p.sum - to.sum - leastGain // a slot below this lowers the larger of the two loads
+	gap := p.sum - to.sum - leastGain // the move of a slot below this lowers the larger of the two loads
 	slots = slots[:b.below(slots, gap)]
 	if len(slots) == 0 {
 		return false
@@ -324,8 +324,8 @@ func (b *balancer) shed(p *bin) bool {
 	return true
 }
 
-// fitting is the index of the slot to move: the smallest that is all that needs to go,
-// else the largest, of those that the receiver has room for; else what evens the two most.
+// fitting returns the index of the slot to move. Of the slots that fit the receiver, that is the
+// smallest that suffices, or else the largest. If none fits, it is the slot that balances the two best.
 func (b *balancer) fitting(slots []Slot, need, room, gap float64) int {
 	if fit := b.below(slots, room); fit > 0 {
 		return min(b.below(slots, need), fit-1)
@@ -337,14 +337,14 @@ func (b *balancer) fitting(slots []Slot, need, room, gap float64) int {
 	return i
 }
 
-// below counts the slots with a load below l.
+// below returns the number of slots with a load below l.
 func (b *balancer) below(slots []Slot, l float64) int {
 	i, _ := slices.BinarySearchFunc(slots, l, func(s Slot, l float64) int { return cmp.Compare(b.load[s], l) })
 	return i
 }
 
-// neighbour is, of the slots with a load, the one next to what p gave last: neighbours lie
-// in one range of a run.
+// neighbour returns, of the slots with a load, the one next to the slot that p gave last: neighbours
+// are in one range of a run.
 func (b *balancer) neighbour(p *bin, slots []Slot, l float64) Slot {
 	slots = slots[b.below(slots, l):]
 	for _, s := range slots {
@@ -358,7 +358,7 @@ func (b *balancer) neighbour(p *bin, slots []Slot, l float64) Slot {
 	return slots[0]
 }
 
-// fill gives partitions that have joined their share, as far as others have more than theirs.
+// fill gives new partitions their share, from partitions with more than theirs.
 func (b *balancer) fill(joined []*bin) {
 	for _, to := range joined {
 		for b.moves < b.most {
@@ -378,11 +378,11 @@ func (b *balancer) fill(joined []*bin) {
 	}
 }
 
-// Size says how many partitions a crawl should have, of now that it has, for a total load of
-// which one partition carries the given capacity: as many as are at most four fifths full
-// once they are fuller, one less when the others would be less than half full. So the
-// same load, asked for again and again, goes one way and comes to rest, where depends on the
-// number before. The result is within least and most.
+// Size returns the number of partitions for a total load, if a partition can carry a load of capacity
+// and the crawl has now partitions. If they are more than four fifths full, it returns the number that is
+// not. If one less would be less than half full, it returns one less. Repeated calls
+// with the same load thus move in one direction and end at a number that depends on the
+// first one. The result is between least and most.
 func Size(load, capacity float64, now, least, most int) int {
 	least = max(least, 1)
 	most = max(most, least)
@@ -399,9 +399,9 @@ func Size(load, capacity float64, now, least, most int) int {
 	return now
 }
 
-// Active returns the n partitions that should own slots, ascending: those that do, from the
-// lowest on, and then the lowest others. So the highest are the first to leave. There are
-// fewer if n is above MaxPartitions or the number of slots.
+// Active returns the n partitions that should own slots, ascending: the lowest current owners,
+// and then the lowest others. The highest are thus the first to leave. The result has
+// fewer than n if n is above MaxPartitions or the number of slots.
 func (m *Map) Active(n int) []ID {
 	n = max(0, min(n, MaxPartitions, len(m.owners)))
 	out := m.Partitions()

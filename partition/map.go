@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Map is the second level: which partition owns each slot. A Map is immutable;
-// a change makes another one with the next epoch.
+// Map is the second level: the owner of each slot. A Map is immutable;
+// a change makes another Map with the next epoch.
 type Map struct {
 	epoch  Epoch
 	owners []ID // by slot
@@ -31,10 +31,10 @@ func NewMap(slots, n int) (*Map, error) {
 	return m, nil
 }
 
-// Epoch is the version of m.
+// Epoch returns the version of m.
 func (m *Map) Epoch() Epoch { return m.epoch }
 
-// Slots is the number of slots.
+// Slots returns the number of slots.
 func (m *Map) Slots() int { return len(m.owners) }
 
 // Owner returns the partition that owns s.
@@ -65,10 +65,10 @@ type Move struct {
 }
 
 // Plan returns the moves that make exactly the given partitions owners, with
-// shares that differ by at most one slot, and no more moves than that needs:
-// from n to n+1 equal partitions it moves ⌊M/(n+1)⌋ slots. There are fewer pairs of a
-// giver and a receiver than there are givers and receivers: a receiver reads the runs of
-// each of its givers. Moves are ordered by slot, and the same input gives the same plan.
+// shares that differ by at most one slot. The number of moves is minimal:
+// from n to n+1 equal partitions it is ⌊M/(n+1)⌋. There are few pairs of a
+// giver and a receiver, fewer than givers and receivers, because a receiver reads the runs of
+// each of its givers. Moves are ordered by slot, and equal input gives an equal plan.
 func (m *Map) Plan(partitions []ID) ([]Move, error) {
 	want := slices.Clone(partitions)
 	slices.Sort(want)
@@ -82,7 +82,7 @@ func (m *Map) Plan(partitions []ID) ([]Move, error) {
 	}
 	quota := shares(len(m.owners), want, have)
 	var moves []Move
-	for s, o := range m.owners { // what its owner must give away
+	for s, o := range m.owners { // the slots that each owner must give away
 		if have[o] > quota[o] {
 			have[o]--
 			moves = append(moves, Move{Slot: Slot(s), From: o})
@@ -104,8 +104,8 @@ func (m *Map) Plan(partitions []ID) ([]Move, error) {
 	return moves, nil
 }
 
-// shares says how many slots each partition should own: equal ones, with the
-// remainder left where the most slots already are, which moves the fewest.
+// shares returns the number of slots that each partition should own: equal shares, and one slot of the
+// remainder for each of the partitions that own most, which moves the fewest slots.
 func shares(slots int, want []ID, have map[ID]int) map[ID]int {
 	byLoad := slices.Clone(want)
 	slices.SortStableFunc(byLoad, func(a, b ID) int { return have[b] - have[a] })
@@ -120,7 +120,7 @@ func shares(slots int, want []ID, have map[ID]int) map[ID]int {
 }
 
 // Apply returns the map of the next epoch. A move whose From does not own the
-// slot is an error: the plan was made for another map.
+// slot is an error: the plan is for another map.
 func (m *Map) Apply(moves []Move) (*Map, error) {
 	next := &Map{epoch: m.epoch + 1, owners: slices.Clone(m.owners)}
 	for _, mv := range moves {
@@ -146,7 +146,7 @@ func (m *Map) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary decodes what MarshalBinary wrote. Any other bytes are an error.
+// UnmarshalBinary decodes the result of MarshalBinary. Any other bytes are an error.
 func (m *Map) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 || b[0] != 1 {
 		return fmt.Errorf("%w: unknown version", errMap)
@@ -179,7 +179,7 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 	}
 	got := &Map{epoch: Epoch(epoch), owners: owners}
 	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, whole) {
-		return errMap // another spelling of a number: not what MarshalBinary wrote
+		return errMap // a number has another form than that of MarshalBinary
 	}
 	m.epoch, m.owners = Epoch(epoch), owners
 	return nil

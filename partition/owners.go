@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// WithOwners is m at the next epoch, but with other owners: those that a plan wants.
+// WithOwners returns the map of the next epoch with the given owners.
 func (m *Map) WithOwners(owners []ID) (*Map, error) {
 	if len(owners) != len(m.owners) {
 		return nil, fmt.Errorf("owners of %d slots, where there are %d", len(owners), len(m.owners))
@@ -21,8 +21,8 @@ func (m *Map) WithOwners(owners []ID) (*Map, error) {
 // Owners returns the owner of each slot.
 func (m *Map) Owners() []ID { return slices.Clone(m.owners) }
 
-// Toward returns the moves that make m's owners those of the target, ascending by slot, but
-// for the slots that skip names: they follow later.
+// Toward returns the moves that make m's owners those of the target, ascending by slot, except
+// for the slots that skip selects.
 func (m *Map) Toward(target *Map, skip func(Slot) bool) (moves []Move) {
 	for s, o := range m.owners {
 		if to := target.owners[s]; to != o && !skip(Slot(s)) {

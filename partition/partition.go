@@ -1,13 +1,13 @@
 // Package partition divides a crawl's work in two levels: a host hashes to one
-// of M slots, for ever, and a map says which partition owns a slot, for now.
+// of M slots, which never changes, and a map assigns each slot to a partition, which may change.
 //
-// A URL travels host → slot → partition. The first arrow is [Hash.Slot] and is
-// frozen when a crawl is created (invariant I2); the second is [Map.Owner] and
-// changes only by a new epoch (I3), so that adding or removing a partition moves
-// the minimum share of slots and touches no host. The scheme is the two-level
+// The path of a URL is host → slot → partition. The first arrow is [Hash.Slot], which is
+// frozen when a crawl is created (invariant I2). The second is [Map.Owner], which
+// changes only with a new epoch (I3). A new or removed partition thus moves
+// the minimum share of slots and changes no host. The scheme is the two-level
 // mapping of WebGather 2.0 (Yan, Wang, Li, Guo).
 //
-// The package is pure: it keeps nothing, reads no clock, and does no I/O.
+// The package is pure: it keeps no state, reads no clock, and does no I/O.
 package partition
 
 import (
@@ -23,13 +23,13 @@ type Slot uint32
 // ID names a partition, the unit of work.
 type ID uint32
 
-// Intake is the sender of mail that brings seeds. It owns no slots and has no step.
+// Intake is the sender of mail with seeds. It owns no slots and has no step.
 const Intake ID = 1<<32 - 1
 
-// Requests is the sender of mail that is made of requests from outside.
+// Requests is the sender of mail that is made of operators' requests.
 const Requests ID = 1<<32 - 2
 
-// All are the partitions of a crawl that has n.
+// All returns the partitions of a crawl with n of them.
 func All(n int) []ID {
 	out := make([]ID, n)
 	for p := range out {
@@ -41,7 +41,7 @@ func All(n int) []ID {
 // Epoch is the version of a [Map]. It only grows.
 type Epoch uint64
 
-// Bounds on what a crawl may be divided into.
+// Bounds on the division of a crawl.
 const (
 	DefaultSlots  = 1 << 14 // 16 slots a partition at 1,000 partitions: shares differ by at most 6%
 	MaxSlots      = 1 << 16
@@ -65,7 +65,7 @@ func NewHash(key [16]byte, slots int) (Hash, error) {
 	return Hash{k0: k0, k1: k1, slots: uint32(slots)}, nil
 }
 
-// Slots is M, the number of slots.
+// Slots returns M, the number of slots.
 func (h Hash) Slots() int { return int(h.slots) }
 
 // Slot returns the slot of a host (weburl.Host as text). The high half of the

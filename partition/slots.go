@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Slots is a set of slots: ascending, each once. As text it is a list of slots and of
-// ranges with their step, "3,8-15,100-400/4": short where slots were dealt in turn, and
+// Slots is a set of slots, in ascending order. Its text is a list of slots and of
+// ranges with their step, "3,8-15,100-400/4": short for slots that were dealt in turn, and
 // easy to write by hand.
 type Slots []Slot
 
-// minRange is how many slots in equal steps are written as a range.
+// minRange is the least number of slots in equal steps that form a range.
 const minRange = 3
 
-// SlotsOf is the set of some slots in any order.
+// SlotsOf returns the set of some slots in any order.
 func SlotsOf(list []Slot) Slots {
 	out := slices.Clone(list)
 	slices.Sort(out)
@@ -29,7 +29,7 @@ func (l Slots) Has(s Slot) bool {
 	return ok
 }
 
-// String is the set as text, the same for the same set.
+// String returns the set as text. Equal sets have equal texts.
 func (l Slots) String() string {
 	var b strings.Builder
 	for i := 0; i < len(l); {
@@ -60,7 +60,7 @@ func (l Slots) String() string {
 
 var errSlots = errors.New("not a list of slots like 3,8-15,100-400/4")
 
-// ParseSlots reads a set of slots. Slots and ranges may come in any order, and overlap.
+// ParseSlots parses a set of slots. Slots and ranges may come in any order, and overlap.
 func ParseSlots(text string) (Slots, error) {
 	var out Slots
 	if text == "" {
@@ -93,7 +93,7 @@ func ParseSlots(text string) (Slots, error) {
 		for s := a; s <= b; s += step {
 			out = append(out, s)
 		}
-		if len(out) > 4*MaxSlots { // overlapping on purpose: there are no more than MaxSlots
+		if len(out) > 4*MaxSlots { // ranges that overlap: there are no more than MaxSlots slots
 			out = SlotsOf(out)
 		}
 	}
@@ -108,10 +108,10 @@ func parseSlot(s string) (Slot, error) {
 	return Slot(n), nil
 }
 
-// MarshalText is String.
+// MarshalText returns String as bytes.
 func (l Slots) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText is ParseSlots.
+// UnmarshalText sets the result of ParseSlots.
 func (l *Slots) UnmarshalText(b []byte) error {
 	got, err := ParseSlots(string(b))
 	if err != nil {

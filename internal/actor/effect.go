@@ -12,9 +12,9 @@ type Now struct {
 	Mono time.Duration
 }
 
-// Effect is something only an executor can do for an actor. Each is answered by
-// one Reply with the value its comment names, or an error. An executor may answer
-// in any order, and need not answer at all once the actor is done.
+// Effect is an operation that an executor carries out for an actor. The executor answers each effect with
+// one Reply, whose value its comment names, or an error. It may answer
+// in any order, and need not answer after the actor has ended.
 type Effect interface{ effect() }
 
 // Effects on the web, time and the processor.
@@ -27,14 +27,14 @@ type (
 	CancelFetches struct{}
 	// Sleep waits. Reply: nil.
 	Sleep struct{ For time.Duration }
-	// Work runs Do off the loop. It may touch nothing the core goes on using. Reply:
-	// what Do returns.
+	// Work runs Do outside of the loop. Do must not touch anything that the actor uses meanwhile. Reply:
+	// the result of Do.
 	Work struct{ Do func() (any, error) }
 )
 
 // Effects on blob storage. Objects are created once and never change (I6).
 type (
-	// GetObject reads Length bytes from Offset, or as many as there are; Length -1 reads to
+	// GetObject reads Length bytes from Offset, or fewer at the end of the object; Length -1 reads to
 	// the end. Reply: []byte.
 	// ErrNotFound if there is no such object.
 	GetObject struct {
@@ -47,13 +47,13 @@ type (
 		Name  string
 		Parts [][]byte
 	}
-	// DeleteObject deletes an object that nothing names any more. It is no error if there is
-	// none. Reply: nil.
+	// DeleteObject deletes an object that nothing names any more. It is no error if the object does not
+	// exist. Reply: nil.
 	DeleteObject struct{ Name string }
 )
 
 // Effects on the key-value table. A record is read with a revision, and replaced
-// only if it still has it.
+// only if it still has that revision.
 type (
 	// ReadRecords reads records, strongly consistent. Reply: []Record, in the order of Keys.
 	ReadRecords struct{ Keys []string }
@@ -69,14 +69,14 @@ type (
 
 // Effects on queues.
 type (
-	// Send sends messages to one queue, at least once each. They are not delivered before
-	// Delay has passed, where the queue can delay that long. Reply: nil.
+	// Send sends messages to one queue, at least once each. The queue delivers them after
+	// Delay, or after its longest delay. Reply: nil.
 	Send struct {
 		Queue  string
 		Bodies [][]byte
 		Delay  time.Duration
 	}
-	// Receive waits up to Wait for messages, and brings at most Max. Reply: []Message.
+	// Receive waits up to Wait for messages, and returns at most Max. Reply: []Message.
 	Receive struct {
 		Queue string
 		Max   int
@@ -92,7 +92,7 @@ type (
 // Revision is an executor's token for one state of a record.
 type Revision any
 
-// Record is a record as read. Found is false when there is none.
+// Record is a record as read. Found is false if it does not exist.
 type Record struct {
 	Value    []byte
 	Revision Revision
@@ -104,13 +104,13 @@ type Receipt any
 
 // Message is one delivery.
 type Message struct {
-	ID       string // the queue's own, the same each time it is delivered
+	ID       string // assigned by the queue, the same in each delivery
 	Body     []byte
 	Receipt  Receipt
-	Receives int // how often it was delivered, this time included
+	Receives int // number of deliveries, with this one
 }
 
-// Errors that actors tell apart.
+// Errors that actors distinguish.
 var (
 	ErrConflict = errors.New("the record was changed by another")
 	ErrNotFound = errors.New("no such object")
@@ -130,7 +130,7 @@ func (Send) effect()          {}
 func (Receive) effect()       {}
 func (Acknowledge) effect()   {}
 
-// Issue is an effect to carry out; its Reply carries the same ID.
+// Issue is an effect to carry out. Its Reply has the same ID.
 type Issue struct {
 	ID     uint64
 	Effect Effect

@@ -14,9 +14,9 @@ type Actor interface {
 	Drop()
 }
 
-// Loop carries an actor: replies in, effects out. Sequential procedures are tasks,
-// coroutines that the loop resumes. Whatever happens to an actor it first tells its loop
-// (Begin, Deliver, Advance), then lets it Turn, and returns what Flush does.
+// Loop runs an actor: replies come in, effects go out. Sequential procedures are tasks,
+// coroutines that the loop resumes. An actor first passes each event to its loop
+// (Begin, Deliver, Advance), then calls Turn, and returns the result of Flush.
 type Loop struct {
 	now    Now
 	begun  Now
@@ -37,7 +37,7 @@ func (l *Loop) Begin(now Now) {
 // Advance sets the time of an event that is no reply.
 func (l *Loop) Advance(now Now) { l.now = now }
 
-// Deliver hands a reply to whoever waits for it.
+// Deliver passes a reply to the function or task that waits for it.
 func (l *Loop) Deliver(now Now, r Reply) {
 	l.now = now
 	if then, ok := l.waits[r.ID]; ok && !l.ended {
@@ -46,20 +46,20 @@ func (l *Loop) Deliver(now Now, r Reply) {
 	}
 }
 
-// Now is the time of the event that is being handled.
+// Now returns the time of the current event.
 func (l *Loop) Now() Now { return l.now }
 
-// Clock is the time that pace and due times are measured by: the wall clock as of
-// the actor's start, carried on by the monotonic one, so that it never jumps.
+// Clock returns the time for pace and due times: the wall clock at the actor's start plus the
+// monotonic time since then, so that it never jumps.
 func (l *Loop) Clock() time.Time { return l.begun.Wall.Add(l.Age()) }
 
-// Begun is the wall clock as of the actor's start.
+// Begun returns the wall clock at the actor's start.
 func (l *Loop) Begun() time.Time { return l.begun.Wall }
 
-// Age is how long ago the actor was started.
+// Age returns the time since the actor's start.
 func (l *Loop) Age() time.Duration { return l.now.Mono - l.begun.Mono }
 
-// Issue asks for an effect and calls then with its reply.
+// Issue issues an effect and calls then with its reply.
 func (l *Loop) Issue(e Effect, then func(Reply)) {
 	l.lastID++
 	l.waits[l.lastID] = then
@@ -109,8 +109,8 @@ func (l *Loop) Turn() {
 	l.tasks = live
 }
 
-// Flush returns the effects issued since the last flush, and unwinds everything
-// once the actor has ended.
+// Flush returns the effects issued since the last flush. After the actor has ended, it unwinds the
+// tasks.
 func (l *Loop) Flush() []Issue {
 	if l.ended {
 		for _, t := range l.tasks {
@@ -134,8 +134,8 @@ func (l *Loop) End(err error) {
 // Ended reports whether the actor is done, and with what error.
 func (l *Loop) Ended() (bool, error) { return l.ended, l.err }
 
-// Drop gives up an actor that is not to go on, as if its process had died: what waits in
-// it is unwound, and its memory is free. Not while Start or Handle runs.
+// Drop ends an actor as if its process had died: it unwinds the waiting tasks and frees their
+// memory. Do not call it while Start or Handle runs.
 func (l *Loop) Drop() {
 	l.End(nil)
 	l.Flush()

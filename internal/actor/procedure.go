@@ -1,7 +1,7 @@
 package actor
 
-// Procedure is an actor that is one task from beginning to end. Whoever embeds it sets Body
-// before it is started; the error of Body is the actor's.
+// Procedure is an actor of one task. A type that embeds it sets Body
+// before Start. The error of Body is the error of the actor.
 type Procedure struct {
 	Loop
 	Body func(*Task) error

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Encode is the JSON of a record.
+// Encode returns the JSON of a record.
 func Encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -14,8 +14,8 @@ func Encode(v any) []byte {
 	return b
 }
 
-// Into decodes a JSON record into what v points to, which stays as it is if there is no
-// record. An error says what could not be decoded.
+// Into decodes a JSON record into the value that v points to. If there is no record, the value is
+// unchanged. what names the record in an error.
 func (r Record) Into(v any, what string) error {
 	if !r.Found {
 		return nil
@@ -26,23 +26,23 @@ func (r Record) Into(v any, what string) error {
 	return nil
 }
 
-// Decode decodes a JSON record; what is not there is an error.
+// Decode decodes a JSON record. A missing record is an error.
 func Decode[T any](rec Record, what string) (v T, err error) {
 	rec.Found = true
 	err = rec.Into(&v, what)
 	return v, err
 }
 
-// DecodeFound is Decode, and the zero value of a record that is not there.
+// DecodeFound decodes a JSON record, and returns the zero value if there is no record.
 func DecodeFound[T any](rec Record, what string) (v T, err error) {
 	err = rec.Into(&v, what)
 	return v, err
 }
 
-// Update changes a JSON record by compare-and-set until the change holds; change
-// returns false if nothing needs changing, and is called again with what another wrote
-// meanwhile. A record that is just what was written before an error is our own, so that
-// nothing is counted twice. What fails again and again is an error.
+// Update changes a JSON record by compare-and-set until it succeeds. change
+// returns false if the record needs no change. After a conflict Update calls it again with the new
+// record. A record that equals the value written before an error is that value, so that
+// no change is applied twice. After too many failures Update returns an error.
 func Update[T any](t *Task, key string, change func(*T) bool) error {
 	var written []byte
 	for fails := 0; ; {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Task is one coroutine of an actor. Its methods may be called by its own function alone.
+// Task is one coroutine of an actor. Only its own function may call its methods.
 type Task struct {
 	l     *Loop
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	ready func() bool // what the task awaits, if not a reply
+	ready func() bool // the condition that the task awaits, if not a reply
 	reply Reply
 	done  bool
 }
@@ -26,10 +26,10 @@ func (t *Task) pause() {
 	}
 }
 
-// Now is the time of the event that the task was resumed by.
+// Now returns the time of the event that resumed the task.
 func (t *Task) Now() Now { return t.l.now }
 
-// Do carries out an effect and returns its reply.
+// Do issues an effect and returns its reply.
 func (t *Task) Do(e Effect) (any, error) {
 	t.l.Issue(e, func(r Reply) {
 		t.reply = r
@@ -48,11 +48,11 @@ func (t *Task) Await(cond func() bool) {
 	t.pause()
 }
 
-// Sleep waits for a time.
+// Sleep waits for a duration.
 func (t *Task) Sleep(d time.Duration) { _, _ = t.Do(Sleep{For: d}) }
 
-// All carries out effects side by side, at most limit at once, and calls done with each reply as it
-// comes, in any order. The first error of done ends it, once what was under way is answered.
+// All issues effects concurrently, at most limit at a time, and calls done with each reply, in order of
+// arrival. The first error of done ends it after the replies to all issued effects.
 func (t *Task) All(limit int, effects []Effect, done func(i int, v any, err error) error) error {
 	next, open := 0, 0
 	var failure error
@@ -76,7 +76,7 @@ func (t *Task) All(limit int, effects []Effect, done func(i int, v any, err erro
 	return failure
 }
 
-// Reads are tried this often more, and writes this often in all, first after so long.
+// Retry limits: extra attempts for reads, total attempts for writes, and the first delay of each.
 const (
 	readRetries  = 8
 	firstReread  = 50 * time.Millisecond
@@ -84,7 +84,7 @@ const (
 	firstRewrite = 50 * time.Millisecond
 )
 
-// Records reads records, in the order of keys. Reads that fail are tried again a few times.
+// Records reads records, in the order of keys. It retries failed reads a few times.
 func (t *Task) Records(keys ...string) ([]Record, error) {
 	v, err := t.read(ReadRecords{Keys: keys})
 	if err != nil {
@@ -102,8 +102,8 @@ func (t *Task) Record(key string) (Record, error) {
 	return recs[0], nil
 }
 
-// Object reads length bytes of an object from an offset, -1 for the rest. Reads that fail are
-// tried again a few times. ErrNotFound if there is no such object.
+// Object reads length bytes of an object from an offset, -1 for the rest. It retries failed reads
+// a few times. ErrNotFound if there is no such object.
 func (t *Task) Object(name string, offset, length int64) ([]byte, error) {
 	v, err := t.read(GetObject{Name: name, Offset: offset, Length: length})
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *Task) read(e Effect) (any, error) {
 	}
 }
 
-// Put stores an object. What fails is tried again a few times.
+// Put stores an object. It retries a few times.
 func (t *Task) Put(name string, data []byte) error {
 	for fails := 0; ; {
 		_, err := t.Do(PutObject{Name: name, Parts: [][]byte{data}})
@@ -135,9 +135,9 @@ func (t *Task) Put(name string, data []byte) error {
 	}
 }
 
-// Write creates a record, or replaces the one of that revision. After an error the record
-// may hold what was written all the same: also after a conflict, where a cloud's client
-// has tried again by itself.
+// Write creates a record, or replaces the record with a revision. After an error the record
+// may hold the new value anyway, even after a conflict: the client library of a cloud may have
+// retried by itself.
 func (t *Task) Write(key string, v any, revision Revision) error {
 	value := Encode(v)
 	for fails := 0; ; {
@@ -160,9 +160,8 @@ func (t *Task) Write(key string, v any, revision Revision) error {
 	}
 }
 
-// Failed waits after a write that did not succeed, before what the record says now decides,
-// and counts it. A race that was lost counts for nothing: somebody else got on. After too many
-// it returns an error.
+// Failed counts a failed write and waits before the caller reads the record again. A lost race
+// does not count: another writer succeeded. After too many failures Failed returns an error.
 func (t *Task) Failed(key string, fails int, err error) (int, error) {
 	if errors.Is(err, ErrConflict) {
 		return fails, nil

@@ -22,7 +22,7 @@ type reference struct {
 	from, to int32 // the anchor text, in collector.texts
 }
 
-// A collector gathers references, each href once, and resolves them when the
+// A collector collects references, each href once, and resolves them after the
 // whole page is read. The zero collector is ready.
 type collector struct {
 	refs  []reference
@@ -32,8 +32,8 @@ type collector struct {
 	urls  map[string]int32 // canonical URL -> index in the links
 }
 
-// reset forgets the page. Maps grown by a page full of links are given up:
-// clearing them would cost every later page.
+// reset drops the page. It also drops maps that a page with many links has grown, because
+// every later page would have to clear them.
 func (c *collector) reset() {
 	const keep = 2048
 	if len(c.seen) > keep {
@@ -46,7 +46,7 @@ func (c *collector) reset() {
 	*c = collector{refs: c.refs[:0], texts: c.texts[:0], seen: c.seen, urls: c.urls}
 }
 
-// add takes one reference and returns its index, or none if it leads nowhere or a
+// add adds one reference and returns its index, or none if it is too long or a
 // bound is reached. A repeated href costs a look-up and allocates nothing.
 func (c *collector) add(kind actor.LinkKind, href, rel []byte) int {
 	noFollow := hasToken(rel, "nofollow")
@@ -71,8 +71,8 @@ func (c *collector) add(kind actor.LinkKind, href, rel []byte) int {
 	return i
 }
 
-// begin says whether a reference still lacks an anchor text and makes it the one
-// that addText may add to.
+// begin reports whether a reference has no anchor text yet, and starts one for
+// addText.
 func (c *collector) begin(ref int) bool {
 	r := &c.refs[ref]
 	if r.to > r.from {
@@ -82,7 +82,7 @@ func (c *collector) begin(ref int) bool {
 	return true
 }
 
-// addText adds to the anchor text begun last and reports whether it is full.
+// addText adds to the anchor text of the last begin, and reports whether it is full.
 func (c *collector) addText(ref int, text []byte) (full bool) {
 	r := &c.refs[ref]
 	c.texts, full = fold(c.texts, int(r.from), text, maxAnchor)
@@ -90,7 +90,7 @@ func (c *collector) addText(ref int, text []byte) (full bool) {
 	return full
 }
 
-// links resolves what was gathered. Two hrefs may lead to one URL.
+// links resolves the references. Two hrefs may lead to one URL.
 func (c *collector) links(self, base weburl.URL) []actor.Link {
 	if len(c.refs) == 0 {
 		return nil
@@ -120,8 +120,8 @@ func (c *collector) links(self, base weburl.URL) []actor.Link {
 	return links
 }
 
-// otherScheme reports whether an href has a scheme that is not http or https, so
-// that javascript:, mailto: and data: cost no more than this look.
+// otherScheme reports whether an href has a scheme other than http or https, so
+// that javascript:, mailto: and data: cost no more than this check.
 func otherScheme(href []byte) bool {
 	for i, c := range href {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
-// attributes are those of one tag that matter, in UTF-8; nil if absent.
+// attributes are the relevant attributes of one tag, in UTF-8; nil if absent.
 type attributes struct {
 	content, href, httpEquiv, name, rel, shadowRoot, src, srcset, typ []byte
 }
@@ -53,8 +53,8 @@ func (d *document) attributes() attributes {
 	return a
 }
 
-// regularAttributes reads those of a tag without a tokenizer. It reports false if
-// one is needed to tell what a value stands for.
+// regularAttributes reads the attributes of a tag without a tokenizer. It reports false if
+// a value needs the tokenizer.
 func regularAttributes(tag []byte) (a attributes, ok bool) {
 	for n := spaceEnd(tag, nameEnd(tag, 1)); tag[n] != '>'; {
 		name, value, end := attribute(tag, n)
@@ -68,7 +68,7 @@ func regularAttributes(tag []byte) (a attributes, ok bool) {
 	return a, true
 }
 
-// named returns the place for the value of an attribute, nil if it does not matter.
+// named returns the field for the value of an attribute, or nil if the attribute is irrelevant.
 func (a *attributes) named(key []byte) *[]byte {
 	var name string
 	var to *[]byte
@@ -101,7 +101,7 @@ func (a *attributes) named(key []byte) *[]byte {
 	return to
 }
 
-// reference takes a link as written.
+// reference adds a link as written.
 func (d *document) reference(kind actor.LinkKind, href, rel []byte) int {
 	if href == nil {
 		return none
@@ -113,7 +113,7 @@ func (d *document) reference(kind actor.LinkKind, href, rel []byte) int {
 	return d.add(kind, d.query(href), rel)
 }
 
-// element gathers what a start tag has to say.
+// element handles a relevant start tag.
 func (d *document) element(name string) {
 	switch name {
 	case "a", "area":
@@ -150,7 +150,7 @@ func (d *document) element(name string) {
 	}
 }
 
-// relation says whether a link element leads to a page or a feed, by its rel and
+// relation reports whether a link element leads to a page or a feed, by its rel and
 // type.
 func relation(rel, typ []byte) (actor.LinkKind, bool) {
 	var found, alternate bool
@@ -178,7 +178,7 @@ func relation(rel, typ []byte) (actor.LinkKind, bool) {
 	return actor.LinkRel, found
 }
 
-// meta obeys robots directives and takes the target of a refresh.
+// meta handles robots directives and the target of a refresh.
 func (d *document) meta(a attributes) {
 	if equalFold(trim(a.httpEquiv), "refresh") {
 		if target := refresh(a.content); len(target) > 0 {
@@ -190,8 +190,8 @@ func (d *document) meta(a attributes) {
 	}
 }
 
-// refresh returns the target written in the content of a meta refresh, nil if
-// there is none (HTML Living Standard, 4.2.5.3 shared declarative refresh steps).
+// refresh returns the target in the content of a meta refresh, or nil
+// (HTML Living Standard, 4.2.5.3 shared declarative refresh steps).
 func refresh(content []byte) []byte {
 	s := trimSpace(content)
 	rest := bytes.TrimLeft(s, "0123456789.")
@@ -217,8 +217,8 @@ func refresh(content []byte) []byte {
 }
 
 // images yields the URLs of a srcset (HTML Living Standard, 4.8.4.3.10 parsing a
-// srcset attribute). What the descriptors behind them say is of no matter, only
-// where they end: at a comma outside parentheses.
+// srcset attribute). It skips the descriptors after each URL, which end
+// at a comma outside parentheses.
 func images(srcset []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for s := srcset; ; {
@@ -233,7 +233,7 @@ func images(srcset []byte) iter.Seq[[]byte] {
 				n++
 			}
 			url := bytes.TrimRight(s[:n], ",")
-			bare := len(url) < n // a comma right behind it: there are no descriptors
+			bare := len(url) < n // a comma directly after it: there are no descriptors
 			if s = s[n:]; !bare {
 				s = afterDescriptors(s)
 			}
@@ -244,7 +244,7 @@ func images(srcset []byte) iter.Seq[[]byte] {
 	}
 }
 
-// afterDescriptors returns what follows the descriptors of an image.
+// afterDescriptors returns the rest after the descriptors of an image.
 func afterDescriptors(s []byte) []byte {
 	parens := false
 	for i, c := range s {

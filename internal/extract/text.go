@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// equalFold reports whether b is lower, which must be in lower case, but for the
+// equalFold reports whether b equals lower, which must be in lower case, without regard to the
 // case of ASCII letters.
 func equalFold(b []byte, lower string) bool {
 	if len(b) != len(lower) {

@@ -2,10 +2,10 @@ package fetch
 
 import "net/netip"
 
-// refusedIPv4 lists what the IANA IPv4 Special-Purpose Address Registry (RFC 6890 and its
-// updates) holds as not globally reachable, and the addresses beyond it that lead to the
-// insides of a cloud. Cloud metadata at 169.254.169.254, 100.100.100.200 and 192.0.0.192 is
-// covered by the larger nets.
+// refusedIPv4 lists the networks that are not globally reachable by the IANA IPv4 Special-Purpose
+// Address Registry (RFC 6890 and its updates), and further addresses inside of
+// clouds. The larger networks cover the cloud metadata at 169.254.169.254, 100.100.100.200 and
+// 192.0.0.192.
 var refusedIPv4 = [...]netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),        // "this network", RFC 791
 	netip.MustParsePrefix("10.0.0.0/8"),       // private, RFC 1918
@@ -24,12 +24,12 @@ var refusedIPv4 = [...]netip.Prefix{
 	netip.MustParsePrefix("224.0.0.0/3"),      // multicast, reserved, broadcast: RFC 5771, 1112, 919
 }
 
-// globalIPv6 is all that IANA has given out as global unicast so far. Asking for membership
-// refuses loopback, unspecified, IPv4-compatible, unique local (with the metadata address
-// fd00:ec2::254), link-local, site-local, multicast and every block yet to be invented.
+// globalIPv6 is the global unicast space that IANA has assigned so far. All other addresses are
+// refused: loopback, unspecified, IPv4-compatible, unique local (with the metadata address
+// fd00:ec2::254), link-local, site-local, multicast and future blocks.
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
-// refusedIPv6 lists what within globalIPv6 is not globally reachable.
+// refusedIPv6 lists the networks in globalIPv6 that are not globally reachable.
 var refusedIPv6 = [...]netip.Prefix{
 	netip.MustParsePrefix("2001::/23"),     // protocol assignments: Teredo, benchmarks, ORCHID (RFC 2928)
 	netip.MustParsePrefix("2001:db8::/32"), // documentation, RFC 3849
@@ -37,15 +37,15 @@ var refusedIPv6 = [...]netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),     // documentation, RFC 9637
 }
 
-// nat64 is the well-known translation prefix (RFC 6052): on a network without IPv4 it is how
-// the IPv4 web is reached, so it stands for the address in its last four bytes. The prefix
-// for local use, 64:ff9b:1::/48 (RFC 8215), is refused for not being global.
+// nat64 is the well-known translation prefix (RFC 6052), by which a network without IPv4 reaches
+// the IPv4 web. It is judged by the IPv4 address in its last four bytes. The prefix
+// for local use, 64:ff9b:1::/48 (RFC 8215), is not global and refused.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // Allowed reports whether the crawler may connect to addr: a globally reachable unicast
-// address, or one inside allow. An IPv4 address written as IPv6 (RFC 4291 section 2.5.5.2) is
-// judged as the IPv4 address that it is, also against allow. An invalid address and one with
-// a zone are refused. Pure.
+// address, or one inside allow. An IPv4 address in IPv6 form (RFC 4291 section 2.5.5.2)
+// counts as the IPv4 address, for allow too. An invalid address and one with
+// a zone are refused.
 func Allowed(addr netip.Addr, allow []netip.Prefix) bool {
 	addr = addr.Unmap()
 	if !addr.IsValid() || addr.Zone() != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Bounds on what is kept of single fields, in bytes.
+// Bounds of stored fields, in bytes.
 const (
 	maxETag     = 256
 	maxModified = 64
@@ -31,19 +31,19 @@ const (
 // maxSitemaps bounds the sitemaps that one robots.txt gives.
 const maxSitemaps = 100
 
-// maxRetryAfter bounds how long a server may send us away; actor.Outcome promises it.
+// maxRetryAfter bounds actor.Outcome.RetryAfter.
 const maxRetryAfter = 24 * time.Hour
 
-// Response is an answer as it came from a server, or as the simulation makes one up.
+// Response is an answer of a server or of the simulation.
 type Response struct {
 	Status      int
 	Reason      string             // phrase after the status, may be empty
 	Proto       string             // "HTTP/1.0", "HTTP/1.1", "HTTP/2.0"
 	Header      []warc.HeaderField // sorted by name
 	Body        []byte             // without transfer coding, with content coding
-	Truncated   string             // why Body is not whole: one of blobschema.Truncated…, or ""
-	RequestHead []byte             // as it is sent over HTTP/1.1
-	Addr        string             // IP address asked, or ""
+	Truncated   string             // reason why Body is not whole: one of warc.Truncated…, or ""
+	RequestHead []byte             // in the form of HTTP/1.1
+	Addr        string             // IP address of the server, or ""
 	Started     time.Time          // when the request began
 	Ended       time.Time          // when the last byte came
 }
@@ -69,9 +69,9 @@ func (r *Response) fields(name string) []string {
 	return values
 }
 
-// Scratch is what assembling needs besides its input: about 1 MiB of tables and buffers that
-// are worth keeping from one answer to the next (up to 8 MiB more after a long one), and up to
-// 8 MiB for each of brotli and zstd once they occur. One goroutine at a time.
+// Scratch holds the tables and buffers of Assemble between answers: about 1 MiB (up to 8 MiB
+// more after a long answer), and up to 8 MiB for each of brotli and zstd after their first
+// use. It is for one goroutine at a time.
 type Scratch struct {
 	token   string
 	srcset  bool
@@ -82,7 +82,7 @@ type Scratch struct {
 	head    []byte
 }
 
-// NewScratch returns a Scratch; of cfg only Token, Srcset, MaxBody and Compression count.
+// NewScratch returns a Scratch. It uses Token, Srcset, MaxBody and Compression of cfg.
 func NewScratch(cfg Config) *Scratch {
 	cfg = cfg.withDefaults()
 	return &Scratch{
@@ -90,19 +90,19 @@ func NewScratch(cfg Config) *Scratch {
 	}
 }
 
-// Assemble makes of an answer to req what is kept of it: the page, its records, its links, or
-// the body of a robots.txt. What only a connection can tell (times, bytes, reuse) is left zero
-// but for Started and Ended. Nothing that is returned shares memory with resp or s.
+// Assemble makes the outcome of an answer to req: the page, its records, its links, or
+// the body of a robots.txt. It sets Started and Ended, and leaves the other figures of the connection (times,
+// bytes, reuse) zero. The outcome shares no memory with resp or s.
 //
-// A body cut by our own bounds (TruncatedLength, TruncatedTime) is an answer like any other, except that
-// a robots.txt must be whole in time. Of one cut by the connection nothing is kept: another
-// attempt may bring the whole, and where it broke off says nothing about the page.
+// A body that the crawler's bounds cut (TruncatedLength, TruncatedTime) is an answer like any other, except that
+// a robots.txt must be whole in time. If the connection cut the body, nothing is kept: another
+// attempt may return the whole body.
 //
-// An answer whose payload is that of req.Former is kept as a revisit record, with
+// An answer with the payload of req.Former becomes a revisit record, with
 // Page.Original: a 304 to a conditional request (OutcomeUnchanged, without links), and a page
 // with the same digest (OutcomeOK, with links).
 //
-// Deterministic: the same arguments give the same outcome.
+// It is deterministic.
 func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 	out := blank(&req, resp.Started, resp.Ended)
 	p := &out.Page
@@ -142,12 +142,12 @@ func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 	return out
 }
 
-// blank returns the outcome of req but for what the answer says.
+// blank returns the outcome of req without the fields that depend on the answer.
 func blank(req *actor.Request, started, ended time.Time) *actor.Outcome {
 	return &actor.Outcome{
 		Page: blobschema.Page{
 			URL: req.URL.String(), Generation: req.Generation, Depth: req.Depth, Robots: req.Robots, Attempts: req.Attempt,
-			// To the microsecond, as in the record: the index finds one by the other.
+			// To the microsecond, as in the WARC record: the index finds the record by this time.
 			Time: started.UTC().Truncate(time.Microsecond),
 		},
 		Started: started,
@@ -155,8 +155,8 @@ func blank(req *actor.Request, started, ended time.Time) *actor.Outcome {
 	}
 }
 
-// judge says what a status is worth. Statuses outside 100 to 599 count as a fault of the
-// server (RFC 9110 section 15); a redirect is one only if its Location turns out usable.
+// judge returns the outcome of a status. A status outside 100 to 599 is an error of the
+// server (RFC 9110 section 15). The caller checks the Location of a redirect.
 func judge(status int) (o blobschema.Outcome, temporary bool) {
 	switch {
 	case status >= 200 && status < 300:
@@ -175,15 +175,15 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 	return blobschema.OutcomeClientError, false // 304 to a request without condition, 305, 306
 }
 
-// conditions lists the fields that make a request conditional (RFC 9110 section 13.1): the
-// validators of the former answer, as they came. A robots.txt is always asked for whole,
-// since what it says is needed, and so is a page of which only a part came in time.
+// conditions returns the fields that make a request conditional (RFC 9110 section 13.1): the
+// validators of the previous answer, unchanged. A request for a robots.txt is never conditional,
+// because its content is needed; nor is the request for a page of which only a part came in time.
 func conditions(req *actor.Request) []warc.HeaderField {
 	if req.Robots || !hasPayload(req.Former) || req.Former.Truncated == warc.TruncatedTime {
 		return nil
 	}
 	var fields []warc.HeaderField
-	for _, f := range [...]warc.HeaderField{ // by name, as net/http sends them
+	for _, f := range [...]warc.HeaderField{ // in the order in which net/http sends them
 		{Name: "If-Modified-Since", Value: req.Former.Modified},
 		{Name: "If-None-Match", Value: req.Former.ETag},
 	} {
@@ -199,9 +199,9 @@ func hasPayload(former *blobschema.Page) bool {
 	return former != nil && former.Digest != "" && former.Payload().WARC != ""
 }
 
-// revisit completes p if its payload is the one of the former answer, and returns the profile
-// of the record to write for it, or "". Asked tells that the request was conditional: a 304
-// to another one means nothing.
+// revisit completes p if its payload is that of the previous answer, and returns the profile
+// of its revisit record, or "". asked reports that the request was conditional: a 304
+// to another request has no meaning.
 func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile string) {
 	switch {
 	case !hasPayload(former):
@@ -222,8 +222,8 @@ func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile st
 	return profile
 }
 
-// pack encodes the request and the response as WARC records into out, the latter as a
-// revisit if there is a profile.
+// pack encodes the request and the response as WARC records into out. With a profile the
+// response becomes a revisit record.
 func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err error) {
 	s.head = warc.AppendHTTPResponseHead(s.head[:0], resp.Proto, resp.Status, resp.Reason, resp.Header)
 	request := warc.Record{
@@ -237,7 +237,7 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 	if profile != "" {
 		head := s.head
 		if profile == warc.ProfileNotModified {
-			head = nil // replay takes a header for the one to show, and that of a 304 shows nothing
+			head = nil // replay tools show the header of a revisit, and that of a 304 shows nothing
 		}
 		response = warc.Revisit(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, head)
 	}
@@ -252,7 +252,7 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 		return err
 	}
 	out.ResponseAt, out.Page.Length = at, int64(len(s.record)-at)
-	out.Record = make([]byte, len(s.record)) // exactly: the step holds it until its WARC is put
+	out.Record = make([]byte, len(s.record)) // the exact size: the step holds it until its WARC is stored
 	copy(out.Record, s.record)
 	out.IP = resp.Addr
 	if profile == "" && len(resp.Body) > 0 && len(s.head) <= maxHead {
@@ -261,7 +261,7 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 	return nil
 }
 
-// readBody looks into the body of a page for its links, or keeps that of a robots.txt.
+// readBody extracts the links of a page, or keeps the body of a robots.txt.
 func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Response) {
 	s.body.Open(resp.Body, resp.coding())
 	if req.Robots {
@@ -272,13 +272,13 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	}
 	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
-	// A type that says nothing is decided by the first bytes.
+	// If the type says nothing, the first bytes decide.
 	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
 		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
 		found := extract.Links(s.body.UpTo(extract.DecodedLimit(len(resp.Body), s.maxBody)), contentType, req.URL, opt)
 		out.Links = found.Links
 		says.NoIndex = says.NoIndex || found.NoIndex
-		says.NoFollow = says.NoFollow || found.NoFollow // of the links in the header too
+		says.NoFollow = says.NoFollow || found.NoFollow // it applies to the links of the header too
 	}
 	out.Links = extract.AddLinkHeader(out.Links, resp.fields("Link"), req.URL)
 	if says.NoFollow {
@@ -290,8 +290,8 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	out.Page.Links = uint32(len(out.Links))
 }
 
-// sitemaps returns what the Sitemap lines of the robots.txt at self name, in order, without
-// duplicates and at most maxSitemaps. They may be on any host, as the protocol allows.
+// sitemaps returns the sitemaps that the robots.txt at self names, in order, without
+// duplicates and at most maxSitemaps. The protocol allows sitemaps on any host.
 func sitemaps(body []byte, token string, self weburl.URL) []actor.Link {
 	var links []actor.Link
 	for _, line := range polite.ParseRobots(body, token).Sitemaps() {
@@ -306,7 +306,7 @@ func sitemaps(body []byte, token string, self weburl.URL) []actor.Link {
 	return links
 }
 
-// shrink lets go of what a single large answer needed, and of all references to it.
+// shrink releases the memory of a large answer, and all references to the answer.
 func (s *Scratch) shrink() {
 	s.body.Close()
 	if cap(s.record) > extract.KeptBuffer {
@@ -317,8 +317,8 @@ func (s *Scratch) shrink() {
 	}
 }
 
-// mediaType returns the type and subtype of a Content-Type in lower case, or "" if it has not
-// that form (RFC 9110 section 8.3.1).
+// mediaType returns the type and subtype of a Content-Type in lower case, or "" if it is
+// malformed (RFC 9110 section 8.3.1).
 func mediaType(contentType string) string {
 	essence, _, _ := strings.Cut(contentType, ";")
 	essence = strings.ToLower(strings.Trim(essence, " \t"))
@@ -329,7 +329,7 @@ func mediaType(contentType string) string {
 	return essence
 }
 
-// shortText returns s, or "" if it is longer than limit or not text: half a validator is none.
+// shortText returns s, or "" if it is longer than limit or not text: half a validator is useless.
 func shortText(s string, limit int) string {
 	if len(s) > limit || !utf8.ValidString(s) {
 		return ""
@@ -337,13 +337,13 @@ func shortText(s string, limit int) string {
 	return s
 }
 
-// retryAfter reads a Retry-After field, seconds or a date (RFC 9110 section 10.2.3). What is
-// malformed or past is 0.
+// retryAfter parses a Retry-After field, seconds or a date (RFC 9110 section 10.2.3). A malformed or
+// past value is 0.
 func retryAfter(value string, now time.Time) time.Duration {
 	var wait time.Duration
 	if value != "" && strings.Trim(value, "0123456789") == "" {
 		seconds, err := strconv.ParseUint(value, 10, 32)
-		if err != nil { // only for being too large
+		if err != nil { // the number is too large
 			return maxRetryAfter
 		}
 		wait = time.Duration(seconds) * time.Second

@@ -21,20 +21,20 @@ const maxDetail = 160
 
 var errSwitch = errors.New("answer switches protocols, unasked")
 
-// verdict says how a request ended that brought nothing to keep.
+// verdict is the end of a request without a stored answer.
 type verdict struct {
 	outcome   blobschema.Outcome
-	temporary bool   // another attempt may bring something else
-	detail    string // in words; may hold what the server sent
+	temporary bool   // another attempt may have another result
+	detail    string // reason in words, which may quote the server
 }
 
-// refuse completes out as v says.
+// refuse sets the outcome of out to v.
 func refuse(out *actor.Outcome, v verdict) *actor.Outcome {
 	out.Page.Outcome, out.Temporary, out.Page.Detail = v.outcome, v.temporary, short(v.detail)
 	return out
 }
 
-// failed is the outcome of a request that err ended, after the header if status is not 0.
+// failed returns the outcome of a request that err ended, after the header if status is not 0.
 func (c *Client) failed(f *flight, req *actor.Request, started time.Time, status int, err error) *actor.Outcome {
 	out := blank(req, started, c.cfg.Clock())
 	out.Page.Status = uint16(max(0, min(status, 999)))
@@ -42,9 +42,9 @@ func (c *Client) failed(f *flight, req *actor.Request, started time.Time, status
 	return refuse(out, classify(f, status, err))
 }
 
-// classify maps what ended a request onto the closed list of outcomes. The order matters: a
-// context that ends makes the connection fail in any way, so it is asked first, and only
-// then the error.
+// classify maps the end of a request to the closed list of outcomes. The order matters: the end of a
+// context makes the connection fail in any way, so classify checks the context before
+// the error.
 func classify(f *flight, status int, err error) verdict {
 	if cause := context.Cause(f.ctx); cause != nil {
 		switch {
@@ -97,7 +97,7 @@ func isCut(err error) bool {
 		strings.HasPrefix(text, "readLoopPeekFailLocked:") // ended for what came before the request was sent
 }
 
-// streamError is the shape of an HTTP/2 stream error (RFC 9113 section 5.4.2). The one inside
+// streamError has the fields of an HTTP/2 stream error (RFC 9113 section 5.4.2). The error type of
 // net/http converts itself to any struct with these fields.
 type streamError struct {
 	StreamID uint32
@@ -109,8 +109,8 @@ const protocolError = 1 // PROTOCOL_ERROR, RFC 9113 section 7
 
 func (e streamError) Error() string { return "stream error" }
 
-// reason puts err into words that are the same wherever and whenever it happens: without the
-// ports and addresses that net adds.
+// reason returns a text for err that is the same at all times and places: without the
+// ports and addresses that package net adds.
 func reason(err error) string {
 	var dns *net.DNSError
 	var no syscall.Errno

@@ -2,13 +2,13 @@ package fetch
 
 import "github.com/orbweaver/orbweaver/internal/extract"
 
-const sniffed = 512 // bytes that tell what a body is
+const sniffed = 512 // bytes by which extract.Wanted recognizes a body
 
 // coding returns the content coding of the answer; see [extract.Coding].
 func (r *Response) coding() string { return extract.Coding(r.fields("Content-Encoding")) }
 
-// packedPrefixes are how formats begin whose bytes are compressed; '?' stands for any byte.
-// Not PDF, of which much is text.
+// packedPrefixes are the first bytes of compressed formats; '?' matches any byte.
+// PDF is not one of them: much of it is text.
 var packedPrefixes = [...]string{
 	"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ\x00", "PK\x03\x04", "7z\xbc\xaf\x27\x1c", "Rar!", // gzip, zstd, bzip2, xz, zip, 7z, rar
 	"\xff\xd8\xff", "\x89PNG", "GIF8", "RIFF????WEBP", // JPEG, PNG, GIF, WebP
@@ -16,10 +16,10 @@ var packedPrefixes = [...]string{
 	"wOFF", "wOF2", // fonts
 }
 
-// packed reports whether a body is compressed already, so that deflating it again would cost
-// as much as for text and gain nothing. Its first bytes tell, not its type or name, which
-// servers get wrong: text that is stored as it came is a loss for ever. Only codings without
-// such bytes are believed. Who forges either has his own page stored larger, no more.
+// packed reports whether a body is already compressed, so that deflating it would take
+// as long as for text and gain nothing. It looks at the first bytes, because types and names are often
+// wrong, and text stored without compression wastes space for ever. It trusts only codings without
+// typical first bytes. A page that forges either is only stored larger.
 func packed(body []byte, coding string) bool {
 	switch coding {
 	case "", "gzip", "x-gzip", "zstd":

@@ -1,23 +1,25 @@
-// Package fetch turns one URL into one outcome: it connects, asks, reads, and makes of the
-// answer the WARC records to keep and the links to follow. The step issues a actor.Request,
-// this package answers with an actor.Outcome; it stands between polite, which has said that the
-// host may be asked now, and the step, which packs the records into WARC objects.
+// Package fetch requests one URL and returns one outcome: it connects, requests and reads, and makes
+// the WARC records to store and the links to follow. The step issues an actor.Request after
+// polite has allowed a request to the host. This package returns an actor.Outcome, whose records
+// the step packs into WARC objects.
 //
-// [Client] is its main type, and [Client.Fetch] nearly all that it does: the guarded transport
+// [Client] is its main type. [Client.Fetch] uses a guarded transport
 // (dial.go, names.go, address.go) and then [Assemble], which has no sockets and no clock, so
-// that the simulation runs the same code on made-up answers.
+// that the simulation runs the same code on generated answers.
 //
-// Kept here:
-//   - No connection is made to an address that [Allowed] refuses, whatever name, redirect or
-//     Request.Addr leads to it: the address is looked at when the socket connects. Nor, if
-//     there is a Request.Addr, to any other.
-//   - Every byte that a server makes us hold is bounded: header, body, inflated body,
-//     addresses per name, names. So is the time, by the request's deadline above all (I9).
-//   - What the world does wrong is an outcome of the closed list in blobschema, never an error.
-//   - The same answer gives the same links, records and outcome (I10).
+// Invariants:
+//   - No name, redirect or Request.Addr leads to a connection to an address that [Allowed]
+//     refuses: the address is checked when the socket connects. If there is a Request.Addr,
+//     there is no connection to any other address.
+//   - All memory that a server can use is bounded: header, body, decoded body,
+//     addresses per name, names. So is the time, mainly by the request's deadline (I9).
+//   - A failure of the web is an outcome of the closed list in blobschema, never an error.
+//   - Equal answers give equal links, records and outcomes (I10).
 //
-// It does not follow redirects, repeat requests, keep cookies, obey robots.txt or pace: all of
-// that is the step's.
+// The package does not follow redirects, repeat requests, keep cookies, obey robots.txt or pace:
+// the step does.
+//
+// Read fetch.go and assemble.go first.
 package fetch
 
 import (
@@ -44,8 +46,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// maxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
-// section 2.5 asks for at least 500 KiB.
+// maxRobots bounds the part of a robots.txt that is kept, in bytes, before and after decoding. RFC 9309
+// section 2.5 demands at least 500 KiB.
 const maxRobots = 512 << 10
 
 const (
@@ -94,7 +96,7 @@ func ProductToken(agent string) string {
 	return name
 }
 
-// Validate says what about c would make requests fail.
+// Validate returns an error if c would make requests fail.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	switch {

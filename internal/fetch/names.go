@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Bounds of the name cache. The resolver of the standard library tells no TTL, so it is fixed:
-// long enough for a host's pages of one step, short enough to follow a move.
+// Bounds of the name cache. The resolver of the standard library returns no TTL, so it is fixed:
+// long enough for a host's pages in one step, short enough to follow a move.
 const (
 	namesKept     = 8192 // names, about 250 bytes each
 	addressesKept = 8    // per name
@@ -19,18 +19,18 @@ const (
 	notFoundFor   = 30 * time.Second
 )
 
-// LookupFunc resolves a host name to its addresses. A name that does not exist is told by a
+// LookupFunc resolves a host name to its addresses. The error for a name that does not exist is a
 // *net.DNSError with IsNotFound. It must be safe for concurrent use and obey ctx.
 type LookupFunc func(ctx context.Context, host string) ([]netip.Addr, error)
 
-// names is a bounded cache of name look-ups in which callers who want the same name share one
-// look-up. Safe for concurrent use.
+// names is a bounded cache of name look-ups. Concurrent callers with the same name share one
+// look-up. It is safe for concurrent use.
 type names struct {
 	lookup  LookupFunc
 	timeout time.Duration // of one look-up
 	now     func() time.Time
 
-	ctx     context.Context // of all look-ups: they outlive the caller who happened to be first
+	ctx     context.Context // of all look-ups, which outlive their first caller
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -57,8 +57,8 @@ func (n *names) close() {
 	n.running.Wait()
 }
 
-// resolve returns the addresses of host, at most addressesKept, the one that served last time
-// first. The slice is shared: read only. The error is ctx's, or the look-up's.
+// resolve returns the addresses of host, at most addressesKept, the one that served last
+// first. The slice is shared and read-only. The error is that of ctx or of the look-up.
 func (n *names) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	e := n.m[host]
@@ -113,8 +113,8 @@ func (n *names) makeRoom() {
 	}
 }
 
-// prefer moves addr, which has just taken a connection, to the front of host's addresses, so
-// that a family that does not work here costs its time-out once and not per connection.
+// prefer moves addr, which has just accepted a connection, to the front of host's addresses, so
+// that an address family that does not work here costs its timeout once and not per connection.
 func (n *names) prefer(host string, addr netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *names) prefer(host string, addr netip.Addr) {
 	e.addrs = addrs
 }
 
-// forget drops host, none of whose addresses took a connection: it may have moved.
+// forget drops a host if none of its addresses accepted a connection: it may have moved.
 func (n *names) forget(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,9 +141,9 @@ func (n *names) forget(host string) {
 	}
 }
 
-// interleave puts the two address families in turns, beginning with that of the first address
-// (RFC 8305 section 4), and keeps at most addressesKept: of more the lowest, so that name
-// servers that turn their answers leave all processes with the same ones.
+// interleave alternates the two address families, beginning with that of the first address
+// (RFC 8305 section 4), and keeps at most addressesKept. Of more addresses it keeps the lowest, so that
+// all processes keep the same ones even if a name server rotates its answers.
 func interleave(addrs []netip.Addr) []netip.Addr {
 	if len(addrs) == 0 {
 		return nil
@@ -173,7 +173,7 @@ func interleave(addrs []netip.Addr) []netip.Addr {
 	return out
 }
 
-// systemLookup asks the machine's resolver, by the pure Go one where there is a choice: it
+// systemLookup uses the machine's resolver, preferably the one in Go, which
 // holds no thread while it waits.
 func systemLookup() LookupFunc {
 	r := &net.Resolver{PreferGo: true}

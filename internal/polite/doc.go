@@ -1,24 +1,24 @@
-// Package polite answers two questions: may this URL be fetched at all, and may its host
-// be fetched now?
+// Package polite decides whether a URL may be fetched at all, and whether its host may be
+// requested now.
 //
-// The first is answered by a [Robots], what a host's robots.txt says to one product token
-// (RFC 9309), and by [Directives], what a page says about itself. The second is answered
-// by a [Pace], the state of one host: when it may be asked next, its back-off, and what
-// its connections have cost so far. [Retry] says when a URL, or a whole host, has had
-// attempts enough.
+// A [Robots] answers the first question: it holds the rules of a host's robots.txt for one
+// product token (RFC 9309). [Directives] are the requests of a page itself. A [Pace] answers the
+// second question: it is the state of one host, with the time of its next request, its back-off, and
+// the measured cost of its connections. [Retry] decides when a URL or a whole host has had
+// enough attempts.
 //
-// The step (package crawl) has a frontier (package frontier), which holds one Pace per unit
-// and one Robots per site and scheme, asks them before a request is started, and stores both
-// with the unit. The fetcher measures; this package only judges. Everything here is plain data and pure functions: no I/O, no goroutines,
-// no clock. Time comes in as an argument, and is best left as the clock gave it: the
-// monotonic reading in it is what keeps the pace when the wall clock is set while a step
-// runs.
+// The frontier of a step (packages crawl and frontier) holds one Pace per politeness key
+// and one Robots per site and scheme. It consults them before each request, and stores both
+// with the key. The fetcher measures; this package only judges. It holds plain data and pure
+// functions: no I/O, no goroutines, no clock. Times are arguments. Pass them as the clock
+// returned them: their monotonic reading keeps the pace when the wall clock is set during
+// a step.
 //
-// Invariant I9 (no host is asked faster than its pace) is kept here as far as one host
-// and one actor go: between two calls of [Pace.Start] that were made at [Pace.ReadyAt]
-// or later lies at least the delay given to the first. That one actor only paces a host,
-// and that a takeover calls [Pace.Floor], is kept by the step.
+// The package keeps invariant I9 (no host is requested faster than its pace) for one host
+// and one actor: the time between two calls of [Pace.Start], each at [Pace.ReadyAt]
+// or later, is at least the delay given to the first. The step ensures that only one actor paces a host,
+// and that a takeover calls [Pace.Floor].
 //
-// It does not fetch robots.txt, follow its redirects, or remember how old it is. It does
-// not rank hosts: it gives the numbers for that ([Pace.Connection]).
+// The package does not fetch robots.txt, follow its redirects, or remember its age. It does
+// not rank hosts, but returns the numbers for a ranking ([Pace.Connection]).
 package polite

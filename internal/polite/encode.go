@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// maxEncodedRobots is the size of the largest encoding DecodeRobots looks at, more than
-// any file of maxRobotsBytes can need.
+// maxEncodedRobots bounds the input of DecodeRobots, in bytes. No file of maxRobotsBytes needs
+// more.
 const maxEncodedRobots = 2 << 20
 
 // encodingVersion is the first byte of every encoding. Its layout, all numbers unsigned
@@ -22,8 +22,8 @@ const maxEncodedRobots = 2 << 20
 //	the cause of a denial (a byte), if it has one
 const encodingVersion = 1
 
-// Encode gives the form in which a Robots is stored with its host: only what applies to
-// the token it was read for. Usually well under 1 KB, at most maxEncodedRobots.
+// Encode returns the stored form of a Robots: only the rules for its token. It usually has
+// less than 1 KB, and at most maxEncodedRobots.
 func (r *Robots) Encode() []byte {
 	b := make([]byte, 0, 64+24*len(r.rules))
 	b = append(b, encodingVersion, byte(r.kind))
@@ -109,8 +109,7 @@ func decodeRules(c *wire.Cursor) []rule {
 	return rules
 }
 
-// ceilDiv counts units in d, rounding up: a pause must not become shorter by being
-// stored.
+// ceilDiv returns the number of units in d, rounded up: a stored pause must not be shorter.
 func ceilDiv(d, unit time.Duration) int64 {
 	return int64((max(d, 0) + unit - 1) / unit)
 }

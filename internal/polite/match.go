@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// verdict is what a rule says of the URLs it matches.
+// verdict is the decision of a rule about the URLs that it matches.
 type verdict bool
 
 const (
@@ -18,10 +18,10 @@ const (
 // rule is one Allow or Disallow line.
 type rule struct {
 	pattern string // in normal form, see normalPattern; its length is the rule's weight
-	prefix  int32  // the first octets of pattern: what a URI must begin with
+	prefix  int32  // number of octets of pattern with which a URI must begin
 	line    int32
 	verdict verdict
-	plain   bool // the prefix says it all
+	plain   bool // a match of the prefix suffices
 }
 
 func newRule(line int, v verdict, pattern string) rule {
@@ -43,8 +43,8 @@ func (r *rule) public() Rule {
 	return Rule{Line: int(r.line), Text: "Disallow: " + r.pattern}
 }
 
-// compareRules is below zero if a decides where a and b both match: the longer pattern,
-// then Allow, then the earlier line.
+// compareRules returns a number below zero if a decides about URIs that both a and b match: the longer
+// pattern decides, then Allow, then the earlier line.
 func compareRules(a, b *rule) int {
 	if c := cmp.Compare(len(b.pattern), len(a.pattern)); c != 0 {
 		return c
@@ -58,9 +58,9 @@ func compareRules(a, b *rule) int {
 	return cmp.Compare(a.line, b.line)
 }
 
-// matchTail says whether a rule that is not plain matches a URI that begins with the
-// rule's prefix. Each literal between two stars is put at the first place where it fits:
-// if any placing works that one does, so nothing is ever tried twice.
+// matchTail reports whether a rule that is not plain matches a URI that begins with the
+// rule's prefix. It matches each literal between two stars at its first occurrence. If
+// any assignment matches, this one does, so there is no backtracking.
 func (r *rule) matchTail(uri string) bool {
 	text := uri[r.prefix:]
 	tail, anchored := strings.CutSuffix(r.pattern[r.prefix:], "$")
@@ -83,7 +83,7 @@ func (r *rule) matchTail(uri string) bool {
 	}
 }
 
-// What decide returns instead of a rule.
+// The results of decide without a rule.
 const (
 	noRule    = -1
 	tooCostly = -2
@@ -126,9 +126,9 @@ func (r *Robots) decide(uri string) int {
 	return noRule
 }
 
-// normalPattern brings the value of a rule into normal form, in which patterns are
-// compared with URIs octet by octet: literals as appendLiteral leaves them, "*" only as
-// the wildcard, "$" only at the end and there as the anchor.
+// normalPattern returns the value of a rule in normal form, in which patterns are
+// compared with URIs octet by octet: literals in the form of appendLiteral, "*" only as
+// the wildcard, "$" only at the end as the anchor.
 func normalPattern(value []byte) string {
 	out := make([]byte, 0, len(value)+1)
 	if value[0] != '/' && value[0] != '*' {
@@ -150,7 +150,7 @@ func normalPattern(value []byte) string {
 	return string(out)
 }
 
-// normalURI brings a path and query into the form patterns are compared with.
+// normalURI returns a path and query in the form for comparison with patterns.
 func normalURI(uri string) string {
 	uri, _, _ = strings.Cut(uri, "#")
 	if uri == "" || uri[0] != '/' {
@@ -165,14 +165,14 @@ func normalURI(uri string) string {
 }
 
 // appendLiteral appends s in the form in which RFC 9309 section 2.2.2 compares octets.
-// Escapes of unreserved characters are decoded, all others are in upper case; whatever
-// may not stand in a URI is escaped, a "%" that begins no escape too. Reserved characters
-// stay as they are, so that "/" and "%2F" differ as RFC 3986 section 2.2 says. (The
+// It decodes escapes of unreserved characters and writes all others in upper case. It escapes
+// characters that a URI cannot have, and a "%" that begins no escape. It keeps reserved characters,
+// so that "/" and "%2F" differ, as in RFC 3986 section 2.2. (The
 // example of a "https://" within a query in the RFC's table would make them equal there;
-// Google's parser does not do that either.) Only "*" and "$" are one with their escapes:
-// section 2.2.3 has that as the way to write them in a pattern.
+// Google's parser does not do that either.) Only "*" and "$" equal their escapes:
+// section 2.2.3 defines them as the way to write these characters in a pattern.
 //
-// It is idempotent: what it leaves it would not change again.
+// It is idempotent.
 func appendLiteral[T string | []byte](out []byte, s T) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := 0; i < len(s); i++ {
@@ -210,8 +210,8 @@ func isUnreserved(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// isPlain reports the characters that stand for themselves in normal form: unreserved and
-// reserved (RFC 3986 section 2) without "*" and "$".
+// isPlain reports whether normal form keeps a character: unreserved and
+// reserved ones (RFC 3986 section 2), except "*" and "$".
 func isPlain(c byte) bool {
 	switch c {
 	case ':', '/', '?', '#', '[', ']', '@', '!', '&', '\'', '(', ')', '+', ',', ';', '=':

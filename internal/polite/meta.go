@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Bounds on what is read of a page's directives; what lies beyond is ignored.
+// Bounds of a page's directives. The rest is ignored.
 const (
 	maxMetaBytes = 4096
 	maxTagValues = 32 // X-Robots-Tag headers of one answer
 )
 
-// Directives are what a page asks of those who index it. They do not say whether it may
-// be fetched; only robots.txt does.
+// Directives are the requests of a page to indexers. Only robots.txt decides whether a page may
+// be fetched.
 type Directives struct {
-	NoIndex  bool // do not show the page
+	NoIndex  bool // do not show the page in results
 	NoFollow bool // do not follow its links
 }
 
-// Or is what holds where several sources speak: each restriction any of them asks for.
+// Or returns the restrictions of d and of o.
 func (d Directives) Or(o Directives) Directives {
 	return Directives{d.NoIndex || o.NoIndex, d.NoFollow || o.NoFollow}
 }
 
-// ParseMeta reads the content of a <meta name="robots"> or <meta name="TOKEN">: words
-// apart by commas or blanks, in any case. Of words that contradict each other the
-// restriction holds; unknown ones are ignored, and so is all after 4 KiB.
+// ParseMeta parses the content of a <meta name="robots"> or <meta name="TOKEN">: words
+// separated by commas or blanks, in any case. If words contradict each other, the
+// restriction holds. It ignores unknown words, and everything after 4 KiB.
 func ParseMeta(content string) Directives {
 	var d Directives
 	words := strings.FieldsFuncSeq(content[:min(len(content), maxMetaBytes)], func(r rune) bool {
@@ -49,12 +49,11 @@ func directiveWord(w string) Directives {
 	return Directives{}
 }
 
-// ParseXRobotsTag reads the values of all X-Robots-Tag headers of one answer. A value is
-// a list of directives apart by commas; "name:" before one gives it and those after it,
-// up to the next such name in the same value, to the user agent of that name only.
-// "unavailable_after: DATE" is noindex from that time on; a date that cannot be read is
-// ignored, one in a zone of unknown name is taken as UTC. At most 32 values of 4 KiB each
-// are read.
+// ParseXRobotsTag parses the values of all X-Robots-Tag headers of one answer. A value is
+// a list of directives separated by commas. "name:" before a directive restricts it and the following ones,
+// up to the next name in the same value, to the user agent of that name.
+// "unavailable_after: DATE" is noindex from that time on; an unreadable date is
+// ignored, and a zone of unknown name is UTC. It reads at most 32 values of 4 KiB each.
 func ParseXRobotsTag(values []string, token string, now time.Time) Directives {
 	var d Directives
 	for _, v := range values[:min(len(values), maxTagValues)] {
@@ -81,9 +80,9 @@ func parseTag(rest, token string, now time.Time) Directives {
 		d = d.Or(directiveWord(key))
 		if strings.EqualFold(key, "unavailable_after") {
 			at, ok := parseDate(value)
-			if !ok { // the comma may have been that of "Friday, 25-Jun-10 …"
+			if !ok { // the comma may belong to the date, as in "Friday, 25-Jun-10 …"
 				next, _, _ := strings.Cut(rest, ",")
-				at, ok = parseDate(value + "," + next) // what follows it is skipped as unknown
+				at, ok = parseDate(value + "," + next) // the next round skips its rest as an unknown word
 			}
 			d.NoIndex = d.NoIndex || ok && !now.Before(at)
 		}
@@ -96,17 +95,17 @@ func cutKey(item string) (key, value string, colon bool) {
 	return strings.TrimSpace(key), strings.TrimSpace(value), colon
 }
 
-// isAgentName tells "bot: noindex" from "max-snippet: 20".
+// isAgentName distinguishes "bot: noindex" from "max-snippet: 20".
 func isAgentName(key string) bool {
 	switch strings.ToLower(key) {
 	case "", "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
 		"all", "none", "index", "follow", "noindex", "nofollow":
 		return false
 	}
-	return !strings.ContainsAny(key, blanks) // a time of day cut at its colon has some
+	return !strings.ContainsAny(key, blanks) // a time of day, cut at its colon, has blanks
 }
 
-// parseDate reads the date formats that are in use: those of RFC 822, 850 and 1123 with
+// parseDate parses the usual date formats: those of RFC 822, 850 and 1123 with
 // and without names of days, and ISO 8601.
 func parseDate(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)

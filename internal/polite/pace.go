@@ -9,20 +9,20 @@ import (
 
 // Bounds on the pauses kept as host state.
 const (
-	// maxRetryAfter is the longest Retry-After obeyed.
+	// maxRetryAfter is the longest Retry-After that a host can demand.
 	maxRetryAfter = 24 * time.Hour
-	// maxBackoff is the longest pause that failures alone bring about.
+	// maxBackoff is the longest pause after failures without Retry-After.
 	maxBackoff = time.Hour
-	// clockSlack is how much further in the future than its pauses explain Clamp lets a
-	// time be before it takes it for a wall clock set back.
+	// clockSlack is the tolerance of Clamp. A time that is further in the future than its pause and
+	// this tolerance means that the wall clock was set back.
 	clockSlack = 2 * time.Minute
 
-	// maxSilentBackoff is the longest pause for a host that does not answer at all: it costs
-	// nothing to ask it, and a few dead URLs at the end of its queue should not hold up a crawl.
+	// maxSilentBackoff is the longest pause for a host that does not answer at all. Such requests cost
+	// the host nothing, and a few dead URLs at the end of its queue should not delay the end of a crawl.
 	maxSilentBackoff = 5 * time.Minute
 
-	// defaultBackoff is the unit of the pauses for a host that says it has too much to do; that
-	// for one that does not answer is a tenth of it.
+	// defaultBackoff is the unit of the pauses for an overloaded host. The unit for a
+	// host that does not answer is a tenth of it.
 	defaultBackoff = 10 * time.Second
 )
 
@@ -30,12 +30,12 @@ const (
 const (
 	smoothing = 0.8 // weight of the past in a new estimate
 
-	// NewPerConnection is how many requests a connection to a new host is taken to serve.
+	// NewPerConnection is the assumed number of requests per connection to a new host.
 	NewPerConnection = 50
-	// newConnTime and newRespTime are what a new host is taken to need, until it was
-	// measured. They are a fast host's, so that a policy that goes by them tries a new one soon: its
-	// first answer tells, and a slow one is put off then. With those of a slow host the first that were tried
-	// would be preferred to all others for ever.
+	// newConnTime and newRespTime are the assumed times of a new host before the first measurement.
+	// They are those of a fast host, so that a policy that uses them tries new hosts soon and
+	// delays the slow ones after their first answer. With the times of a slow host it would prefer the
+	// hosts that it tried first to all others.
 	newConnTime = 50 * time.Millisecond
 	newRespTime = 50 * time.Millisecond
 
@@ -43,30 +43,30 @@ const (
 	maxObserved      = 10 * time.Minute
 )
 
-// Pace is when one host may be asked, and what its connections cost. It is plain data: no
+// Pace is the state of one host: the time of its next request, and the cost of its connections. It is plain data: no
 // method reads a clock, and one actor at a time may change it.
 //
-// As CBOR it is a map with small integers as keys, about 30 bytes. Times are stored in
-// milliseconds, rounded up: storing a Pace never makes a pause shorter.
+// Its CBOR is a map with small integers as keys, of about 30 bytes. It stores times in
+// milliseconds, rounded up: a stored pause is never shorter.
 type Pace struct {
-	Next  time.Time     // no request may start before; zero: any time
-	Delay time.Duration // the pause from start to start that Next was made with
+	Next  time.Time     // earliest start of a request; zero: any time
+	Delay time.Duration // pause between two starts that led to Next
 
-	Failures     uint8         // in a row: connections that failed, URLs that the host was too busy for, answers 429
-	BackoffUntil time.Time     // no request may start before; zero: no back-off
-	Backoff      time.Duration // the pause BackoffUntil was made with
+	Failures     uint8         // consecutive failures: failed connections, URLs for which the host was too busy, answers 429
+	BackoffUntil time.Time     // earliest start of a request; zero: no back-off
+	Backoff      time.Duration // pause that led to BackoffUntil
 
-	ConnTime      time.Duration // estimated time to connect; zero: never measured
-	RespTime      time.Duration // estimated time from request to end of answer; zero: never measured
-	PerConnection float64       // estimated requests a connection serves; NewPerConnection until one was seen to end
-	HTTP2         bool          // its last answer came over HTTP/2: a connection carries several requests at once
+	ConnTime      time.Duration // estimated time to connect; zero: not measured
+	RespTime      time.Duration // estimated time from request to end of answer; zero: not measured
+	PerConnection float64       // estimated requests per connection; NewPerConnection before the first connection ended
+	HTTP2         bool          // its last answer came over HTTP/2, so a connection carries concurrent requests
 }
 
-// NewPace is the state of a host never asked: it is ready at once.
+// NewPace returns the state of a new host, which is ready immediately.
 func NewPace() Pace { return Pace{PerConnection: NewPerConnection} }
 
-// EffectiveDelay is the pause between the starts of two requests to one host: the larger
-// of the configured one and robots.txt's Crawl-delay. robots may be nil.
+// EffectiveDelay returns the pause between the starts of two requests to one host: the larger
+// of the configured delay and robots.txt's Crawl-delay. robots may be nil.
 func EffectiveDelay(configured time.Duration, robots *Robots) time.Duration {
 	configured = max(configured, 0)
 	if robots == nil {
@@ -76,34 +76,34 @@ func EffectiveDelay(configured time.Duration, robots *Robots) time.Duration {
 	return max(configured, asked)
 }
 
-// ReadyAt is the earliest time a request may start; zero: any time.
+// ReadyAt returns the earliest start of a request; zero: any time.
 func (p *Pace) ReadyAt() time.Time { return later(p.Next, p.BackoffUntil) }
 
-// Start books the start of a request, made at ReadyAt or later: the next may start delay later. To
-// book the same request again, when it turns out to have started later, does no harm.
+// Start records the start of a request, at ReadyAt or later. The next request may start delay later. If
+// the request turns out to have started later, record it again.
 func (p *Pace) Start(now time.Time, delay time.Duration) {
 	p.pause(now, max(delay, 0))
 }
 
-// Floor keeps the host from being asked before now + delay, or its own longer delay. A
-// step that takes over after a crash calls it for all its hosts, for it cannot know what
-// its predecessor started last. (It takes a pause and not a time, for Clamp must know how
-// far ahead Next may rightly be.)
+// Floor delays the next request until now + delay, or until its own longer delay has passed. A
+// step that takes over after a crash calls it for all its hosts, because it does not know the
+// last requests of its predecessor. (The argument is a pause and not a time, because Clamp must know
+// how far ahead Next can be.)
 func (p *Pace) Floor(now time.Time, delay time.Duration) {
 	p.pause(now, max(p.Delay, delay))
 }
 
-// pause keeps Next and Delay together: of two pauses the one that ends later.
+// pause sets Next and Delay to the pause that ends later.
 func (p *Pace) pause(now time.Time, delay time.Duration) {
 	if next := now.Add(delay); !next.Before(p.Next) {
 		p.Next, p.Delay = next, delay
 	}
 }
 
-// Clamp undoes what a wall clock set back would do, which is to leave the host untouched
-// until the clock has caught up: a time further ahead than its pause and clockSlack
-// explain becomes one pause from now. A clock set back never shortens a pause by that. To
-// be called when a Pace is loaded, and whenever clocks are seen to disagree.
+// Clamp corrects the state after the wall clock was set back. Otherwise the host would rest
+// until the clock has caught up. A time that is further ahead than its pause and clockSlack
+// becomes one pause from now, so that no pause becomes shorter. Call
+// it when a Pace is loaded, and when clocks disagree.
 func (p *Pace) Clamp(now time.Time) {
 	p.Next = clamp(p.Next, now, p.Delay)
 	p.BackoffUntil = clamp(p.BackoffUntil, now, p.Backoff)
@@ -116,17 +116,17 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 	return t
 }
 
-// End is how a request ended.
+// End is the end of a request.
 type End struct {
 	Outcome    blobschema.Outcome
 	Status     uint16        // counts only for outcomes that are answers
 	RetryAfter time.Duration // of the answer, whatever its status; 0: none; bounded to maxRetryAfter
-	// Attempt counts the requests for the same URL that failed before: another failure says no more about
-	// the host. A robots.txt stands for its host, so it is 0.
+	// Attempt counts the earlier failed requests for the same URL. Another failure tells nothing new about
+	// the host. For a robots.txt it is 0, because its failures concern the host.
 	Attempt uint8
 }
 
-// Done takes note of how a request ended. now is when it ended.
+// Done records the end of a request at the time now.
 //
 //	429                                     the host is overloaded: one failure more; no request for
 //	                                        2^failures times the larger of its delay and 10 s,
@@ -142,9 +142,8 @@ type End struct {
 //	                                        the larger of its delay and 1 s, at most maxSilentBackoff
 //	all others                              nothing: it was not asked, or we broke off
 //
-// The 10 s and 1 s are for a unit of defaultBackoff, which 0 stands for, and scale with it.
-// A back-off already running is never shortened, for another connection may have brought
-// it.
+// The 10 s and 1 s are for the default unit, defaultBackoff (or 0), and scale with the unit.
+// Done never shortens a running back-off, which another connection may have caused.
 func (p *Pace) Done(now time.Time, end End, unit time.Duration) {
 	if unit <= 0 {
 		unit = defaultBackoff
@@ -171,11 +170,11 @@ func (p *Pace) Done(now time.Time, end End, unit time.Duration) {
 	if until := now.Add(pause); pause > 0 && until.After(p.BackoffUntil) {
 		p.BackoffUntil, p.Backoff = until, pause
 	} else if !now.Before(p.BackoffUntil) {
-		p.BackoffUntil, p.Backoff = time.Time{}, 0 // over; nothing to store
+		p.BackoffUntil, p.Backoff = time.Time{}, 0 // it is over, and need not be stored
 	}
 }
 
-// class is what the end of a request says about the host.
+// class is the meaning of the end of a request for the host.
 type class uint8
 
 const (
@@ -206,7 +205,7 @@ func classOf(outcome blobschema.Outcome, status uint16) class {
 	return unknown
 }
 
-// backoff is unit * 2^n, at most maxBackoff.
+// backoff returns unit * 2^n, at most maxBackoff.
 func backoff(unit time.Duration, n uint8) time.Duration {
 	for ; n > 0 && unit < maxBackoff; n-- {
 		unit *= 2
@@ -214,41 +213,40 @@ func backoff(unit time.Duration, n uint8) time.Duration {
 	return min(unit, maxBackoff)
 }
 
-// ObserveConnection takes note of the time it took to connect, handshakes included. Not
-// for a connection that had served before.
+// ObserveConnection records the time to connect, with handshakes, of a new
+// connection.
 func (p *Pace) ObserveConnection(d time.Duration) { p.ConnTime = smoothTime(p.ConnTime, d) }
 
-// ObserveResponse takes note of the time from a request to the end of its answer.
+// ObserveResponse records the time from a request to the end of its answer.
 func (p *Pace) ObserveResponse(d time.Duration) { p.RespTime = smoothTime(p.RespTime, d) }
 
-// ObserveProtocol takes note of whether an answer came over HTTP/2.
+// ObserveProtocol records whether an answer came over HTTP/2.
 func (p *Pace) ObserveProtocol(http2 bool) { p.HTTP2 = http2 }
 
-// ObserveClosed takes note that the server closed a connection after so many requests.
-// What we closed ourselves tells nothing about the server, unless it had served more than
-// estimated.
+// ObserveClosed records that the server closed a connection after a number of requests.
+// A connection that the crawler closed tells nothing about the server, unless it had served more
+// requests than estimated.
 func (p *Pace) ObserveClosed(requests int) {
 	if requests < 1 {
 		return
 	}
 	n := float64(min(requests, maxPerConnection))
-	// The first measurement replaces the guess: a quarter of all servers serve one
-	// request per connection, and from 50 down to there smoothing would take twenty of
-	// them.
+	// The first measurement replaces the assumption: a quarter of all servers serve one
+	// request per connection, and smoothing would take twenty measurements from 50 to 1.
 	if p.PerConnection > 0 && p.PerConnection != NewPerConnection {
 		n = smooth(p.PerConnection, n)
 	}
 	p.PerConnection = n
 }
 
-// smooth is X(i) = a * X(i-1) + (1-a) * measured. The conversions forbid fusing the two
-// operations, which would give other results on other processors.
+// smooth returns X(i) = a * X(i-1) + (1-a) * measured. The conversions prevent fused
+// operations, whose results depend on the processor.
 func smooth(old, measured float64) float64 {
 	return float64(smoothing*old) + float64((1-smoothing)*measured)
 }
 
-// smoothTime keeps whole microseconds, as they are stored. A time is never zero, which
-// would mean that none was measured.
+// smoothTime returns whole microseconds, the stored precision. The result is not zero, which
+// would mean that there is no measurement.
 func smoothTime(old, measured time.Duration) time.Duration {
 	if measured <= 0 {
 		return old
@@ -260,16 +258,16 @@ func smoothTime(old, measured time.Duration) time.Duration {
 	return max(x.Round(time.Microsecond), time.Microsecond)
 }
 
-// Connection is what the next connection to the host is expected to bring and to cost, if
-// queued URLs wait for it:
+// Connection estimates the pages and the cost of the next connection to the host, for a number of
+// queued URLs:
 //
 //	pages P = min(requests per connection, queued)
 //	cost  T = 2 * time to connect + P * time to respond / p
 //
 // P / T is the host's rank under the performance policy, and the sum of the qualities of
-// its best P URLs / T its capability (Cao, Jiang, Singh). p is the paper's gain by pipelining, in whose
-// place HTTP/2 is today: as many requests as are allowed to be under way at once (less than 1 counts
-// as 1), but no more than there are, share one connection; over HTTP/1.1 it is 1. cost is never zero.
+// its best P URLs / T its capability (Cao, Jiang, Singh). p is the paper's gain by pipelining, which
+// HTTP/2 has replaced: it is the number of allowed concurrent requests (at least 1, at most P),
+// which share one connection; over HTTP/1.1 it is 1. cost is never zero.
 func (p *Pace) Connection(queued, allowed int) (pages int, cost time.Duration) {
 	per, conn, resp := p.PerConnection, p.ConnTime, p.RespTime
 	if per <= 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// storedPace is a Pace as it is stored. It has its own form because the general one
-// depends on options of whoever encodes, and by default cuts times to seconds.
+// storedPace is the stored form of a Pace. The general form of times depends on the options of
+// the encoder, and truncates them to seconds by default.
 type storedPace struct {
 	Next         int64  `cbor:"1,keyasint,omitempty"` // milliseconds since 1970, as BackoffUntil
 	Delay        int64  `cbor:"2,keyasint,omitempty"` // milliseconds, as Backoff
@@ -18,11 +18,11 @@ type storedPace struct {
 	Backoff      int64  `cbor:"5,keyasint,omitempty"`
 	ConnTime     uint32 `cbor:"6,keyasint,omitempty"` // microseconds, as RespTime
 	RespTime     uint32 `cbor:"7,keyasint,omitempty"`
-	PerConn      uint32 `cbor:"8,keyasint,omitempty"` // thousandths; left out: NewPerConnection
+	PerConn      uint32 `cbor:"8,keyasint,omitempty"` // thousandths; absent: NewPerConnection
 	HTTP2        bool   `cbor:"9,keyasint,omitempty"`
 }
 
-// maxPause bounds stored pauses, far above any that is made.
+// maxPause bounds stored pauses, far above any real pause.
 const maxPause = 365 * 24 * time.Hour
 
 // MarshalCBOR implements cbor.Marshaler.
@@ -41,8 +41,8 @@ func (p Pace) MarshalCBOR() ([]byte, error) {
 	})
 }
 
-// UnmarshalCBOR implements cbor.Unmarshaler. Values out of their bounds are brought into
-// them.
+// UnmarshalCBOR implements cbor.Unmarshaler. It replaces a value out of bounds by the
+// bound.
 func (p *Pace) UnmarshalCBOR(b []byte) error {
 	var s storedPace
 	if err := cbor.Unmarshal(b, &s); err != nil {

@@ -6,18 +6,18 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Retry bounds how often a URL is asked for before it is refused with its last outcome. A
-// field that is zero has its default.
+// Retry bounds the attempts for a URL, after which it gets its last outcome. The zero value of
+// a field is its default.
 type Retry struct {
-	Attempts     uint8         // of a URL whose failure may pass soon; default 3
-	FewAttempts  uint8         // of one whose failure seldom passes: no such name, TLS, not HTTP; default 2
-	HostFailures uint8         // URLs in a row without an answer before a host is given up; default 10
+	Attempts     uint8         // after failures that may pass soon; default 3
+	FewAttempts  uint8         // after failures that seldom pass: no such name, TLS, not HTTP; default 2
+	HostFailures uint8         // consecutive URLs without an answer after which a host is given up; default 10
 	Backoff      time.Duration // unit of a host's back-off, see [Pace.Done]; default defaultBackoff
-	Wait         time.Duration // before the second attempt, four times longer before each further one; default 30 s
+	Wait         time.Duration // before the second attempt, and four times longer before each further one; default 30 s
 }
 
-// maxRetryWait bounds the wait between two attempts at one URL. The host's own back-off
-// comes on top.
+// maxRetryWait bounds the wait between two attempts for one URL, without the back-off of the
+// host.
 const maxRetryWait = time.Hour
 
 func (r Retry) withDefaults() Retry {
@@ -35,12 +35,12 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// Next says whether a URL is to be asked for again, and how long after at the earliest.
-// attempt counts the attempts made, the one that ended so included: it is 1 after the
+// Next reports whether to retry a URL, and the least wait before that.
+// attempt counts the attempts made: it is 1 after the
 // first.
 //
 //	outcome                              attempts
-//	not asked, aborted                   again, at once; such an attempt does not count
+//	not requested, aborted               again, at once; such an attempt does not count
 //	connect, timeout, cut                Attempts
 //	4xx: 408, 425, 429                   Attempts
 //	5xx: all but those below             Attempts
@@ -81,11 +81,11 @@ func (r Retry) Next(outcome blobschema.Outcome, status uint16, attempt uint8) (a
 	return true, min(after, maxRetryWait)
 }
 
-// GivenUp says whether a host has been silent so often that what waits for it is to be
-// refused rather than to wait for longer and longer back-offs: without it a dead host with
-// many URLs would keep a crawl from ever ending. silent counts different URLs, asked for
-// the first time, in a row: a few that never answer, tried again and again, do not make a
-// dead host.
+// GivenUp reports whether a host has not answered so often that its URLs are
+// refused instead of waiting for longer and longer back-offs. Otherwise a dead host with
+// many URLs would prevent the end of a crawl. silent counts the consecutive first requests of
+// different URLs without an answer: retries of a few URLs that never answer do not make a host
+// dead.
 func (r Retry) GivenUp(silent int) bool { return silent >= int(r.withDefaults().HostFailures) }
 
 // Silent reports whether an outcome means that the host gave no answer at all.

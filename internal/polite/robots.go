@@ -11,34 +11,34 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Bounds on what is taken from a robots.txt.
+// Bounds of a robots.txt.
 const (
-	// maxRobotsBytes is how much of a robots.txt is read: 500 KiB, the least that RFC
+	// maxRobotsBytes bounds the part of a robots.txt that is read: 500 KiB, the least that RFC
 	// 9309 section 2.5 allows.
 	maxRobotsBytes = 500 << 10
-	// MaxCrawlDelay is the longest Crawl-delay obeyed. It is not a part of RFC 9309;
-	// beyond two minutes it would be a refusal, and there are rules for those.
+	// MaxCrawlDelay bounds the Crawl-delay, which is not a part of RFC 9309. A longer delay
+	// would be a refusal, for which there are rules.
 	MaxCrawlDelay = 120 * time.Second
-	// maxSitemaps is how many Sitemap lines are kept.
+	// maxSitemaps bounds the number of Sitemap lines.
 	maxSitemaps = 1000
-	// maxSitemapBytes is the length of the longest Sitemap value kept: as long as a URL may be.
+	// maxSitemapBytes bounds a Sitemap value, as long as the longest URL.
 	maxSitemapBytes = 8000
 )
 
 // maxReasonBytes bounds the reason of allowAll and DenyAll.
 const maxReasonBytes = 200
 
-// kind says where the verdicts of a Robots come from. The numbers are stored.
+// kind is the origin of the verdicts of a Robots. The numbers are stored.
 type kind uint8
 
 const (
 	kindRules kind = 1 // a robots.txt was read
-	kindAllow kind = 2 // there is none ("unavailable", RFC 9309 section 2.3.1.3)
-	kindDeny  kind = 3 // it could not be had for now ("unreachable", section 2.3.1.4)
+	kindAllow kind = 2 // there is no robots.txt ("unavailable", RFC 9309 section 2.3.1.3)
+	kindDeny  kind = 3 // robots.txt is unreachable for now (section 2.3.1.4)
 )
 
-// Robots is what one host's robots.txt means for one product token. It does not change
-// once made, and may be used from several goroutines.
+// Robots is the meaning of one host's robots.txt for one product token. It is
+// immutable, and safe for concurrent use.
 type Robots struct {
 	kind     kind
 	cause    blobschema.Outcome // of a kindDeny; see DenyAll
@@ -50,29 +50,29 @@ type Robots struct {
 	order    []int32 // of rules, by weight
 }
 
-// Rule is the line of a robots.txt that decides about a URL.
+// Rule is a line of a robots.txt that decides about a URL.
 type Rule struct {
-	// Line counts from 1; CR, LF and CRLF each end one. Zero: no line decided.
+	// Line counts from 1; CR, LF and CRLF each end a line. Zero: no line decided.
 	Line int
-	// Text is the rule as it was understood, with the pattern in normal form, and printable
+	// Text is the rule with its pattern in normal form, in printable
 	// ASCII: "Disallow: /caf%C3%A9". Without a line it is the reason of allowAll or
-	// DenyAll, or why no line could be found, or empty.
+	// DenyAll, or the reason why no line was found, or empty.
 	Text  string
 	Allow bool
 }
 
-// allowAll is the Robots of a host that has no robots.txt.
+// allowAll returns the Robots of a host without a robots.txt.
 func allowAll(reason string) *Robots {
 	return &Robots{kind: kindAllow, reason: boundReason(reason)}
 }
 
-// DenyAll is the Robots of a host whose robots.txt cannot be fetched for now: it refuses
+// DenyAll returns the Robots of a host whose robots.txt cannot be fetched for now: it refuses
 // everything except robots.txt itself, which the caller requests again later. RFC 9309 section
 // 2.3.1.4 lets a crawler give up after a long while (30 days) and continue as if there were
 // none; the caller decides that.
 //
-// cause is the outcome of the request for robots.txt. If it says that nothing of the host can
-// be reached (its name, its address, its port, its certificate), the host's URLs end with
+// cause is the outcome of the request for robots.txt. If it concerns the whole host (its name,
+// its address, its port, its certificate), the host's URLs get
 // that outcome too; see [Robots.Refusal].
 func DenyAll(cause blobschema.Outcome, reason string) *Robots {
 	if !ofHost(cause) {
@@ -90,15 +90,15 @@ func ofHost(o blobschema.Outcome) bool {
 	return false
 }
 
-// ForStatus says what the answer to a request for robots.txt means (RFC 9309 section
-// 2.3.1). The caller has followed up to five redirects already.
+// ForStatus returns the Robots for the answer to a request for robots.txt (RFC 9309 section
+// 2.3.1). The caller has followed up to five redirects before.
 //
 //	2xx   the body's rules
 //	3xx   allow all: more redirects than five, or one that leads nowhere, are
-//	      "unavailable" (2.3.1.2). A 304 is not for this function: keep what you have.
-//	429   deny all for now. The RFC counts it among the 4xx, but what it says is not
-//	      "there is no such file" but "you ask too often", and to answer that
-//	      by asking for everything would be the wrong way round.
+//	      "unavailable" (2.3.1.2). After a 304 the caller keeps its Robots.
+//	429   deny all for now. The RFC counts it among the 4xx, but it does not mean
+//	      that there is no such file. It means that the crawler requests too often, so that
+//	      to allow everything would be wrong.
 //	4xx   allow all
 //	else  deny all for now: 5xx, and 0 for no answer at all
 func ForStatus(status int, body []byte, token string) *Robots {
@@ -117,8 +117,8 @@ func ForStatus(status int, body []byte, token string) *Robots {
 	}
 }
 
-// Allowed says whether a URL may be fetched, and which line says so. requestURI is the
-// URL's path and query; what follows a "#" is ignored, a missing "/" is supplied. Of all
+// Allowed reports whether a URL may be fetched, and the line that decides. requestURI is the
+// URL's path and query. Allowed ignores a fragment and adds a missing "/". Of all
 // rules that match, the one whose pattern has the most octets in normal form decides;
 // among equals an Allow does, then the first line (RFC 9309 section 2.2.2). /robots.txt
 // itself is always allowed.
@@ -148,12 +148,12 @@ func (r *Robots) Allowed(requestURI string) (allowed bool, decider Rule) {
 	}
 }
 
-// Unreachable says whether robots.txt could not be had: what is refused then is refused
-// for now only.
+// Unreachable reports whether robots.txt could not be fetched, so that refusals are
+// temporary.
 func (r *Robots) Unreachable() bool { return r.kind == kindDeny }
 
-// Refusal is the outcome of a URL that r does not allow: the cause, if the host could not be
-// reached.
+// Refusal returns the outcome of a URL that r does not allow: the cause, if the host is not
+// reachable.
 func (r *Robots) Refusal() blobschema.Outcome {
 	switch {
 	case r.kind != kindDeny:
@@ -164,24 +164,23 @@ func (r *Robots) Refusal() blobschema.Outcome {
 	return blobschema.OutcomeRobotsGone
 }
 
-// Reason is what allowAll or DenyAll was given, at most 200 bytes of it.
+// Reason returns the reason of allowAll or DenyAll, at most 200 bytes of it.
 func (r *Robots) Reason() string { return r.reason }
 
-// CrawlDelay is the pause asked for between two requests, between 0 and MaxCrawlDelay;
-// false when none is asked for. A negative number counts as 0, one above MaxCrawlDelay as
-// that, what is no number is ignored; of several in the groups that apply the
-// longest holds.
+// CrawlDelay returns the Crawl-delay between 0 and MaxCrawlDelay, and whether there is
+// one. A negative number counts as 0, a number above MaxCrawlDelay as MaxCrawlDelay, and a value that is not
+// a number is ignored. If the groups that apply have several, the longest holds.
 func (r *Robots) CrawlDelay() (time.Duration, bool) { return r.delay, r.hasDelay }
 
-// Sitemaps are the values of all Sitemap lines as they were written, in order: neither
+// Sitemaps returns the values of all Sitemap lines as written, in order. They are neither
 // parsed nor resolved, and as hostile as any other input.
 func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
 
-// ParseRobots reads a robots.txt for one product token (RFC 9309 section 2.2.1): the
-// groups that name the token, merged; if there are none, those that name "*". It never
-// fails: a line it cannot use is skipped.
+// ParseRobots parses a robots.txt for one product token (RFC 9309 section 2.2.1): it merges the
+// groups that name the token or, if no group does, those that name "*". It never
+// fails: it skips a line that it cannot use.
 //
-// Like Google's parser it takes the usual misspellings of "disallow" and "user-agent", a
+// Like Google's parser it accepts the usual misspellings of "disallow" and "user-agent", a
 // line of two words without colon, and part of a byte order mark. Lines other than Allow
 // and Disallow do not end a run of User-agent lines, so that
 //
@@ -191,8 +190,8 @@ func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
 //	Disallow: /
 //
 // is one group of both a and b (RFC 9309 section 2.2.4 demands it). That holds for
-// Crawl-delay too, which is for the agents named above it only. A pattern that begins
-// neither with "/" nor "*" is taken as if it began with "/".
+// Crawl-delay too, which applies only to the agents named above it. A pattern that begins
+// neither with "/" nor "*" gets a "/".
 func ParseRobots(body []byte, token string) *Robots {
 	p := parser{token: productToken([]byte(token))}
 	text := boundBody(body)
@@ -210,7 +209,7 @@ func ParseRobots(body []byte, token string) *Robots {
 	return p.robots()
 }
 
-// boundBody cuts a body at maxRobotsBytes, and there a line that is not whole: half a
+// boundBody cuts a body at maxRobotsBytes, and drops an incomplete last line: half a
 // pattern would forbid, or allow, more than its author meant.
 func boundBody(body []byte) []byte {
 	if len(body) <= maxRobotsBytes {
@@ -236,10 +235,10 @@ func cutLine(text []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// group gathers what all groups of one agent say.
+// group collects the lines of all groups of one agent.
 type group struct {
-	seen     bool // some User-agent line names this agent, with or without rules
-	current  bool // the group being read is one of its
+	seen     bool // a User-agent line names this agent, with or without rules
+	current  bool // the current group is one of this agent
 	delay    time.Duration
 	hasDelay bool
 	rules    []rule
@@ -248,7 +247,7 @@ type group struct {
 type parser struct {
 	token    string
 	own, all group // for our token, for "*"
-	ruled    bool  // a rule came since the last User-agent line: the next one opens a new group
+	ruled    bool  // there was a rule after the last User-agent line: the next one begins a new group
 	sitemaps []string
 }
 
@@ -306,7 +305,7 @@ func (p *parser) robots() *Robots {
 	})
 }
 
-// newRobots completes a Robots whose rules are known.
+// newRobots completes a Robots with the order of its rules.
 func newRobots(r *Robots) *Robots {
 	r.order = byWeight(r.rules)
 	return r
@@ -323,8 +322,8 @@ const (
 	dirSitemap
 )
 
-// splitLine takes a line without its comment apart. A colon that follows no known word
-// may belong to the value of a line that forgot its own.
+// splitLine parses a line without its comment. A colon after an unknown word
+// may belong to the value of a line without a colon of its own.
 func splitLine(line []byte) (directive, []byte) {
 	if key, value, ok := bytes.Cut(line, []byte(":")); ok {
 		if d := directiveOf(trim(key)); d != dirUnknown {

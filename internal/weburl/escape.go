@@ -1,6 +1,6 @@
 package weburl
 
-// A class says where a byte may stand for itself.
+// A class is a set of places in which a byte is not percent-encoded.
 type class uint8
 
 const (
@@ -27,8 +27,8 @@ var classes = func() (t [256]class) {
 	return t
 }()
 
-// appendEscaped appends s with every byte percent-encoded that may not stand for
-// itself, and with the percent-encodings in s normalised. It stops before a "/"
+// appendEscaped appends s with every byte outside of the class percent-encoded,
+// and with the percent-encodings in s normalised. It stops before a "/"
 // that is not in the class, and returns what is left of s. Escaping again changes
 // nothing: a decoded byte is never "%", and a "%" that begins no encoding becomes
 // one.

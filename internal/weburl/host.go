@@ -134,7 +134,7 @@ var profile = idna.New(
 )
 
 // toASCII is "domain to ASCII" (WHATWG section 3.3), not strict: ASCII without a
-// punycode label is lower-cased, whatever it is. What would not map to itself
+// punycode label is only lower-cased. A name that would not map to itself
 // again is refused, for I1.
 func toASCII(name string) (string, error) {
 	lower := strings.ToLower(name)
