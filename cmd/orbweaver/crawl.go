@@ -56,16 +56,17 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 			return err
 		}
 	}
-	r := &run{
-		target: &f.target, reporter: rep, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume, connections: f.connections,
-		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
-	}
-	if r.fresh, err = identify(f.fresh()); err != nil {
+	s := start{seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume}
+	if s.fresh, err = identify(f.fresh()); err != nil {
 		return err
+	}
+	r := &run{
+		target: &f.target, start: s, reporter: rep, connections: f.connections,
+		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
 	}
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
-	sum, err := r.start(ctx, r.conclude)
+	sum, err := r.do(ctx, r.conclude)
 	if err != nil {
 		return err
 	}

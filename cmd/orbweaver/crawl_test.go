@@ -190,7 +190,7 @@ func testRun(t *testing.T, seeds ...string) (*run, *bytes.Buffer) {
 func TestUnreachableSeed(t *testing.T) {
 	s, _ := testRun(t, "http://127.0.0.1:1/")
 	s.retry = polite.Retry{Attempts: 1, Wait: time.Millisecond}
-	sum, err := s.start(t.Context(), s.conclude)
+	sum, err := s.do(t.Context(), s.conclude)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestComparesWithTheTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	diff, wrong := "", ""
-	sum, err := s.start(t.Context(), func(ctx context.Context, sum *summary) (err error) {
+	sum, err := s.do(t.Context(), func(ctx context.Context, sum *summary) (err error) {
 		if diff, err = s.compare(ctx, web); err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func TestStatusOfEnds(t *testing.T) {
 		{blobschema.Totals{Pages: 1, DeadMail: 1}, exitDeadLetters},
 		{blobschema.Totals{}, exitNothing},
 	} {
-		s := &run{target: &target{data: "d"}, created: true, crawl: blobschema.Crawl{ID: "c"}}
+		s := &run{target: &target{data: "d"}, begun: &beginning{}, crawl: blobschema.Crawl{ID: "c"}}
 		sum := s.ended("finished", nil, c.totals)
 		if sum.Status != c.want {
 			t.Errorf("%+v: status %d, want %d", c.totals, sum.Status, c.want)

@@ -63,7 +63,7 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 		return err
 	}
 	diff := ""
-	sum, err := r.start(ctx, func(ctx context.Context, sum *summary) (err error) {
+	sum, err := r.do(ctx, func(ctx context.Context, sum *summary) (err error) {
 		if sum.Status == exitStopped {
 			return nil
 		}
@@ -103,9 +103,9 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 	r := &run{
 		target: t, connections: 256, reporter: rep,
 		retry: polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
-		resume: func(c blobschema.Crawl) (blobschema.Crawl, error) {
-			return c, errors.New("the demo does not resume a crawl")
-		},
+	}
+	r.resume = func(c blobschema.Crawl) (blobschema.Crawl, error) {
+		return c, errors.New("the demo does not resume a crawl")
 	}
 	for _, raw := range web.Seeds() {
 		u, err := weburl.Parse(raw)

@@ -69,30 +69,11 @@ func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.
 	if err != nil {
 		return nil, err
 	}
-	c, created, added, err := begin(ctx, o.engine, fresh, seeds, f.ranks, f.another, f.resume)
+	b, err := o.begin(ctx, &start{fresh: fresh, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume}, nil)
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{where: f.where(c.ID), Resumed: !created, Seeds: added, Set: c.Settings}
-	if err := o.see(ctx); err != nil {
-		return nil, err
-	}
-	if b.Resumed {
-		if b.Retried, err = retrySeeds(ctx, o.engine, o.view, cloudSeedRecords); err != nil {
-			return nil, err
-		}
-	}
-	s, err := o.view.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b.Pages = s.Totals.Pages
-	if b.Resumed && (s.Wish.Stop || s.Wish.Pause) {
-		b.Ordered, err = o.Order(ctx, crawl.OrderResume)
-	} else {
-		_, err = o.engine.Tick()
-	}
-	return b, err
+	return b.work(ctx, cloudSeedRecords)
 }
 
 func mailboxes(n int) string {

@@ -73,13 +73,13 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 		return err
 	}
 	r := &run{
-		target: &f.target, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
+		target: &f.target, start: start{resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
 			return stored, f.apply(&stored, "allow-net")
-		},
+		}},
 		connections: f.connections, maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
 		reporter: rep, request: req,
 	}
-	sum, err := r.start(ctx, r.concludeRequest)
+	sum, err := r.do(ctx, r.concludeRequest)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *run) submitRequest(ctx context.Context) (err error) {
 	if r.earlier, err = r.view.Status(ctx); err != nil {
 		return err
 	}
-	return r.request.submit(ctx, r.crawl.ID, control.Own{Engine: r.engine})
+	return r.request.submit(ctx, r.crawl.ID, r.opened)
 }
 
 // concludeRequest reports the outcome of each URL of the request.

@@ -15,18 +15,14 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/platform"
 )
 
 // refresh is how often the display is updated.
@@ -36,181 +32,88 @@ const refresh = 200 * time.Millisecond
 type run struct {
 	// Set before start.
 	*target
+	start
 	reporter    *reporter
-	seeds       []crawl.Seed
-	fresh       blobschema.Crawl // the record of a new crawl
-	ranks       []byte           // of hosts, for a new crawl
-	another     bool             // a new crawl replaces the last one
-	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
 	request     *request // URLs to fetch before all others; nil for none
 	connections int
 	maxTime     time.Duration
 	retry       polite.Retry
 	perRun      []string // flags of this run that the next one needs again
 
-	ledger   ledger.Ledger
-	platform *platform.Platform
-	engine   *jobs.Jobs
-	view     *view.View
-	asked    *view.View  // as it was before the request was submitted
-	earlier  view.Status // the same
-	over     atomic.Bool
-	crawl    blobschema.Crawl
-	created  bool
-	resumed  bool              // from an order to stop or to pause
-	added    int               // seeds
-	retried  int               // seeds that could not be fetched before
-	before   blobschema.Totals // of earlier runs
-	log      *slog.Logger
-	began    time.Time
-	cpu      time.Duration // used before the run
+	*opened
+	asked   *view.View  // as it was before the request was submitted
+	earlier view.Status // the same
+	over    atomic.Bool
+	crawl   blobschema.Crawl
+	begun   *beginning
+	before  blobschema.Totals // of earlier runs
+	log     *slog.Logger
+	began   time.Time
+	cpu     time.Duration // used before the run
 }
-
-// Page records that are read at most to find the seeds that could not be fetched, when a crawl is
-// resumed: some seconds' worth in a folder, and few objects in a deployment.
-const (
-	seedRecords      = 1_000_000
-	cloudSeedRecords = 20_000
-)
 
 // errMaxTime ends a run that took --max-time.
 var errMaxTime = errors.New("--max-time is over")
 
-// start opens the folder, crawls until the end or the end of ctx, and returns the result. It calls
+// do opens the folder, crawls until the end or the end of ctx, and returns the result. It calls
 // after with the folder still open.
-func (r *run) start(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
+func (r *run) do(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
 	r.began, r.cpu = time.Now(), ledger.Processor()
 	r.log = slog.New(slog.NewTextHandler(r.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if r.platform, err = drivers.Local(r.data, &r.ledger); err != nil {
-		return nil, r.explain(err)
-	}
-	defer func() {
-		if cerr := r.platform.Close(); cerr != nil && err == nil {
-			err = r.explain(cerr) // of a run that failed it says the same again
+	err = r.enter(ctx, func(o *opened) error {
+		r.opened = o
+		if err := r.open(ctx); err != nil {
+			return err
 		}
-	}()
-	if err := r.open(ctx); err != nil {
-		return nil, r.explain(err)
-	}
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if r.maxTime > 0 {
-		limited, cancel = context.WithDeadlineCause(ctx, r.began.Add(r.maxTime), errMaxTime)
-	}
-	defer cancel()
-	r.reporter.begun("started", &beginning{
-		where: r.where(r.crawl.ID), Resumed: !r.created, Ordered: r.resumed, Seeds: r.added, Retried: r.retried,
-		Pages: r.before.Pages, Set: r.crawl.Settings,
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if r.maxTime > 0 {
+			limited, cancel = context.WithDeadlineCause(ctx, r.began.Add(r.maxTime), errMaxTime)
+		}
+		defer cancel()
+		r.reporter.begun("started", r.begun)
+		defer r.serve(ctx)()
+		if err := r.submitRequest(ctx); err != nil {
+			return err
+		}
+		end, err := r.watch(limited)
+		r.over.Store(true)
+		if err != nil {
+			return err
+		}
+		snap := r.engine.Snapshot()
+		sum = r.ended(end, context.Cause(limited), snap.Totals)
+		sum.measure(&r.before, time.Since(r.began))
+		if err := sum.price(snap.Calls, ledger.Processor()-r.cpu); err != nil {
+			return err
+		}
+		return after(ctx, sum)
 	})
-	defer r.serve(ctx)()
-	if err := r.submitRequest(ctx); err != nil {
-		return nil, r.explain(err)
-	}
-	end, err := r.watch(limited)
-	r.over.Store(true)
-	if err != nil {
-		return nil, r.explain(err)
-	}
-	snap := r.engine.Snapshot()
-	sum = r.ended(end, context.Cause(limited), snap.Totals)
-	sum.measure(&r.before, time.Since(r.began))
-	if err := sum.price(snap.Calls, ledger.Processor()-r.cpu); err != nil {
-		return nil, err
-	}
-	if err := after(ctx, sum); err != nil {
-		return nil, r.explain(err)
-	}
-	return sum, nil
+	return sum, err
 }
 
-// open creates the crawl or resumes the present one, and makes an engine for it.
+// open creates the crawl or resumes the present one, with an engine that fetches as its record says.
 func (r *run) open(ctx context.Context) error {
-	// The record says how to fetch, and only an engine can read it: hence two.
-	opener, err := jobs.Open(r.platform, service.Config{Ledger: &r.ledger})
+	s, err := r.begin(ctx, &r.start, func(c *blobschema.Crawl) service.Config {
+		return service.Config{
+			Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: r.retry},
+			Fetch:       fetch.Config{AllowNet: c.Settings.AllowNet},
+			Connections: r.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: r.ledger, Log: r.log,
+		}.For(&c.Settings)
+	})
 	if err != nil {
-		return err
-	}
-	if r.crawl, r.created, r.added, err = begin(ctx, opener, r.fresh, r.seeds, r.ranks, r.another, r.resume); err != nil {
 		return err
 	}
 	r.seeds = nil // they may be a million
-	if r.view, err = view.New(ctx, view.OfPlatform(r.platform)); err != nil {
-		return err
+	r.crawl, r.before = s.status.Crawl, s.status.Totals
+	records := seedRecords
+	if r.request != nil {
+		if w := &s.status.Wish; w.Stop || w.Pause {
+			return heldBack(r.target, w)
+		}
+		records = 0
 	}
-	heads, err := r.view.Heads(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range heads {
-		r.before.Add(&heads[i].Totals)
-	}
-	cfg := service.Config{
-		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: r.retry},
-		Fetch:       fetch.Config{AllowNet: r.crawl.Settings.AllowNet},
-		Connections: r.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: &r.ledger, Log: r.log,
-	}.For(&r.crawl.Settings)
-	if err := cfg.Fetch.Validate(); err != nil {
-		return err
-	}
-	if r.engine, err = jobs.Open(r.platform, cfg); err != nil {
-		return err
-	}
-	most := 0
-	if !r.created && r.request == nil {
-		most = seedRecords
-	}
-	if r.retried, err = retrySeeds(ctx, r.engine, r.view, most); err != nil {
-		return err
-	}
-	// To crawl is to take back that the crawl was stopped or paused. A recrawl is not.
-	w, err := r.view.Wish(ctx)
-	switch {
-	case err != nil || !w.Stop && !w.Pause:
-		return err
-	case r.request != nil:
-		return heldBack(r.target, &w)
-	}
-	r.resumed, err = r.engine.Command(crawl.OrderResume)
+	r.begun, err = s.work(ctx, records)
 	return err
-}
-
-// begin creates a crawl, or resumes the present one with the record that resume makes.
-func begin(ctx context.Context, e *jobs.Jobs, fresh blobschema.Crawl, seeds []crawl.Seed, ranks []byte, another bool,
-	resume func(blobschema.Crawl) (blobschema.Crawl, error),
-) (c blobschema.Crawl, created bool, added int, err error) {
-	if err := e.PutRanks(ctx, &fresh, ranks); err != nil {
-		return c, false, 0, err
-	}
-	if !another {
-		return e.Begin(fresh, seeds, func(c *blobschema.Crawl) error {
-			resumed, err := resume(*c)
-			if err == nil {
-				*c = resumed
-			}
-			return err
-		})
-	}
-	// Waiting helps if the id, which is made of the second, is taken, and if a step is just ending.
-	for try := 0; ; try++ {
-		c, err = e.BeginAnother(ctx, fresh, seeds)
-		if !errors.Is(err, actor.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
-			return c, true, len(seeds), err
-		}
-		if fresh, err = identify(fresh); err != nil {
-			return c, false, 0, err
-		}
-	}
-}
-
-// retrySeeds gives the crawl the seeds again that could not be fetched. It reads at most some page records.
-func retrySeeds(ctx context.Context, e *jobs.Jobs, v *view.View, mostRecords int) (retried int, err error) {
-	var failed []crawl.Seed
-	if mostRecords > 0 {
-		if failed, err = v.FailedSeeds(ctx, mostRecords); err != nil {
-			return 0, err
-		}
-	}
-	_, _, retried, err = e.Begin(blobschema.Crawl{}, failed, nil)
-	return retried, err
 }
 
 // serve lets other commands read and change the crawl while it runs, until stop is called. Without
@@ -232,26 +135,35 @@ func (r *run) serve(ctx context.Context) (stop func()) {
 
 // watch runs the engine and reports its progress.
 func (r *run) watch(ctx context.Context) (end service.End, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		end, err = r.engine.Run(ctx)
-	}()
 	m := newMeter(r.began, r.maxTime, r.before)
+	work := func() (err error) {
+		end, err = r.engine.Run(ctx)
+		return err
+	}
+	err = watch(work, func(now time.Time) {
+		snap := r.engine.Snapshot()
+		f := m.read(now, &snap)
+		f.Title = "orbweaver " + r.crawl.ID
+		if rep := r.engine.Report(); rep != nil {
+			f.Paused = rep.Wish.Pause
+		}
+		r.reporter.progress(&f)
+	})
+	return end, err
+}
+
+// watch calls show every so often until work returns.
+func watch(work func() error, show func(now time.Time)) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
 		select {
-		case <-done:
-			return end, err
+		case err := <-done:
+			return err
 		case now := <-tick.C:
-			snap := r.engine.Snapshot()
-			f := m.read(now, &snap)
-			f.Title = "orbweaver " + r.crawl.ID
-			if rep := r.engine.Report(); rep != nil {
-				f.Paused = rep.Wish.Pause
-			}
-			r.reporter.progress(&f)
+			show(now)
 		}
 	}
 }
@@ -263,7 +175,7 @@ func (r *run) ended(end service.End, cause error, t blobschema.Totals) *summary 
 		sum.Archive = objectFile(r.data, naming.WARCPrefix(r.crawl.ID))
 	}
 	// If there is nothing to do, no step runs.
-	sum.idle = !r.created && r.added+r.retried == 0 && r.request == nil && end != service.Stopped && r.ledger.Counts().Functions == 0
+	sum.idle = r.begun.Resumed && r.begun.Seeds+r.begun.Retried == 0 && r.request == nil && end != service.Stopped && r.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
 	sum.Resume = r.command("crawl", r.perRun...)
 	switch {

@@ -175,8 +175,9 @@ type opened struct {
 	view     *view.View         // nil before there is a crawl
 	platform *platform.Platform // nil if another process owns the folder
 	engine   *jobs.Jobs         // likewise
-	pid      int                // of the process that owns the folder; 0 for none
-	idle     bool               // nobody works on the crawl until another command does
+	ledger   *ledger.Ledger
+	pid      int  // of the process that owns the folder; 0 for none
+	idle     bool // nobody works on the crawl until another command does
 }
 
 // partitions is how many partitions the target allows; 0 for any number.
@@ -216,7 +217,7 @@ func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error)
 		defer cancel()
 		err = cmp.Or(err, t.explain(e.Close(ctx)))
 	}()
-	o := &opened{target: t, platform: p, engine: e, Control: control.Own{Engine: e}, idle: !t.inCloud()}
+	o := &opened{target: t, platform: p, engine: e, ledger: led, Control: control.Own{Engine: e}, idle: !t.inCloud()}
 	if t.inCloud() {
 		o.Control = control.Deployment{Own: control.Own{Engine: e}}
 	}

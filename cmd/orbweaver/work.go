@@ -126,32 +126,21 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 }
 
 // watch runs the worker and reports its progress.
-func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter) (err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err = w.Run(ctx)
-	}()
+func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter) error {
 	began := time.Now()
 	rep.begun("joined", &joining{where: f.where(""), Steps: w.Snapshot().MostSteps, Ticks: !f.stepsOnly})
 	m := newMeter(began, f.duration, blobschema.Totals{})
-	tick := time.NewTicker(refresh)
-	defer tick.Stop()
-	for {
-		select {
-		case <-done:
-			if err == nil {
-				snap := w.Snapshot()
-				left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
-				left.PagesPerSecond = float64(left.Pages) / left.Seconds
-				rep.told("left", "left", left)
-			}
-			return err
-		case now := <-tick.C:
-			fig := f.workFigures(w.Snapshot(), m, now)
-			rep.progress(&fig)
-		}
+	err := watch(func() error { return w.Run(ctx) }, func(now time.Time) {
+		fig := f.workFigures(w.Snapshot(), m, now)
+		rep.progress(&fig)
+	})
+	if err == nil {
+		snap := w.Snapshot()
+		left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
+		left.PagesPerSecond = float64(left.Pages) / left.Seconds
+		rep.told("left", "left", left)
 	}
+	return err
 }
 
 // joining is reported when a worker joins.
