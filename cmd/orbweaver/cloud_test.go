@@ -341,7 +341,7 @@ func testCloudCrawl(c *cloud) {
 	// What was asked for is asked for once more.
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed", url+"/1", "http://elsewhere.example/").ends(exitOK,
 		`^Finished: 2 of 3 URLs answered: 1 failed, 2 unchanged\.$`, `/fixed: unchanged 304, generation 1$`, `/1: ok 200, generation 1, unchanged$`,
-		`out-of-scope`, `^  latency +from the message until a URL was requested: [\d.]+ s, at most`)
+		`out-of-scope`)
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed").ends(exitOK, `/fixed: nothing new: it was requested before`)
 	c.run("recrawl", "--later", url+"/2").ends(exitOK, `^1 URL in the intake queue of aws://test`)
 	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished`)
@@ -493,11 +493,8 @@ func testCloudDeadLetters(c *cloud) {
 	for _, l := range list {
 		id[l.Bytes] = l.ID
 	}
-	c.run("dlq", "show", id[len(request)][:8]).ends(exitOK, `^kind +request`, `^urls +`+url+`/1$`, `"id": "dead"`)
-	c.run("dlq", "show", id[3]).ends(exitOK, `^kind +unknown, 3 bytes$`, `4d ff fe`)
-	c.run("dlq", "show", id[18]).ends(exitOK, `^recrawl it, please$`)
-	c.run("dlq", "show", "").ends(exitUsage, `there is no dead letter ""`)
-	c.run("dlq", "show", "zzz").ends(exitUsage, `there is no dead letter "zzz"`)
+	c.run("dlq", "replay", "").ends(exitUsage, `there is no dead letter ""`)
+	c.run("dlq", "replay", "zzz").ends(exitUsage, `there is no dead letter "zzz"`)
 	c.run("dlq", "replay").ends(exitUsage, `give ids of letters, or --all`)
 	asked := c.site.count()
 	c.run("dlq", "replay", "--all").ends(exitOK, `^1 message sent again; 2 not sent, which this version cannot parse either$`)

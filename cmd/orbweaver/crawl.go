@@ -97,16 +97,8 @@ func (f *crawlFlags) checkQuality() error {
 	if f.hostRanks != "" {
 		flag = "--host-ranks"
 	}
-	var rating []string
-	for _, name := range frontier.PolicyNames() {
-		if p, err := frontier.PolicyByName(name, ""); err == nil {
-			if _, ok := p.(frontier.Rated); ok {
-				rating = append(rating, name)
-			}
-		}
-	}
-	return usagef("%s makes no difference to --policy %s: only the policies %s go by it.\nGive --policy %s too, or leave it out",
-		flag, set.Policy, strings.Join(rating, " and "), strings.Join(rating, " or --policy "))
+	return usagef("%s makes no difference to --policy %s: only the policies quality and capability go by it.\n"+
+		"Give --policy quality or --policy capability too, or leave it out", flag, set.Policy)
 }
 
 // identify gives a new crawl its id and its key, which nobody can guess: a site must not be able to

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +22,7 @@ import (
 
 func newDLQ() *cobra.Command {
 	cmd := command("dlq", noSuchCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
-	cmd.AddCommand(newDLQList(), newDLQShow(), newDLQReplay())
+	cmd.AddCommand(newDLQList(), newDLQReplay())
 	return cmd
 }
 
@@ -33,19 +31,6 @@ func newDLQList() *cobra.Command {
 	return f.newCommand("dlq-list", noArguments, func(cmd *cobra.Command, _ []string) error {
 		return f.readLetters(cmd.Context(), func(list []letter) error {
 			return f.report(cmd.OutOrStdout(), "dlq", letters(list))
-		})
-	})
-}
-
-func newDLQShow() *cobra.Command {
-	var f reading
-	return f.newCommand("dlq-show", one("id"), func(cmd *cobra.Command, args []string) error {
-		return f.readLetters(cmd.Context(), func(list []letter) error {
-			l, err := find(list, args[0])
-			if err != nil {
-				return err
-			}
-			return f.report(cmd.OutOrStdout(), "letter", l)
 		})
 	})
 }
@@ -204,33 +189,6 @@ func (l letters) Replayed() (n int) {
 // Short is the beginning of the id.
 func (l letter) Short() string { return l.ID[:min(len(l.ID), 12)] }
 
-// Mail describes mail; "" for other letters.
-func (l letter) Mail() string {
-	m := l.mail
-	if m == nil {
-		return ""
-	}
-	return fmt.Sprintf("number %d from %s to partition %d of crawl %s, epoch %d", m.Number, sender(m.From), m.To, m.Crawl, m.Epoch)
-}
-
-const maxHex = 4 << 10 // bytes that people are shown
-
-// Shown is the body: as text, or the first bytes in hexadecimal digits.
-func (l letter) Shown() any {
-	if utf8.Valid(l.Body) {
-		return string(l.Body)
-	}
-	return safe(strings.TrimSuffix(hex.Dump(l.Body[:min(len(l.Body), maxHex)]), "\n"))
-}
-
-// More counts the bytes that are not shown.
-func (l letter) More() int {
-	if utf8.Valid(l.Body) {
-		return 0
-	}
-	return max(0, len(l.Body)-maxHex)
-}
-
 // replayed is what replay did.
 type replayed struct {
 	Sent    []string `json:"sent"`
@@ -277,7 +235,7 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 		}
 		if l.Kind == kindUnknown {
 			return fmt.Errorf("message %.12s cannot be parsed, so nothing was sent: it is neither mail nor a wake, a request or a notification of "+
-				"this version.\nSee '%s', or replay the others by their ids or with --all", l.ID, o.command("dlq show", l.Short()))
+				"this version.\nSee '%s', or replay the others by their ids or with --all", l.ID, o.command("dlq list", "--json"))
 		}
 		chosen = append(chosen, l)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -102,21 +103,24 @@ type follower struct {
 // maxLooksFailed is how many looks in a row may fail: networks do.
 const maxLooksFailed = 5
 
-// poll calls look, every so often, until it returns true, fails too often, or ctx ends.
-func (w *follower) poll(ctx context.Context, look func() (done bool, err error)) error {
+// poll calls look, every so often, until it returns true, fails too often, or ctx ends. An error of a
+// look that returns true is the last.
+func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (done bool, err error)) error {
 	for failed := 0; ; {
 		done, err := look()
 		switch {
+		case done:
+			return err
 		case ctx.Err() != nil:
 		case err != nil && failed < maxLooksFailed:
 			failed++
-			warn(w.reporter, "cannot look at the crawl: %v; trying again", err)
-		case err != nil || done:
+			warn(w, "cannot look at the crawl: %v; trying again", err)
+		case err != nil:
 			return err
 		default:
 			failed = 0
 		}
-		if !wait(ctx, w.every) {
+		if !wait(ctx, every) {
 			return nil
 		}
 	}
@@ -128,7 +132,7 @@ func (w *follower) poll(ctx context.Context, look func() (done bool, err error))
 func (w *follower) follow(ctx context.Context) (end service.End, last *view.Status, err error) {
 	last = &view.Status{}
 	seen := uint64(0) // commits at the last look, if the crawl seemed to have ended
-	err = w.poll(ctx, func() (bool, error) {
+	err = poll(ctx, w.reporter, w.every, func() (bool, error) {
 		now, err := w.view.Status(ctx)
 		if err != nil {
 			return false, err

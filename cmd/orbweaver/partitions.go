@@ -373,39 +373,34 @@ func (r *repartitioned) compare(from, to *partition.Map) []partition.Move {
 
 // follow waits until all slots have arrived.
 func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitioned, o *opened) error {
-	told, every := time.Now(), 50*time.Millisecond
-	for failed := 0; ; {
-		l, err := o.view.Layout(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil && failed < maxLooksFailed:
-			failed++
-		case err != nil:
-			return err
-		default:
-			failed = 0
-			moving, later := l.Left()
-			if moving+later == 0 {
-				r.Arrived, r.Seconds, r.Later = true, time.Since(r.began).Seconds(), 0
-				r.Epoch = uint64(l.Record.Epoch)
-				return nil
-			}
-			if o.pid > 0 && o.view.Live(ctx) == nil {
-				return fail(exitStopped, fmt.Errorf("the process that crawled in %s has ended; %s move when '%s' resumes the crawl",
-					f.data, plural(moving+later, "slot"), f.command("crawl")))
-			}
-			if time.Since(told) > 3*time.Second {
-				told = time.Now()
-				warn(cmd.ErrOrStderr(), "%s to arrive, and %s to follow", plural(moving, "slot"), count(later))
-			}
-		}
-		if every *= 2; o.pid > 0 {
-			every = 200 * time.Millisecond
-		}
-		if !wait(ctx, min(every, 3*time.Second)) {
-			return fail(exitStopped, fmt.Errorf("stopped waiting; the change stands: see '%s'", f.command("partitions")))
-		}
+	told, every := time.Now(), time.Second
+	if o.pid > 0 {
+		every = 200 * time.Millisecond
 	}
+	err := poll(ctx, cmd.ErrOrStderr(), every, func() (bool, error) {
+		l, err := o.view.Layout(ctx)
+		if err != nil {
+			return false, err
+		}
+		moving, later := l.Left()
+		switch {
+		case moving+later == 0:
+			r.Arrived, r.Seconds, r.Later = true, time.Since(r.began).Seconds(), 0
+			r.Epoch = uint64(l.Record.Epoch)
+			return true, nil
+		case o.pid > 0 && o.view.Live(ctx) == nil:
+			return true, fail(exitStopped, fmt.Errorf("the process that crawled in %s has ended; %s move when '%s' resumes the crawl",
+				f.data, plural(moving+later, "slot"), f.command("crawl")))
+		case time.Since(told) > 3*time.Second:
+			told = time.Now()
+			warn(cmd.ErrOrStderr(), "%s to arrive, and %s to follow", plural(moving, "slot"), count(later))
+		}
+		return false, nil
+	})
+	if err == nil && !r.Arrived {
+		err = fail(exitStopped, fmt.Errorf("stopped waiting; the change stands: see '%s'", f.command("partitions")))
+	}
+	return err
 }
 
 // grouped are moves by the partitions they are between.

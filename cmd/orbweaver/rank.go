@@ -137,76 +137,47 @@ const (
 	rankRemindAfter = 10 * time.Minute
 )
 
-// errUnfinished says that the process that computed the ranks has ended before them.
-var errUnfinished = errors.New("the process has ended")
-
 // compute computes ranks, or has them computed; it returns false if it did not wait for them.
 func (f *rankFlags) compute(ctx context.Context, order control.RankOrder, p *rankProgress) (done bool, err error) {
-	begun := uint64(0) // the job that the owner of the folder has started
-	for {
-		err = f.change(ctx, func(o *opened) error {
-			if o.idle {
-				done = true
-				return f.here(ctx, o, order, begun, p)
-			}
-			job, err := o.StartRanks(ctx, order)
-			if err != nil {
-				return err
-			}
-			begun, p.job = job.Number, job.Number
-			order.Fresh, order.Force, order.Join = job.Fresh, false, true
-			if f.wait {
-				done = true
-				return f.await(ctx, o, job.Number, p)
-			}
-			return nil
-		})
-		if !errors.Is(err, errUnfinished) {
-			return done, err
+	err = f.change(ctx, func(o *opened) error {
+		if o.idle {
+			job, err := o.engine.Rank(ctx, order.Config(), func(now rank.Progress) { p.tell(now) })
+			done = true
+			return errors.Join(err, failed(&job))
 		}
-	}
-}
-
-// here computes ranks in this process, unless the job that the owner of the folder has started is done.
-func (f *rankFlags) here(ctx context.Context, o *opened, order control.RankOrder, begun uint64, p *rankProgress) error {
-	if begun > 0 {
-		now, err := o.engine.RankProgress()
-		if err != nil || !now.Job.Done.IsZero() {
+		job, err := o.StartRanks(ctx, order)
+		if p.job = job.Number; err != nil || !f.wait {
 			return err
 		}
-	}
-	job, err := o.engine.Rank(ctx, order.Config(), func(now rank.Progress) { p.tell(now) })
-	if err != nil {
-		return err
-	}
-	return failed(&job)
+		done = true
+		return f.await(ctx, o, job.Number, p)
+	})
+	return done, err
 }
 
 // await waits for a job that functions, or the owner of the folder, compute.
 func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rankProgress) error {
-	for moved := time.Now(); ; {
+	moved := time.Now()
+	err := poll(ctx, p.w, rankLook, func() (bool, error) {
 		now, err := o.view.Ranks(ctx)
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case now.Job.Number != number || !now.Job.Done.IsZero():
-			return failed(&now.Job)
+			return true, failed(&now.Job)
 		case o.pid > 0 && o.view.Live(ctx) == nil:
-			return errUnfinished
+			return true, fail(exitStopped, fmt.Errorf("the process that computed the ranks has ended; continue with '%s'", f.command("rank")))
 		}
 		if p.tell(now) {
 			moved = time.Now()
 		}
 		if o.engine != nil && time.Since(moved) > rankRemindAfter {
 			moved = time.Now()
-			if err := o.engine.RemindRanks(); err != nil {
-				return err
-			}
+			return false, o.engine.RemindRanks()
 		}
-		if !wait(ctx, rankLook) {
-			return ctx.Err()
-		}
-	}
+		return false, nil
+	})
+	return cmp.Or(err, ctx.Err())
 }
 
 func failed(job *ranks.Job) error {

@@ -348,12 +348,6 @@ const defaultPatience = 10 * time.Minute
 // without a new record count as repeats: a part of the request may still be in the intake queue.
 const settledLooks = 6
 
-// latency is the time from the message to the answers.
-type latency struct {
-	Median  float64 `json:"median_seconds"`
-	Longest float64 `json:"longest_seconds"`
-}
-
 // inDeployment sends the request to the intake queue, and waits for the outcomes.
 func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *request) error {
 	ctx, release := following(ctx)
@@ -408,7 +402,7 @@ type waiting struct {
 // wait reads the records of new commits until all URLs have one, or the request did nothing for them.
 func (w *waiting) wait(ctx context.Context) (*summary, error) {
 	settled, outOfTime, still := false, false, 0
-	err := w.poll(ctx, func() (bool, error) {
+	err := poll(ctx, w.reporter, w.every, func() (bool, error) {
 		if err := w.look(ctx); err != nil {
 			return false, err
 		}
@@ -432,16 +426,6 @@ func (w *waiting) wait(ctx context.Context) (*summary, error) {
 	}
 	sum.Seconds = time.Since(w.sent).Seconds()
 	n := sum.requestOutcomes(w.request, w.latest, !settled, nil)
-	var took []float64
-	for _, pg := range w.latest {
-		if pg != nil {
-			took = append(took, max(0, pg.Time.Sub(w.sent).Seconds()))
-		}
-	}
-	if len(took) > 0 {
-		slices.Sort(took)
-		sum.Latency = &latency{Median: took[len(took)/2], Longest: took[len(took)-1]}
-	}
 	all := plural(len(w.latest), "URL")
 	if settled {
 		n.conclude(sum, all)

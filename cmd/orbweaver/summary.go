@@ -36,7 +36,6 @@ type summary struct {
 	Seeds     []seedOutcome    `json:"seeds,omitempty"`     // if nothing could be fetched
 	Requested []requestOutcome `json:"requested,omitempty"` // of a recrawl
 	Results   map[string]int64 `json:"results,omitempty"`   // of those: how many have changed, are gone, and so on
-	Latency   *latency         `json:"latency,omitempty"`   // of those, in a deployment
 	idle      bool             // there was nothing to do
 	perRun    []string         // flags of this run that the next one needs again
 	perNew    []string         // flags that a new crawl needs again
