@@ -298,7 +298,7 @@ func TestCloudCrawl(t *testing.T) { testCloudCrawl(memoryCloud(t)) }
 // testCloudCrawl crawls a site, and looks at it with all commands.
 func testCloudCrawl(c *cloud) {
 	url := c.site.url
-	c.run("status").ends(exitUsage, `there is no crawl in aws://test yet; give a URL to begin one, as in 'orbweaver crawl --platform '?aws:`)
+	c.run("status").ends(exitUsage, `there is no crawl in aws://test yet; give a URL to create one, as in 'orbweaver crawl --platform '?aws:`)
 	c.run("pause").ends(exitUsage, `there is no crawl in aws://test yet`)
 	c.run("crawl").ends(exitUsage, `there is no crawl in aws://test yet`)
 	c.run("crawl", "--partitions", "4", url+"/0").ends(exitUsage, `--partitions 4 is too many: aws://test was deployed with 3 mailboxes`)
@@ -306,16 +306,16 @@ func testCloudCrawl(c *cloud) {
 		c.run("crawl", flag, url+"/0").ends(exitUsage, `makes no sense in a cloud: `)
 	}
 	c.run("crawl", "--delay", "0s", "--detach", url+"/0", url+"/fixed").ends(exitOK,
-		`^crawl .* begins in aws://test with 2 URLs$`, `^crawl .* goes on in aws://test; see its progress with 'orbweaver status --platform `)
+		`^crawl .* begins in aws://test with 2 URLs$`, `^crawl .* continues in aws://test; see its progress with 'orbweaver status --platform `)
 	c.run("status").ends(exitOK, `^state +running$`, `^at work +0 of 3 partitions$`, `^ +[1-3] woken, and not at work yet$`)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 300*time.Millisecond)
 	defer cancel()
-	c.runFor(ctx, "crawl", "--every", "50ms").ends(exitOK, `goes on in aws://test; see its progress with`)
+	c.runFor(ctx, "crawl", "--every", "50ms").ends(exitOK, `continues in aws://test; see its progress with`)
 
 	off := c.functions()
 	defer off()
 	c.run("crawl", "--every", "50ms").ends(exitOK,
-		`^crawl .* in aws://test goes on after \d+ pages?$`, `^Finished: nothing is left to do, 41 pages\.$`,
+		`^crawl .* in aws://test resumes after \d+ pages?$`, `^Finished: nothing is left to do, 41 pages\.$`,
 		`^  calls +queue \d+`, `^  cost +\$[\d,.]+ per million pages`, `functions \$.*GB-seconds`, `without crashed steps`,
 		`orbweaver export --format warc --out DIR --platform`)
 	c.run("status").ends(exitOK, `^state +finished$`, `^calls +\d+ of functions`, `^cost +\$`)
@@ -401,7 +401,7 @@ func testCloudOrders(c *cloud) {
 	if n := c.site.count(); n != before {
 		c.t.Errorf("%d pages were asked for while it was paused", n-before)
 	}
-	c.run("resume").ends(exitOK, `^crawl .* goes on$`)
+	c.run("resume").ends(exitOK, `^crawl .* continues$`)
 	c.run("resume").ends(exitOK, `it was neither paused nor stopped`)
 	c.site.wait(before + 3)
 	c.run("stop").ends(exitOK, `is stopped: 'orbweaver crawl --platform`)
@@ -433,11 +433,11 @@ func testCloudTopics(c *cloud) {
 	c.run("topics", "set", "b", "--priority", "3").ends(exitUsage, `the crawl in aws://test has no topic "b"; 'orbweaver topics --platform`)
 	c.run("topics", "set", "a", "--priority", "3", "--slice", "8s").ends(exitOK, `^topic a of crawl .* in aws://test: priority 3, slice 8s, minimum 30/h`)
 	write("policy: quality\n" + first)
-	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:1: policy quality contradicts the crawl in aws://test, which was begun with breadth-first and keeps it$`)
+	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:1: policy quality contradicts the crawl in aws://test, which was created with breadth-first and keeps it$`)
 	off := c.functions()
 	defer off()
 	write(first + "  - name: b\n    max-depth: 1\n    slice: 4s\n    seeds: OTHER/1\n")
-	c.run("crawl", "--file", file, "--every", "50ms").ends(exitOK, `goes on after \d+ pages?, with 1 URL more$`, `^Finished: nothing is left to do, 43 pages\.$`)
+	c.run("crawl", "--file", file, "--every", "50ms").ends(exitOK, `resumes after \d+ pages?, with 1 URL more$`, `^Finished: nothing is left to do, 43 pages\.$`)
 	c.run("topics").ends(exitOK, `^ +5 +10s \(now 1.25s\) +40 of 30/h +40 +93.0% .* a$`, `^ +0 +4s +- +3 +7.0% .* b$`, `^ +- +- +- +0 +0.0% .* \(none\)$`)
 	var r topicsReport
 	if err := json.Unmarshal([]byte(c.run("topics", "--json").ends(exitOK).out), &r); err != nil || len(r.Topics) != 2 || r.Topics[1].Pages != 3 || r.Cloud != c.url || r.Topics[0].Had != 40 {

@@ -43,7 +43,7 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	}
 	seeds := f.allSeeds(crawl.Seeds(urls))
 	if f.another && len(seeds) == 0 {
-		return usagef("--new begins another crawl; give it a URL to begin with")
+		return usagef("--new creates another crawl; give a URL to start from")
 	}
 	if f.inCloud() {
 		return f.crawlInCloud(cmd.Context(), rep, seeds)

@@ -97,7 +97,7 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != int(exitStopped) {
 		t.Fatalf("ended with %v, want status %d\n%s", err, exitStopped, errOut)
 	}
-	_, resume, ok := strings.Cut(out.String(), "go on      ")
+	_, resume, ok := strings.Cut(out.String(), "resume     ")
 	if !ok {
 		t.Fatalf("no command to go on with in\n%s", out)
 	}

@@ -115,7 +115,7 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:20: a crawl file has no key "allow-net"`,
 		`c.yaml:21: a crawl file has no key "data"`,
 		`c.yaml:22: a crawl file has no key "new"`,
-		`c.yaml:23: delay is said twice: in line 3 already`,
+		`c.yaml:23: delay is given twice: see line 3`,
 		`c.yaml:23: delay "1s 2s": it takes one value`,
 		`c.yaml:24: scope "host any": it takes one value`,
 		`c.yaml:25: a crawl file has no key "host-rule"`,
@@ -168,8 +168,8 @@ func TestResumeFile(t *testing.T) {
 		got = append(got, text)
 	}
 	if d := cmp.Diff([]string{
-		"1: policy breadth-first contradicts the crawl in d, which was begun with capability and keeps it",
-		"3: max-depth 3 contradicts the crawl in d, which was begun with 4 and keeps it",
+		"1: policy breadth-first contradicts the crawl in d, which was created with capability and keeps it",
+		"3: max-depth 3 contradicts the crawl in d, which was created with 4 and keeps it",
 		`4: topic "x" of the crawl is missing: topics stay as long as their crawl`,
 	}, got); d != "" {
 		t.Error(d)

@@ -48,7 +48,7 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 	case err != nil:
 		return err
 	case state != folderEmpty:
-		return usagef("the folder %s is not empty; the demo begins anew each time, so give a new one", dir)
+		return usagef("the folder %s is not empty; the demo needs a new one", dir)
 	}
 	rep := newReporter(&reportFlags{quiet: quiet}, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	ctx, release := interruptible(cmd.Context(), rep)

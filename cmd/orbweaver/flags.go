@@ -297,7 +297,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		case was == now:
 		case f.fromFile[s.Name]:
 			problems = append(problems, f.described.Problem(s.Name,
-				fmt.Sprintf("%s %s contradicts the crawl in %s, which was begun with %s and keeps it", s.Name, now, &f.target, was)))
+				fmt.Sprintf("%s %s contradicts the crawl in %s, which was created with %s and keeps it", s.Name, now, &f.target, was)))
 		default:
 			return stored, f.contradiction(s.Name, spelt(s, now), spelt(s, was), now)
 		}
@@ -330,10 +330,10 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 // contradiction refuses a flag that contradicts the crawl.
 func (f *crawlFlags) contradiction(name, now, was, value string) error {
 	if name == "partitions" {
-		return usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
+		return usagef("the crawl in %s was created with %s; how it is divided is changed with '%s', while it runs too.\n"+
 			"Leave --partitions out to resume it", &f.target, was, f.command("partitions scale", value))
 	}
-	return usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
+	return usagef("%s contradicts the crawl in %s, which was created with %s and keeps it.\n"+
 		"Leave --%s out to resume that crawl, or start another one with --new once that one is finished or stopped",
 		now, &f.target, was, name)
 }

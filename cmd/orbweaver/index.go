@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,15 +87,11 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 // refuseIndex says what to do if another process works on the folder.
 func (o *opened) refuseIndex(ctx context.Context) error {
 	c, err := o.view.Crawl(ctx)
-	switch {
-	case err != nil:
-		return err
-	case c.Settings.Index:
-		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s",
-			o.pid, o.data, o.command("search", "some words")))
+	todo := fmt.Sprintf("Wait until it ends, or stop it and run\n  %s", o.command("crawl", "--index"))
+	if c.Settings.Index {
+		todo = fmt.Sprintf("It indexes the pages as it fetches them. Search them with\n  %s", o.command("search", "some words"))
 	}
-	return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and run\n  %s",
-		o.pid, o.data, o.command("crawl", "--index")))
+	return cmp.Or(err, fail(exitInUse, fmt.Errorf("process %d crawls in %s.\n%s", o.pid, o.data, todo)))
 }
 
 // indexEvery is how often the command looks at the work of functions.

@@ -115,7 +115,7 @@ func TestHostTable(t *testing.T) {
 			t.Errorf("%+v: %q, want %q:\n%s", tt.f, got, tt.want, out)
 		}
 	}
-	for want, e := range map[string]view.Estimates{"no figures": {}, "has gone on since\n": {AsOf: time.Now(), Behind: true}} {
+	for want, e := range map[string]view.Estimates{"no figures": {}, "has continued since\n": {AsOf: time.Now(), Behind: true}} {
 		if out := text("hosts", (&hostsFlags{}).choose(&e)); !strings.Contains(out, want) {
 			t.Error(out)
 		}

@@ -43,7 +43,7 @@ func readURLs(args []string, flag, file string, in io.Reader, skip io.Writer) ([
 		return nil, fail(exitUsage, errors.Join(l.errs...))
 	}
 	if file != "" && len(l.urls) == 0 {
-		return nil, usagef("the list of --%s %s holds no URL; it should have one a line", flag, listName(file))
+		return nil, usagef("the list of --%s %s has no URL; write one per line", flag, listName(file))
 	}
 	return l.urls, nil
 }

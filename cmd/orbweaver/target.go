@@ -58,7 +58,7 @@ func (t *target) register(cmd *cobra.Command) {
 func (t *target) settle() (err error) {
 	switch {
 	case t.set.Changed("data") && t.set.Changed("platform"):
-		return usagef("--data and --platform are two places; give one of them")
+		return usagef("--data and --platform exclude each other; give one of them")
 	case t.set.Changed("data"):
 		return nil
 	}
@@ -96,7 +96,7 @@ func readLocation(location string) (url string, err error) {
 	err = json.Unmarshal(data, &profile)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("the profile file %s is no JSON: %w", location, err)
+		return "", fmt.Errorf("the profile file %s is not JSON: %w", location, err)
 	case profile.Platform == "":
 		return "", fmt.Errorf(`the profile file %s has no field "platform"; it should name one, as in `+
 			`{"platform": "aws://NAME?bucket=BUCKET&partitions=N"}`, location)
@@ -344,7 +344,7 @@ func (t *target) explain(err error) error {
 
 // noCrawl says that there is no crawl, and how to create one.
 func (t *target) noCrawl() error {
-	return usagef("there is no crawl in %s yet; give a URL to begin one, as in '%s'", t, t.command("crawl", "https://example.org/"))
+	return usagef("there is no crawl in %s yet; give a URL to create one, as in '%s'", t, t.command("crawl", "https://example.org/"))
 }
 
 // The states of a folder, before anything opens it.
@@ -363,7 +363,7 @@ func (t *target) folder() (folderState, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return folderEmpty, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return folderForeign, usagef("--data %s is no folder, but a file or below one; give another", t.data)
+		return folderForeign, usagef("--data %s is not a folder; give another one", t.data)
 	case err != nil:
 		return folderForeign, t.explain(err)
 	case len(entries) == 0:

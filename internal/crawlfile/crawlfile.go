@@ -185,7 +185,7 @@ var strict = yaml.Options(yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
 // twice. It reports false if there are too many values.
 func (v *validator) expand(n *yaml.Node, levels int) bool {
 	if v.budget--; v.budget < 0 || levels == 0 {
-		v.tell(n.Line, "there is too much of this: more than %d values, or %d levels, with aliases expanded", maxNodes, maxNesting)
+		v.tell(n.Line, "more than %d values or %d levels, with aliases expanded", maxNodes, maxNesting)
 		return false
 	}
 	if n.Kind == yaml.AliasNode {
@@ -198,7 +198,7 @@ func (v *validator) expand(n *yaml.Node, levels int) bool {
 	for i, c := range n.Content {
 		if lines != nil && i%2 == 0 && c.Kind == yaml.ScalarNode {
 			if first := lines[c.Value]; first > 0 {
-				v.tell(c.Line, "%s is said twice: in line %d already", c.Value, first)
+				v.tell(c.Line, "%s is given twice: see line %d", c.Value, first)
 			} else {
 				lines[c.Value] = c.Line
 			}
@@ -219,7 +219,7 @@ func syntax(data []byte, err error) (line int, text string) {
 	line, text = e.Mark.Line, strings.TrimPrefix(e.Message, "yaml: ")
 	switch {
 	case strings.HasPrefix(text, "no documents"):
-		return 0, "there is nothing in the file"
+		return 0, "the file is empty"
 	case strings.Contains(text, "found multiple"):
 		return 0, `there is more than one document: leave out the line "---"`
 	case strings.HasPrefix(text, "found character that cannot start any token") && line > 0 && tabbed(data, line):

@@ -45,11 +45,10 @@ func (f *File) Join(set *blobschema.Settings) (topics []blobschema.Topic, seeds 
 	}
 	j.checkSeeds()
 	if len(j.topics) > blobschema.MaxTopics {
-		j.tell(f.lines["topics"], "topics and their priorities are %d, and there can be %d", len(j.topics), blobschema.MaxTopics)
+		j.tell(f.lines["topics"], "%d topics and priorities are more than %d", len(j.topics), blobschema.MaxTopics)
 	}
 	if n := recordBytes(j.topics, f.Hosts); n > maxRecord {
-		j.tell(f.lines["topics"], "topics, with the patterns and words of each of their priorities, and hosts take %d bytes, "+
-			"and there is room for %d", n, maxRecord)
+		j.tell(f.lines["topics"], "topics and hosts take %d bytes, more than %d: each priority of a topic repeats its patterns and words", n, maxRecord)
 	}
 	if len(j.problems) > 0 {
 		return nil, nil, j.problems
@@ -125,7 +124,7 @@ func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 	}
 	if !t.ownPriorities {
 		if len(have) > 1 {
-			j.tell(t.line, "topic %q was begun with granularity: url, and keeps it", t.Name)
+			j.tell(t.line, "topic %q was created with granularity: url, and keeps it", t.Name)
 		}
 		j.topics = append(j.topics, now)
 		return
@@ -166,7 +165,7 @@ func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	}
 	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
 		if s := Find(key); s.Get(record(was)) != s.Get(record(now)) {
-			j.tell(cmp.Or(t.settings[key].line, t.line), "%s of topic %q contradicts the crawl, which was begun with %.200s and keeps it",
+			j.tell(cmp.Or(t.settings[key].line, t.line), "%s of topic %q contradicts the crawl, which was created with %.200s and keeps it",
 				key, t.Name, s.Get(record(was)))
 		}
 	}

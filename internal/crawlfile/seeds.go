@@ -51,5 +51,5 @@ func Suggestion(raw string) string {
 	if err != nil || !strings.Contains(u.Host().Name(), ".") {
 		return ""
 	}
-	return fmt.Sprintf(" (did you mean %s ?)", u)
+	return fmt.Sprintf(" (did you mean %s?)", u)
 }

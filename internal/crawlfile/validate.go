@@ -51,7 +51,7 @@ func (v *validator) document(doc *document) {
 	v.seeds(-1, 0, doc.Seeds)
 	v.seedsFile(-1, 0, doc.SeedsFile)
 	if len(doc.Topics.list) > blobschema.MaxTopics {
-		v.tell(doc.Topics.list[blobschema.MaxTopics].line, "these are more than %d topics", blobschema.MaxTopics)
+		v.tell(doc.Topics.list[blobschema.MaxTopics].line, "more than %d topics", blobschema.MaxTopics)
 		return
 	}
 	lines := map[string]int{}
@@ -117,9 +117,9 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 		switch {
 		case len(v.problems) > wrong:
 		case r.Host == "":
-			v.tell(line, "a rule for hosts must say for which: host")
+			v.tell(line, `a host rule must have the key "host"`)
 		case r.Connections == 0 && r.Delay == nil:
-			v.tell(line, "the rule for host %s says nothing: give it connections, delay or both", r.Host)
+			v.tell(line, "the rule for host %s is empty: give connections, delay or both", r.Host)
 		case lines[r.Host] > 0:
 			v.tell(line, "host %s has two rules: see line %d", r.Host, lines[r.Host])
 		default:
@@ -169,7 +169,7 @@ func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
 	case t.Name == "" && len(v.problems) == wrong:
 		v.tell(line, "a topic must have a name")
 	case t.Name != "" && lines[t.Name] > 0:
-		v.tell(line, "topic %q is there twice: see line %d", t.Name, lines[t.Name])
+		v.tell(line, "topic %q is given twice: see line %d", t.Name, lines[t.Name])
 	case t.Name != "":
 		lines[t.Name] = line
 	}
@@ -218,7 +218,7 @@ func (v *validator) seeds(topic, priority int, list items[seedKeys]) {
 // room reports whether another seed is allowed.
 func (v *validator) room(line int) bool {
 	if len(v.file.seeds) >= maxSeeds {
-		v.tell(line, "these are more than %d seeds", maxSeeds)
+		v.tell(line, "more than %d seeds", maxSeeds)
 		return false
 	}
 	return len(v.problems) <= maxProblems
@@ -241,11 +241,11 @@ func (v *validator) seed(s seed, raw string) {
 	if i, ok := v.known[u]; ok {
 		switch o := &v.file.seeds[i]; {
 		case o.topic != s.topic && o.topic < 0:
-			tell("seed %s is of no topic already: see %s", u, o.where())
+			tell("seed %s is also listed without a topic: see %s", u, o.where())
 		case o.topic != s.topic:
-			tell("seed %s is of topic %q already: see %s", u, v.file.topics[o.topic].Name, o.where())
+			tell("seed %s is also in topic %q: see %s", u, v.file.topics[o.topic].Name, o.where())
 		case o.priority != s.priority:
-			tell("seed %s has priority %d already: see %s", u, o.priority, o.where())
+			tell("seed %s also has priority %d: see %s", u, o.priority, o.where())
 		}
 		return
 	}
@@ -291,7 +291,7 @@ func (v *validator) seedsFile(topic, priority int, names texts) {
 		case err != nil:
 			v.tell(name.line, "seeds-file %q: %v", name.string, err)
 		case !some:
-			v.tell(name.line, "seeds-file %q: it holds no URL; it should have one a line", name.string)
+			v.tell(name.line, "seeds-file %q: it has no URL; write one per line", name.string)
 		}
 	}
 }
