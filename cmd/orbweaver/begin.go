@@ -78,8 +78,8 @@ func (o *opened) begin(ctx context.Context, s *start, configure func(*blobschema
 	return b, err
 }
 
-// beginAnother creates a crawl in place of the last one. Waiting helps if the id, which is made of the
-// second, is taken, and if a step is just ending.
+// beginAnother creates a crawl in place of the last one. It waits if the id, which derives from the
+// second, is taken, or if a step is still ending.
 func (o *opened) beginAnother(ctx context.Context, s *start) (blobschema.Crawl, error) {
 	for try := 0; ; try++ {
 		c, err := o.engine.BeginAnother(ctx, s.fresh, s.seeds)
@@ -93,7 +93,7 @@ func (o *opened) beginAnother(ctx context.Context, s *start) (blobschema.Crawl, 
 }
 
 // work starts work: it revokes an order to stop or to pause, and gives a resumed crawl the seeds again
-// that could not be fetched. To find these it reads at most so many page records.
+// that could not be fetched. To find these it reads at most mostRecords page records.
 func (b *started) work(ctx context.Context, mostRecords int) (*beginning, error) {
 	out := &beginning{
 		where: b.where(b.view.ID()), Resumed: !b.created, Seeds: b.added, Pages: b.status.Totals.Pages, Set: b.status.Crawl.Settings,

@@ -73,8 +73,8 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	return conclude(rep, sum, seedsFailed(sum.Seeds, r.crawl.Settings.AllowNet))
 }
 
-// conclude reports a summary and returns the error that the command ends with; nothing says why nothing
-// was fetched.
+// conclude reports a summary and returns the error that the command ends with. The text nothing is the
+// error of a crawl that fetched nothing.
 func conclude(rep *reporter, sum *summary, nothing string) error {
 	rep.ended(sum)
 	switch sum.Status {
@@ -101,8 +101,8 @@ func (f *crawlFlags) checkQuality() error {
 		"Give --policy quality or --policy capability too, or leave it out", flag, set.Policy)
 }
 
-// identify gives a new crawl its id and its key, which nobody can guess: a site must not be able to
-// choose URLs that collide with another's.
+// identify gives a new crawl its id and a random hash key, so that no site can choose URLs that collide
+// with those of another site.
 func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 	now := time.Now()
 	c.ID, c.Created, c.HashKey = crawl.CrawlID(now), now.UTC().Truncate(time.Second), make([]byte, 16)

@@ -16,8 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// trouble says what is wrong with what is stored, what is safe, and what to do. All messages of
-// damage and of full disks are made here.
+// trouble returns the error of damaged data or of a full disk: the problem, what is safe and what to do.
 func trouble(status exit, what, safe, todo string) error {
 	return fail(status, fmt.Errorf("%s.\nSafe: %s.\nTo do: %s", what, safe, todo))
 }
@@ -59,7 +58,7 @@ func objectIn(text string) (name string, kind naming.Kind) {
 	return name, kind
 }
 
-// remedy says what is safe if something of a kind is damaged, and what to do. NoObject is the database.
+// remedy returns what is safe if an object of a kind is damaged, and what to do. NoObject stands for the database.
 func (t *target) remedy(kind naming.Kind) (safe, todo string) {
 	restore, again := "restore the folder from a copy, with both "+naming.DatabaseFile+" and "+naming.ObjectsFolder, "another folder (--data)"
 	if t.inCloud() {
@@ -89,7 +88,7 @@ func (t *target) noRoom(err error) error {
 	cause, _, _ := strings.Cut(err.Error(), "\n")
 	dir, todo := t.data, fmt.Sprintf("make room, or move the folder to a larger disk. Then resume with '%s'", t.command("crawl"))
 	if f := (*fs.PathError)(nil); errors.As(err, &f) {
-		if cause = f.Error(); !below(dir, f.Path) { // what the command writes for its user
+		if cause = f.Error(); !below(dir, f.Path) { // a file that the command writes for its user
 			dir, todo = filepath.Dir(f.Path), "make room, or choose another place, and run the command again"
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// How the demo asks: often enough to be had in seconds, few enough times that what
-// never answers is given up soon.
+// The demo retries soon and seldom, so that it takes seconds and gives up early on servers that never
+// answer.
 const (
 	demoWait     = 200 * time.Millisecond // before a second attempt, and the unit of back-off
 	demoAttempts = 2
@@ -87,14 +87,14 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 	return err
 }
 
-// serveWeb serves a made-up web until stop is called.
+// serveWeb serves a generated web until stop is called.
 func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
 	if web, err = simweb.New(cfg); err != nil {
 		return nil, nil, err
 	}
 	srv, err := simweb.Serve(context.Background(), web, simweb.ListenOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w\nThe demo needs the loopback addresses 127.1.0.0/16, which some systems must be told of first", err)
+		return nil, nil, fmt.Errorf("%w\nThe demo needs the loopback addresses 127.1.0.0/16, which some systems must configure first", err)
 	}
 	return srv.Web(), srv.Close, nil
 }
@@ -125,10 +125,10 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 	return r, err
 }
 
-// demoTruth is what a crawl that tries as often as the demo's must find.
+// demoTruth is the ground truth for a crawl with the attempts of the demo.
 func demoTruth(web *simweb.Web) simweb.Truth { return web.Truth(simweb.Scope{Attempts: demoAttempts}) }
 
-// compare says in words where the crawl differs from the truth; "" if nowhere.
+// compare describes how the crawl differs from the ground truth; "" if it does not.
 func (r *run) compare(ctx context.Context, web *simweb.Web) (string, error) {
 	got := map[string]simweb.Got{}
 	for p, err := range r.view.Pages(ctx, view.EveryRecord) {

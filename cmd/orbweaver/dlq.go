@@ -50,7 +50,7 @@ type letter struct {
 	mail     *blobschema.Mail // if it is mail
 }
 
-// letterKind is what a body is, as far as this version can tell.
+// letterKind is the kind of a body, if this version can parse it.
 type letterKind string
 
 const (
@@ -117,12 +117,12 @@ func lettersOf(ctx context.Context, v *view.View) ([]letter, error) {
 	return list, err
 }
 
-// givenUp is the reason of a message that a queue gave up. It holds no number, so that the same
-// message always makes the same object.
-const givenUp = "given up by its queue: it was delivered again and again, and no function came to its end with it"
+// givenUp is the reason of a message that a queue gave up. It contains no number, so that the same
+// message always becomes the same object.
+const givenUp = "given up by its queue: every function that took it failed"
 
-// fetchGivenUp makes an object of each message that queues gave up, and then deletes the message. A crash
-// between leaves both; the next call makes the same object.
+// fetchGivenUp stores each message that queues gave up as an object, and then deletes the message. A crash
+// between the two leaves both; the next call writes the same object.
 func (o *opened) fetchGivenUp(ctx context.Context) (err error) {
 	if o.idle {
 		return nil // a folder's queues give up nothing
@@ -260,7 +260,8 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 	return err
 }
 
-// replay sends a letter's body again and then notes it. A crash between sends it twice, which has no effect.
+// replay sends a letter's body again and then records that. After a crash between the two, the next replay
+// sends it twice, which has no effect.
 func (o *opened) replay(ctx context.Context, l *letter) error {
 	r, err := o.view.MapRecord(ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	exitNothing     exit = 7
 )
 
-// exitMeanings is the one table of what they mean, by number.
+// exitMeanings are the meanings of the statuses, by number.
 var exitMeanings = [...]string{
 	exitOK:          "finished, or stopped by --max-pages; in a cloud also: left running",
 	exitError:       "an error; what was committed is kept",
@@ -42,8 +42,8 @@ func exitStatuses() string {
 	return b.String()
 }
 
-// failure is why a command ends with a status other than 0. Without an error all has
-// been said already.
+// failure is why a command ends with a status other than 0. Without an error the command has reported
+// everything.
 type failure struct {
 	status exit
 	err    error
@@ -58,8 +58,8 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// fail gives an error the status to end with. err may be nil: the command has said
-// what there is to say. exitOK is no failure.
+// fail gives an error the status to end with. err is nil if the command has reported everything. exitOK is
+// no failure.
 func fail(status exit, err error) error {
 	if status == exitOK {
 		return err
@@ -67,10 +67,10 @@ func fail(status exit, err error) error {
 	return &failure{status, err}
 }
 
-// usagef is what a wrong use is answered with.
+// usagef returns the error of a wrong use.
 func usagef(format string, args ...any) error { return fail(exitUsage, fmt.Errorf(format, args...)) }
 
-// statusOf is the status that an error ends the process with.
+// statusOf returns the status that the process ends with after an error.
 func statusOf(err error) exit {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		return f.status

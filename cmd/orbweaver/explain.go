@@ -40,7 +40,7 @@ func newExplain() *cobra.Command {
 	})
 }
 
-// urlReport is what people are shown of a URL.
+// urlReport is a report on a URL, for people.
 type urlReport struct{ *view.URLReport }
 
 // maxEarlier is how many earlier records of a URL people are shown.
@@ -52,7 +52,7 @@ func (r urlReport) Latest() []blobschema.Page {
 }
 func (r urlReport) More() int { return max(0, len(r.Earlier)-maxEarlier) }
 
-// hostReport is what people are shown of a host.
+// hostReport is a report on a host, for people.
 type hostReport struct{ *view.HostReport }
 
 // LeftAlone reports whether the host is left alone after failures.

@@ -26,7 +26,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// The names of what export makes.
+// The names of the files that export writes.
 const (
 	indexFile = "index.cdxj"
 	pagesFile = "pages.jsonl"
@@ -51,7 +51,7 @@ func newExport() *cobra.Command {
 			return err
 		}
 		ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer release() // half a file is not left behind
+		defer release() // a signal leaves no partial file behind
 		return f.read(ctx, func(v *view.View) error {
 			frozen, err := v.Freeze(ctx) // files and index are of one moment
 			if err != nil {
@@ -122,7 +122,7 @@ type exporter struct {
 	view   *view.View
 	stdout io.Writer
 	stderr io.Writer
-	last   time.Time // that progress was told
+	last   time.Time // time of the last line of progress
 }
 
 func (e *exporter) run(ctx context.Context) error {
@@ -148,13 +148,13 @@ func (e *exporter) run(ctx context.Context) error {
 // toStdout reports whether the export goes to standard output.
 func (e *exporter) toStdout() bool { return e.out == "-" }
 
-// done says what was written.
+// done reports what was written.
 func (e *exporter) done(what string) error {
 	_, err := fmt.Fprintln(e.stdout, what)
 	return err
 }
 
-// progress says every few seconds how far the export is.
+// progress reports the progress of the export every few seconds.
 func (e *exporter) progress(n int64, noun string) {
 	if now := time.Now(); now.Sub(e.last) > 3*time.Second {
 		e.last = now
@@ -162,7 +162,7 @@ func (e *exporter) progress(n int64, noun string) {
 	}
 }
 
-// target is where a file goes. It refuses one that is there, unless told otherwise.
+// target returns the path of a file. Without --force it refuses a file that exists.
 func (e *exporter) target(name string) (string, error) {
 	to := filepath.Join(e.out, name)
 	if _, err := os.Lstat(to); err == nil && !e.force {
@@ -173,7 +173,7 @@ func (e *exporter) target(name string) (string, error) {
 	return to, nil
 }
 
-// write writes a list into a file, which gets its name when it is whole.
+// write writes a list into a temporary file, and renames the complete file.
 func (e *exporter) write(ctx context.Context, name string) (lines int64, err error) {
 	to, err := e.target(name)
 	if err != nil {
@@ -196,13 +196,13 @@ func (e *exporter) write(ctx context.Context, name string) (lines int64, err err
 	return lines, os.Rename(f.Name(), to)
 }
 
-// pageLine is a page record with what its numbers mean.
+// pageLine is a page record with the name of its topic.
 type pageLine struct {
 	*blobschema.Page
 	TopicName string `json:"topic_name,omitempty"`
 }
 
-// list writes what the format asks for, line by line.
+// list writes the lines of the format.
 func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err error) {
 	if e.format == "cdxj" || e.format == "warc" {
 		tmp := e.out
@@ -233,7 +233,7 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 			continue
 		}
 		if e.format == "urls" {
-			if pg.Robots { // asked for by the crawler itself
+			if pg.Robots { // the crawler requested it for itself
 				continue
 			}
 			_, err = io.WriteString(w, pg.URL+"\n")
@@ -250,7 +250,7 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 }
 
 // warcs links or copies the WARC files of all visible commits, and then writes their
-// index: an export with an index is whole.
+// index: an export with an index is complete.
 func (e *exporter) warcs(ctx context.Context) error {
 	var names []string
 	for name, err := range e.view.WARCs(ctx) {
@@ -277,10 +277,10 @@ func (e *exporter) warcs(ctx context.Context) error {
 		plural(len(names), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
 }
 
-// loads is how many WARC files are linked or loaded at once, each of some 32 MiB.
+// loads is the number of WARC files that are linked or loaded at once. Each has at most about 32 MiB.
 const loads = 4
 
-// bring brings files to their places, and returns the sum of their sizes.
+// bring links or copies files, and returns the sum of their sizes.
 func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(loads)
@@ -307,7 +307,7 @@ func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err 
 	return bytes, err
 }
 
-// warc brings one file to its place, and returns its size.
+// warc links or copies one file, and returns its size.
 func (e *exporter) warc(ctx context.Context, name string) (int64, error) {
 	to := filepath.Join(e.out, path.Base(name))
 	if !strings.HasPrefix(path.Base(name), "orbweaver-") {

@@ -43,7 +43,7 @@ func (s *settings) register(fs *pflag.FlagSet, choose func(*crawlfile.Setting) b
 	}
 }
 
-// apply gives another record what the flags say. The error cannot be: the values are parsed already.
+// apply sets settings of another record to the values of the flags, which were parsed before.
 func (s *settings) apply(c *blobschema.Crawl, names ...string) error {
 	for _, name := range names {
 		if err := crawlfile.Find(name).Replace(c, s.given[name]); err != nil {
@@ -66,18 +66,18 @@ func (f *settingFlag) Set(text string) error {
 func (f *settingFlag) String() string { return f.Get(&f.to.record) }
 func (f *settingFlag) Type() string   { return f.Kind() }
 
-// runFlags are the flags of every command that crawls. They are about one run.
+// runFlags are the flags of every command that crawls. They apply to one run.
 type runFlags struct {
 	target
 	settings
 	reportFlags
 	connections int
 	maxTime     time.Duration
-	every       time.Duration // between two looks at a deployment
+	every       time.Duration // between two reads of the state of a deployment
 }
 
-// Flags that only make sense where the crawl runs in this process, with what decides in a
-// deployment instead; and the other way round.
+// Flags that make sense only if the crawl runs in this process, with what decides in a deployment instead;
+// and the reverse.
 var (
 	folderFlags = map[string]string{
 		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
@@ -99,8 +99,8 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.reportFlags.register(fs)
 }
 
-// check refuses values that no single flag's parser can, and flags that make no sense at the
-// target, except some.
+// check refuses values that the flags' parsers accept, and flags that make no sense at the target, except
+// some.
 func (f *runFlags) check(except ...string) error {
 	if err := refuse(f.set, []wrong{
 		{f.every <= 0, "every", "longer than 0s"},
@@ -338,7 +338,7 @@ func (f *crawlFlags) contradiction(name, now, was, value string) error {
 		now, &f.target, was, name)
 }
 
-// spelt writes a setting as a command line has it.
+// spelt writes a setting as on a command line.
 func spelt(s *crawlfile.Setting, value string) string {
 	if s.Bare != "" { // --flag alone would be a value too
 		return "--" + s.Name + "=" + value

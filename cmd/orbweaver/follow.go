@@ -84,7 +84,7 @@ func mailboxes(n int) string {
 	return count(n) + " mailboxes"
 }
 
-// departure is about a crawl that is left to itself.
+// departure describes a crawl that the command leaves running.
 func (o *opened) departure(pages int64) *departure {
 	return &departure{where: o.where(o.view.ID()), Pages: pages, Look: o.command("status")}
 }
@@ -100,11 +100,11 @@ type follower struct {
 	meter  *meter
 }
 
-// maxLooksFailed is how many looks in a row may fail: networks do.
+// maxLooksFailed is how many looks in a row may fail, because networks do.
 const maxLooksFailed = 5
 
-// poll calls look, every so often, until it returns true, fails too often, or ctx ends. An error of a
-// look that returns true is the last.
+// poll calls look periodically until it returns true, fails too often, or ctx ends. It returns the error of
+// a look that returns true, and retries after other errors.
 func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (done bool, err error)) error {
 	for failed := 0; ; {
 		done, err := look()
@@ -126,9 +126,8 @@ func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (do
 	}
 }
 
-// follow looks until the crawl has ended: Finished, Limited or Halted. Stopped says that the context
-// has ended and the crawl goes on. An end is one that two looks have seen, because the heads are not
-// read at one moment.
+// follow polls until the crawl has ended: Finished, Limited or Halted. Stopped means that the context has
+// ended and the crawl continues. Two looks must see the same end, because heads are not read at one moment.
 func (w *follower) follow(ctx context.Context) (end service.End, last *view.Status, err error) {
 	last = &view.Status{}
 	seen := uint64(0) // commits at the last look, if the crawl seemed to have ended

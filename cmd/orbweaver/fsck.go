@@ -101,7 +101,7 @@ func (s repairStore) Delete(ctx context.Context, name string) error {
 	return s.p.DeleteObject(ctx, name)
 }
 
-// fsckReport is what people are shown of a check, and of a repair if there was one.
+// fsckReport is the report of a check, and of a repair if there was one, for people.
 type fsckReport struct {
 	*fsck.Report
 	Repair *fsck.Repairs
@@ -123,7 +123,7 @@ func (r fsckReport) Checked() string {
 // Damage says what is damaged, what is safe and what to do.
 func (r fsckReport) Damage() []remedy { return r.target.damageFound(r.Report) }
 
-// fsckProgress reports every few seconds how far the check is.
+// fsckProgress reports the progress of the check every few seconds.
 func fsckProgress(w io.Writer) func(fsck.Progress) {
 	last := time.Now()
 	return func(p fsck.Progress) {

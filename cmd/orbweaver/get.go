@@ -55,7 +55,7 @@ func newGet() *cobra.Command {
 	return cmd
 }
 
-// check refuses two things to write.
+// check refuses two formats at once.
 func (f *getFlags) check() error {
 	n := 0
 	for _, set := range []bool{f.headers, f.warc, f.raw, f.json} {
@@ -69,9 +69,9 @@ func (f *getFlags) check() error {
 	return nil
 }
 
-// choose chooses a record of a URL's, which come the latest first: that of the
-// generation asked for, or else the latest with an answer, noting that there is a later
-// one without. The page record itself is asked for by --json, whatever it says.
+// choose returns a record of a URL from its history, the latest first: the record of --generation, or else
+// the latest one with an answer. The note says that a later request got no answer. With --json choose
+// returns the latest record, with or without an answer.
 func (f *getFlags) choose(u weburl.URL, history []blobschema.Page) (pg blobschema.Page, note string, err error) {
 	if f.generation >= 0 {
 		history = slices.DeleteFunc(slices.Clone(history), func(p blobschema.Page) bool { return int64(p.Generation) != int64(f.generation) })
@@ -88,7 +88,7 @@ func (f *getFlags) choose(u weburl.URL, history []blobschema.Page) (pg blobschem
 	return history[answered], note, nil
 }
 
-// write writes what the flags ask for.
+// write writes the part of the answer that the flags select.
 func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) error {
 	out := cmd.OutOrStdout()
 	if f.json {
@@ -97,7 +97,7 @@ func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) e
 	if pg.WARC == "" {
 		return fmt.Errorf("no answer of %s is stored: %s; see 'orbweaver explain %[1]s'", pg.URL, pg.Outcome)
 	}
-	rec, err := v.Response(cmd.Context(), pg) // verified, whatever is written
+	rec, err := v.Response(cmd.Context(), pg) // it is verified in any case
 	if err == nil && !f.warc && !f.headers {
 		rec, err = v.Payload(cmd.Context(), pg)
 	}

@@ -94,10 +94,10 @@ func (o *opened) refuseIndex(ctx context.Context) error {
 	return cmp.Or(err, fail(exitInUse, fmt.Errorf("process %d crawls in %s.\n%s", o.pid, o.data, todo)))
 }
 
-// indexEvery is how often the command looks at the work of functions.
+// indexEvery is the time between two reads of the progress of functions.
 const indexEvery = 5 * time.Second
 
-// follow brings index and ranks up to date, or waits until functions have; it returns false if it did not wait.
+// follow updates index and ranks, or waits until functions have; it returns false if it did not wait.
 func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
 	tell := func(rep *crawl.Report) { p.tell(ctx, o.view, rep) }
 	if o.idle {
@@ -117,7 +117,7 @@ func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (d
 	}
 }
 
-// read notes how far the index is.
+// read reads the state of index and ranks.
 func (x *indexed) read(ctx context.Context, v *view.View) error {
 	s, err := v.Status(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (x *indexed) read(ctx context.Context, v *view.View) error {
 	return nil
 }
 
-// indexProgress reports now and then how far the index is.
+// indexProgress reports the progress of the index about once a second.
 type indexProgress struct {
 	w     io.Writer
 	quiet bool
@@ -141,7 +141,7 @@ func (p *indexProgress) tell(ctx context.Context, v *view.View, rep *crawl.Repor
 	p.last = time.Now()
 	var x indexed
 	if err := x.read(ctx, v); err != nil || x.Index == nil {
-		return // there will be another moment
+		return // the next call may succeed
 	}
 	switch {
 	case rep.Indexing > 0:

@@ -2,9 +2,9 @@
 // the functions that work on them run in one process, and all data is in one folder.
 // Or it controls and reads a deployment in a cloud.
 //
-// Each subcommand is a file. Its help is in the folder help, and its reports are templates in the folder text. It parses its flags, opens its
-// [target], calls the packages that do the work, and reports the result. Machine-readable output
-// and summaries go to standard output, everything else to standard error.
+// Each subcommand is a file. Its help is in the folder help, and its reports are templates in the folder
+// text. It parses its flags, opens its [target], calls the packages that do the work, and reports the
+// result. Machine-readable output and summaries go to standard output, everything else to standard error.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
-// version is that of the program: in WARC files and in the default user agent.
+// version is the version of the program, in WARC files and in the default user agent.
 const version = service.Version
 
 // defaultData is the folder that commands work on unless --data names another.
@@ -115,7 +115,7 @@ func newVersion() *cobra.Command {
 	})
 }
 
-// noArguments refuses whatever is not a flag.
+// noArguments refuses arguments that are not flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("'%s' takes no arguments, but there is %q\nSee '%[1]s --help'", cmd.CommandPath(), args[0])
@@ -123,7 +123,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// one refuses all but one argument, which it names.
+// one accepts one argument, which messages call what.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {

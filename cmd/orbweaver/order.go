@@ -31,7 +31,7 @@ func newOrder(o crawl.Order) *cobra.Command {
 	})
 }
 
-// obeying says who obeys a change, and when.
+// obeying describes who obeys a change, and when.
 type obeying struct {
 	PID    int  `json:"pid,omitempty"`                // of the process that was told
 	AtWork int  `json:"partitions_at_work,omitempty"` // of a deployment, that obey with their next commit
@@ -54,7 +54,7 @@ type given struct {
 	obeying
 }
 
-// heldBack says that a crawl that was stopped or paused asks for nothing.
+// heldBack returns the error of a request to a crawl that is stopped or paused.
 func heldBack(t *target, w *blobschema.Wish) error {
 	what := "paused"
 	if w.Stop {

@@ -138,7 +138,7 @@ func (m movesReport) Age() string {
 // there may be, 0 for any number.
 type wanted func(ctx context.Context, v *view.View, l *view.Layout, most int) (*partition.Map, error)
 
-// changing is what the commands have in common that change the owners of slots.
+// changing holds the flags of the commands that change the owners of slots.
 type changing struct {
 	reading
 	wait   bool
@@ -228,7 +228,7 @@ func newMove() *cobra.Command {
 	return cmd
 }
 
-// moved is the map in which a partition owns some slots.
+// moved returns the map with some slots owned by another partition.
 func (t *target) moved(l *view.Layout, slots partition.Slots, to partition.ID, most int) (*partition.Map, error) {
 	n := l.Record.Partitions
 	last := slots[len(slots)-1]
@@ -271,7 +271,7 @@ func newRollback() *cobra.Command {
 // repartitioned is the result of a change.
 type repartitioned struct {
 	where
-	Changed bool        `json:"changed"` // false: it was so already, or is to be
+	Changed bool        `json:"changed"` // false: it was so already, or will be
 	DryRun  bool        `json:"dry_run,omitempty"`
 	Slots   int         `json:"slots"` // that get another partition
 	Share   float64     `json:"share"` // of all slots
@@ -318,11 +318,11 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	return f.report(cmd.OutOrStdout(), "repartitioned", r)
 }
 
-// maxChanges is how often a change is computed again because another change came first: as slots
-// arrive, the coordinator records it.
+// maxChanges is how often a change is recomputed because another change came first. The coordinator
+// changes the map whenever slots arrive.
 const maxChanges = 20
 
-// apply computes the desired map, requests it, and notes the difference.
+// apply computes the desired map, requests it, and records the difference.
 func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want wanted) error {
 	wish, err := o.view.Wish(ctx)
 	if err != nil {
@@ -362,7 +362,7 @@ func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want 
 	}
 }
 
-// compare notes the difference of two maps and returns the moves between them.
+// compare records the difference of two maps and returns the moves between them.
 func (r *repartitioned) compare(from, to *partition.Map) []partition.Move {
 	moves := from.Toward(to, func(partition.Slot) bool { return false })
 	r.All, r.Slots = from.Slots(), len(moves)
@@ -403,7 +403,7 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 	return err
 }
 
-// grouped are moves by the partitions they are between.
+// grouped groups moves by their two partitions.
 func grouped(moves []partition.Move) (out []slotsMove) {
 	for _, m := range moves {
 		i := slices.IndexFunc(out, func(p slotsMove) bool { return p.From == m.From && p.To == m.To })

@@ -20,9 +20,9 @@ import (
 
 // texts holds all reports for people: the folder text has one template file per command.
 //
-// A line with one control action and nothing else leaves no line. A line that is one if, with or range
-// is left out with its newline if it writes nothing. Cells of tables are separated by tabs; a table whose
-// lines begin with a tab is aligned to the right. Every value passes through [show].
+// A line that holds only one control action writes nothing. If a line is one block of if, with or range, its
+// newline belongs to the block. Tabs separate the cells of tables; a table whose lines begin with a tab is
+// aligned to the right. Every value passes through [show].
 var texts = parseTexts()
 
 //go:embed text/*.tmpl
@@ -130,7 +130,7 @@ func show(v any) any {
 func text(name string, data any) string {
 	var b strings.Builder
 	if err := texts.ExecuteTemplate(&b, name, data); err != nil {
-		return fmt.Sprintf("cannot write %s: %v\n", name, err) // a wrong template: tests execute all
+		return fmt.Sprintf("cannot write %s: %v\n", name, err) // a wrong template: tests execute each one
 	}
 	return align(b.String())
 }
@@ -236,7 +236,7 @@ func dollars(v float64) string {
 	return fmt.Sprintf("$%.2f", v)
 }
 
-// figure writes a number with as many digits as tell something.
+// figure writes a number with its significant digits.
 func figure(v float64) string {
 	if v >= 100 || v == float64(int64(v)) {
 		return count(int64(v + 0.5))
@@ -276,7 +276,7 @@ func ahead(t time.Time) string {
 	return at(t)
 }
 
-// kinds lists numbers by name, the largest first, without some names.
+// kinds lists numbers by name, the largest first, except some names.
 func kinds(numbers map[string]int64, without ...string) string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(numbers)), func(k string) bool {
 		return numbers[k] == 0 || slices.Contains(without, k)
@@ -305,7 +305,7 @@ func some(n any, noun, rest string) string {
 	}
 }
 
-// printable keeps what a server sent from moving the cursor.
+// printable replaces control characters, with which a server could move the cursor.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -315,7 +315,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// writeJSON writes a value for a program, and for people who look at it.
+// writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

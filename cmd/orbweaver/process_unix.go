@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// ignoreSizeSignal makes a limit on file sizes an error of the write that meets it,
-// where the signal's default is to end the process.
+// ignoreSizeSignal turns the signal of a file size limit, which ends the process by default, into an error of
+// the write.
 func ignoreSizeSignal() { signal.Ignore(syscall.SIGXFSZ) }

@@ -11,14 +11,13 @@ import (
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
-// figures are what is shown of a running crawl: totals since it began, rates of this
-// run.
+// figures are the progress of a running crawl: totals since it was created, rates of this run.
 type figures struct {
 	Seconds        float64          `json:"seconds"`             // since this run began
 	Pages          int64            `json:"pages"`               // fetched, each counted once
 	Recrawled      int64            `json:"recrawled,omitempty"` // further answers, of recrawls and revisits
 	PagesPerSecond float64          `json:"pages_per_second"`    // smoothed
-	HostsActive    int              `json:"hosts_active"`        // being asked now; not known of a cloud
+	HostsActive    int              `json:"hosts_active"`        // with a request under way; unknown in a cloud
 	Paused         bool             `json:"paused,omitempty"`
 	Waiting        string           `json:"waiting,omitempty"`            // why nothing happens, in words
 	AtWork         *int             `json:"partitions_at_work,omitempty"` // in a cloud
@@ -28,14 +27,14 @@ type figures struct {
 	Queue          int64            `json:"queue"` // URLs known and not settled
 	Bytes          int64            `json:"bytes"` // received
 	Outcomes       map[string]int64 `json:"outcomes,omitempty"`
-	Retries        int64            `json:"retries"`         // requests that failed and were put off
+	Retries        int64            `json:"retries"`         // requests that failed and are retried later
 	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
 	SecondsLeft    float64          `json:"seconds_left,omitempty"`
 
 	Title string `json:"-"`
 }
 
-// progress names the texts of a crawl's progress. Each line is worth it.
+// progress returns the templates of a crawl's progress.
 func (f *figures) progress() (block, line string, seconds float64, key string) {
 	return "crawl-block", "crawl-line", f.Seconds, ""
 }
@@ -46,7 +45,7 @@ func (f *figures) Errors() string {
 	return dots(kinds(f.Outcomes, good...), some(f.Retries, "", "retried"))
 }
 
-// Drained is the time in seconds after which the queue is empty at the present rate; 0 if nobody knows.
+// Drained is the time in seconds after which the queue is empty at the present rate; 0 if it is unknown.
 func (f *figures) Drained() float64 {
 	if f.Limit != "" || f.Waiting != "" || f.PagesPerSecond <= 0 {
 		return 0
@@ -54,8 +53,8 @@ func (f *figures) Drained() float64 {
 	return float64(f.Queue) / f.PagesPerSecond
 }
 
-// How long ago a page has lost most of its weight in the rate. In a cloud pages are only
-// seen once they are committed, many at a time.
+// The time constants of the smoothed rate. In a cloud pages become visible with their commits, many at a
+// time.
 const (
 	rateMemory      = 5 * time.Second
 	cloudRateMemory = 90 * time.Second
@@ -64,7 +63,7 @@ const (
 // farAhead is the longest time left that is shown, in seconds: a year.
 const farAhead = 365 * 24 * 3600
 
-// meter makes figures of snapshots. It belongs to one goroutine.
+// meter derives figures from snapshots. It belongs to one goroutine.
 type meter struct {
 	start    time.Time
 	deadline time.Time // of --max-time; zero for none
@@ -74,7 +73,7 @@ type meter struct {
 	last         time.Time
 	news         time.Time // when a page came last
 	pages        int64     // at last
-	done, passed float64   // pages and seconds, the older the less they weigh
+	done, passed float64   // pages and seconds, weighted by age
 }
 
 // newMeter returns a meter for a run that begins with the totals of earlier ones.
@@ -86,8 +85,8 @@ func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) 
 	return m
 }
 
-// read takes a snapshot's figures. Both sums of the rate decay alike, so that it is
-// right from the first second on.
+// read returns the figures of a snapshot. Both sums of the rate decay alike, so the rate is right from the
+// first second on.
 func (m *meter) read(now time.Time, s *service.Snapshot) figures {
 	t := &s.Totals
 	if captures(t) < captures(&m.before) {
@@ -122,7 +121,7 @@ func (m *meter) read(now time.Time, s *service.Snapshot) figures {
 // quiet is the time without progress after which the view shows the reason.
 const quiet = 2 * time.Second
 
-// waiting says why no page comes, "" while pages do.
+// waiting returns the reason why no page arrives; "" while pages arrive.
 func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
 	r := &s.Rest
 	left := r.Until.Sub(now)
@@ -146,8 +145,8 @@ func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
 	return fmt.Sprintf("waiting %s: %s", span(left.Seconds()), strings.Join(why, ", "))
 }
 
-// captures counts the pages that were fetched, also those fetched again on purpose, which do
-// not count against the limit, and those found unchanged.
+// captures counts the pages that were fetched, including refetched pages, which do not count against the
+// limit, and unchanged ones.
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
@@ -155,13 +154,13 @@ func captures(t *blobschema.Totals) int64 {
 // recrawled counts the captures that Totals.Pages leaves out: those of requests by recrawl, and of revisits.
 func recrawled(t *blobschema.Totals) int64 { return max(captures(t)-t.Pages, 0) }
 
-// limit finds the limit that will be reached first. more is how many pages --max-pages
-// leaves, below 0 if there is no such limit.
+// limit finds the limit that will be reached first. more is the number of pages that --max-pages
+// leaves, or -1 without that limit.
 func (m *meter) limit(f *figures, now time.Time, more int64) {
 	if !m.deadline.IsZero() {
 		f.Limit, f.SecondsLeft = "max-time", max(m.deadline.Sub(now).Seconds(), 0)
 	}
-	// In an outage the rate falls to nothing, and says nothing about the time after it: the mean of this run does.
+	// In an outage the rate falls to 0. Then the mean of this run predicts the time left.
 	rate := f.PagesPerSecond
 	if f.Seconds > 0 {
 		rate = max(rate, float64(m.pages-captures(&m.before))/f.Seconds)

@@ -130,8 +130,8 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 	return f.read(ctx, func(v *view.View) error { return f.tell(ctx, cmd, v) })
 }
 
-// Times between two looks at a job that another process computes, and without progress after which
-// its messages are sent again.
+// The time between two reads of the progress of a job that another process computes, and the time without
+// progress after which its messages are resent.
 const (
 	rankLook        = 300 * time.Millisecond
 	rankRemindAfter = 10 * time.Minute
@@ -187,7 +187,7 @@ func failed(job *ranks.Job) error {
 	return nil
 }
 
-// rankProgress tells of rounds as they end.
+// rankProgress reports rounds as they end.
 type rankProgress struct {
 	w     io.Writer
 	job   uint64
@@ -226,7 +226,7 @@ type rankReport struct {
 	Pages     []view.Ranked    `json:"top_pages,omitempty"`
 }
 
-// tell shows the last result.
+// tell reports the last result.
 func (f *rankFlags) tell(ctx context.Context, cmd *cobra.Command, v *view.View) error {
 	now, err := v.Ranks(ctx)
 	if err != nil {

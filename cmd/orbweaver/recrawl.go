@@ -88,7 +88,7 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 
 const noneAnswered = "none of the URLs was answered"
 
-// errNotOwned says that no process works on the folder, so the command does.
+// errNotOwned means that no process works on the folder, so this command does.
 var errNotOwned = errors.New("nobody works on the folder")
 
 // hand gives the request to the process that owns the folder, or leaves it in the queue if --later is
@@ -120,8 +120,8 @@ type request struct {
 	id   string
 }
 
-// submit submits the request in as many messages as its URLs need. All have its id: repeats are
-// recognised by id and URL, so they may be cut differently.
+// submit submits the request in as many messages as its URLs need. All have its id. The crawl recognises
+// repeats by id and URL, so a repeat may be divided differently.
 func (r *request) submit(ctx context.Context, crawl string, to control.Control) error {
 	for _, m := range r.messages(crawl) {
 		if err := to.Submit(ctx, m); err != nil {
@@ -131,7 +131,7 @@ func (r *request) submit(ctx context.Context, crawl string, to control.Control) 
 	return nil
 }
 
-// messages cuts the request into messages that fit the queue.
+// messages divides the request into messages that fit the queue.
 func (r *request) messages(crawl string) (out []blobschema.Request) {
 	const rest = 6*blobschema.MaxRequestID + 1<<10 // most bytes of the other fields
 	bytes := 0
@@ -196,7 +196,7 @@ func (r requestOutcome) String() string {
 	return s
 }
 
-// submitRequest submits the request of the run, and notes what is stored before it.
+// submitRequest submits the request of the run, and keeps the state before it.
 func (r *run) submitRequest(ctx context.Context) (err error) {
 	if r.request == nil {
 		return nil
@@ -286,7 +286,7 @@ func (s *summary) requestOutcomes(req *request, latest records, waits bool, allo
 	return n
 }
 
-// conclude says how a request ended whose URLs could all be requested.
+// conclude sets status and reason of a request if all its URLs could be requested.
 func (n *tally) conclude(s *summary, all string) {
 	s.Resume = ""
 	if n.answered == 0 && n.refused > 0 {
@@ -306,7 +306,7 @@ func (n *tally) conclude(s *summary, all string) {
 	s.Reason += "."
 }
 
-// of takes the outcome from the new record.
+// of sets the outcome from the new record.
 func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
 	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
@@ -344,8 +344,8 @@ func (s *summary) shown() []requestOutcome {
 // defaultPatience is how long recrawl waits for the outcomes in a deployment.
 const defaultPatience = 10 * time.Minute
 
-// settledLooks is how many looks in a row must find nothing of a request under way before URLs
-// without a new record count as repeats: a part of the request may still be in the intake queue.
+// settledLooks is how many looks in a row must find nothing under way before URLs without a new record count
+// as repeats: a part of the request may still be in the intake queue.
 const settledLooks = 6
 
 // inDeployment sends the request to the intake queue, and waits for the outcomes.
@@ -387,13 +387,13 @@ func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *req
 type waiting struct {
 	follower
 	request  *request
-	patience time.Duration // 0: for ever
+	patience time.Duration // 0 for no limit
 
 	sent    time.Time
 	earlier view.Status // as it was before
 	now     view.Status
 	asked   *view.View // as it was before, frozen
-	seen    *view.View // frozen: whose records of the owners are taken into account
+	seen    *view.View // frozen; the records of the owners up to it are known
 	owners  []partition.ID
 	latest  records
 	open    int // URLs without a new record
@@ -463,7 +463,7 @@ func (w *waiting) look(ctx context.Context) (err error) {
 		}
 		for pg, err := range next.PagesSince(ctx, from.owners, from.before) {
 			if err != nil {
-				return err // records that are read twice are the same
+				return err // the next look reads the records again
 			}
 			if !pg.Robots {
 				w.latest.add(&pg)

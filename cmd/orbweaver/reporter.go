@@ -15,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 )
 
-// reporter reports what a crawl does: as JSON, for people on a terminal or in lines, or warnings
-// only. All its methods but Write are called by one goroutine at a time.
+// reporter reports the progress and the results of a command: as JSON, on a terminal or in lines, or
+// warnings only. One goroutine at a time calls its methods, except Write.
 type reporter struct {
 	io.Writer           // takes warnings, one line each
 	out       io.Writer // takes results
@@ -67,7 +67,7 @@ func (r *reporter) begun(event string, what any) {
 	}
 }
 
-// told reports a result by a template.
+// told reports a result by a template, or as an event.
 func (r *reporter) told(event, template string, what any) {
 	switch {
 	case r.json:
@@ -80,10 +80,10 @@ func (r *reporter) told(event, template string, what any) {
 	}
 }
 
-// shown is something that progresses. As JSON it has its figures.
+// shown is the progress of something. Its JSON has the figures.
 type shown interface {
 	// progress returns the names of two templates, one for a block of lines and one for a line, the
-	// seconds since the beginning, and what must change for another line to be worth it; "" for nothing.
+	// seconds since the beginning, and a key; another line is written when the key has changed, or if it is "".
 	progress() (block, line string, seconds float64, key string)
 }
 

@@ -116,8 +116,8 @@ func (r *run) open(ctx context.Context) error {
 	return err
 }
 
-// serve lets other commands read and change the crawl while it runs, until stop is called. Without
-// a socket they have to wait, which is no reason not to crawl.
+// serve lets other commands read and change the crawl while it runs, until stop is called. If the socket
+// cannot be served, the crawl runs without it.
 func (r *run) serve(ctx context.Context) (stop func()) {
 	end, err := control.Serve(ctx, r.data, r.platform, control.Owner{
 		Control: control.Own{Engine: r.engine}, Snapshot: func() any { return r.engine.Snapshot() }, Ended: r.over.Load,
@@ -152,7 +152,7 @@ func (r *run) watch(ctx context.Context) (end service.End, err error) {
 	return end, err
 }
 
-// watch calls show every so often until work returns.
+// watch calls show periodically until work returns.
 func watch(work func() error, show func(now time.Time)) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
@@ -168,7 +168,7 @@ func watch(work func() error, show func(now time.Time)) error {
 	}
 }
 
-// ended says how the run ended. cause is why its context did, if it has.
+// ended returns the summary of a run. cause is the reason why its context ended, or nil.
 func (r *run) ended(end service.End, cause error, t blobschema.Totals) *summary {
 	sum := &summary{where: r.where(r.crawl.ID), End: end, Totals: t, before: r.before, perRun: r.perRun, perNew: r.perNew()}
 	if t.Stored > 0 {
@@ -205,7 +205,7 @@ func (r *run) perNew() []string {
 	return args
 }
 
-// conclude does what the end of a crawl requires while its folder is still open.
+// conclude completes the summary while the folder is still open.
 func (r *run) conclude(ctx context.Context, sum *summary) (err error) {
 	if sum.Status == exitNothing {
 		if sum.Seeds, err = seedOutcomes(ctx, r.view); err != nil {
@@ -229,7 +229,7 @@ func (r *run) listCaptures(ctx context.Context, sum *summary) error {
 	}
 	switch err := view.WriteCDXJ(ctx, r.platform, r.crawl.ID); {
 	case ctx.Err() != nil:
-		return nil // the user has no time for it; export makes another
+		return nil // export writes the index when it is needed
 	case err != nil:
 		return fmt.Errorf("the crawl is done, but its capture index is not: %w", err)
 	}

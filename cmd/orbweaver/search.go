@@ -82,7 +82,7 @@ func (f *searchFlags) run(cmd *cobra.Command, v *view.View) error {
 	return f.report(out, "search", answer{a, newScreen(out) != nil && os.Getenv("NO_COLOR") == ""})
 }
 
-// answer is what people are shown of an answer, in colour or not.
+// answer is an answer for people, in colour or not.
 type answer struct {
 	*search.Answer
 	colour bool
@@ -133,7 +133,7 @@ func (a answer) Indent(s fmt.Stringer) any {
 	return safe(strings.ReplaceAll(s.String(), "\n", "\n       "))
 }
 
-// serveSearch serves the page until it is told to stop.
+// serveSearch serves the page until a signal or the end of ctx.
 func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.Index) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
@@ -174,5 +174,5 @@ func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.
 	return err
 }
 
-// refreshAfter is how old an answer may be that is served, while a crawl goes on.
+// refreshAfter is the greatest age of the index of a served answer while a crawl runs.
 const refreshAfter = 10 * time.Second

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Limits on the bad lines that are listed: before reading ends with an error, and of those skipped.
+// Limits of listed bad lines: those that end reading with an error, and those that are skipped.
 const (
 	maxURLErrors   = 10
 	maxURLsSkipped = 100

@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// reading is what the commands have in common that report on a target.
+// reading holds the flags of the commands that report on a target.
 type reading struct {
 	target
 	json bool
@@ -56,7 +56,7 @@ func newStatus() *cobra.Command {
 	})
 }
 
-// statusReport says how far a crawl is.
+// statusReport describes the state of a crawl.
 type statusReport struct {
 	where
 	State   view.State        `json:"state"`
@@ -126,7 +126,7 @@ func newStatusReport(w where, s *view.Status) (*statusReport, error) {
 	if s.Live != nil {
 		r.PID, r.Running = s.Live.PID, s.Live.Started
 		var snap service.Snapshot
-		// A process that has just begun knows less than its last commits say.
+		// A process that has just started knows less than its last commits.
 		if err := json.Unmarshal(s.Live.Snapshot, &snap); err == nil && snap.Totals.Known >= s.Totals.Known {
 			r.Totals, r.Active, r.Steps = snap.Totals, snap.Active, snap.Steps
 		}

@@ -23,7 +23,7 @@ type summary struct {
 	Reason  string            `json:"reason"` // in words
 	Status  exit              `json:"status"`
 	Totals  blobschema.Totals `json:"totals"`
-	Resume  string            `json:"resume,omitempty"` // the command that goes on
+	Resume  string            `json:"resume,omitempty"` // the command that resumes the crawl
 
 	Pages          int64         `json:"run_pages"`
 	Seconds        float64       `json:"run_seconds"`
@@ -39,7 +39,6 @@ type summary struct {
 	idle      bool             // there was nothing to do
 	perRun    []string         // flags of this run that the next one needs again
 	perNew    []string         // flags that a new crawl needs again
-	costs     bool             // show the cost of a run in a folder
 	before    blobschema.Totals
 }
 

@@ -356,7 +356,7 @@ const (
 	folderForeign                    // it holds other files
 )
 
-// folder looks at the folder and changes nothing.
+// folder returns the state of the folder without changing it.
 func (t *target) folder() (folderState, error) {
 	entries, err := os.ReadDir(t.data)
 	switch {

@@ -85,7 +85,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cut shortens a line to so many characters, each of which takes one column.
+// cut shortens a line to width characters, each of which takes one column.
 func cut(line string, width int) string {
 	if width < 1 || utf8.RuneCountInString(line) <= width {
 		return line

@@ -61,7 +61,7 @@ func newWork() *cobra.Command {
 	return cmd
 }
 
-// check refuses values that no single flag's parser can.
+// check refuses values that the flags' parsers accept.
 func (f *workFlags) check() error {
 	if !f.inCloud() {
 		return usagef("workers share a platform (--platform, or $%s), and a folder has one owner.\n"+
@@ -86,7 +86,7 @@ func (f *workFlags) check() error {
 	return nil
 }
 
-// config is how the worker works.
+// config returns the configuration of the worker.
 func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger) service.WorkConfig {
 	return service.WorkConfig{
 		Config: service.Config{
@@ -152,7 +152,7 @@ type joining struct {
 
 // workFigures are the figures of a worker.
 type workFigures struct {
-	where                  // without a crawl while there is none
+	where                  // empty while there is no crawl
 	Seconds        float64 `json:"seconds"`
 	State          string  `json:"state"`
 	Pages          int64   `json:"pages"` // by this worker, here and below
@@ -187,7 +187,7 @@ func (t *target) workFigures(s service.WorkSnapshot, m *meter, now time.Time) wo
 	return f
 }
 
-// workState is the state of the crawl, as far as the worker knows.
+// workState is the state of the crawl that the worker knows.
 func workState(s *service.WorkSnapshot) string {
 	r := s.Report
 	switch {
@@ -207,7 +207,8 @@ func workState(s *service.WorkSnapshot) string {
 	return "crawling"
 }
 
-// progress names the texts of a worker's progress. While requests are under way each line is news.
+// progress returns the templates of a worker's progress. While requests are under way it always allows
+// another line.
 func (f *workFigures) progress() (block, line string, seconds float64, key string) {
 	key = f.State + count(f.Pages)
 	if f.Active > 0 {
