@@ -38,7 +38,7 @@ func Dial(dir string) *Socket {
 // Close closes idle connections.
 func (s *Socket) Close() { s.http.CloseIdleConnections() }
 
-// Record reads a record of the folder's table, nil if there is none.
+// Record reads a record of the folder's table. It returns nil if the record does not exist.
 func (s *Socket) Record(ctx context.Context, key string) ([]byte, error) {
 	status, body, err := s.do(ctx, http.MethodGet, "/records?key="+url.QueryEscape(key), nil)
 	if err != nil || status == http.StatusNotFound {
@@ -47,7 +47,7 @@ func (s *Socket) Record(ctx context.Context, key string) ([]byte, error) {
 	return body, answer(status, body, nil)
 }
 
-// Live returns what the owner says about itself.
+// Live returns the description of the owner.
 func (s *Socket) Live(ctx context.Context) (*Live, error) {
 	status, body, err := s.do(ctx, http.MethodGet, "/live", nil)
 	if err != nil {
@@ -112,14 +112,14 @@ func (s *Socket) do(ctx context.Context, method, path string, content []byte) (s
 	}
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return 0, nil, fmt.Errorf("ask the folder's owner: %w", err)
+		return 0, nil, fmt.Errorf("call the owner of the folder: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	return resp.StatusCode, body, err
 }
 
-// answer decodes the body of an answer into out, or returns the error that its status stands for.
+// answer decodes the body of an answer into out, or returns the error of its status.
 func answer(status int, body []byte, out any) error {
 	switch known := statuses[status]; {
 	case known != nil:
@@ -129,10 +129,10 @@ func answer(status int, body []byte, out any) error {
 	case status == http.StatusNoContent || status == http.StatusOK && out == nil:
 		return nil
 	case status != http.StatusOK:
-		return fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), bytes.TrimSpace(body))
+		return fmt.Errorf("call the owner of the folder: %s: %.200s", http.StatusText(status), bytes.TrimSpace(body))
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("ask the folder's owner: %w", err)
+		return fmt.Errorf("call the owner of the folder: %w", err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type Control interface {
 	StartRanks(context.Context, RankOrder) (ranks.Job, error)
 }
 
-// Change says which partitions shall own the slots.
+// Change is a change of the owners of slots.
 type Change struct {
 	Version uint64         // of the map record that the change was made of
 	Map     *partition.Map // the desired map, of any epoch
@@ -51,19 +51,19 @@ type RankOrder struct {
 	Force  bool         `json:"force,omitempty"`
 }
 
-// Config is the order as an engine takes it.
+// Config returns the order in the form that an engine takes.
 func (o RankOrder) Config() rank.StartConfig {
 	return rank.StartConfig{Params: o.Params, Join: o.Join, Fresh: o.Fresh, Force: o.Force}
 }
 
 var (
-	// ErrChanged says that the map record has another version than the change was made of.
+	// ErrChanged means that the map record has another version than the one that the change is based on.
 	ErrChanged = errors.New("the partition map has changed meanwhile")
-	// ErrNoOwner says that no process takes changes for a folder: there is none, or it is ending.
+	// ErrNoOwner means that no process accepts changes for a folder: none works on it, or it is ending.
 	ErrNoOwner = errors.New("no process takes requests or orders")
 )
 
-// Own controls a crawl by an engine of this process that has the crawl open.
+// Own controls a crawl through an engine of this process that has the crawl open.
 type Own struct{ Engine *jobs.Jobs }
 
 func (o Own) Submit(ctx context.Context, r blobschema.Request) error { return o.Engine.Submit(ctx, r) }

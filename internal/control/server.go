@@ -35,9 +35,8 @@ import (
 //	POST /partitions     {"version": 7, "map": base64 of a partition.Map}; 204
 //	POST /ranks          a [RankOrder]; the job
 //
-// Each POST is answered with 400 if the body does not fit and with 503 if the owner did not carry
-// it out; [statuses] lists the errors with a status of their own. Whoever may write the folder may
-// connect: the socket has mode 0600.
+// A POST returns 400 if the body is invalid, and 503 if the owner did not carry it out; [statuses] lists the
+// errors with a status of their own. The socket has mode 0600, so that only the owner of the folder connects.
 const (
 	// maxSocketPath is the longest path in a socket's address: 108 bytes with a final zero
 	// on Linux, 104 elsewhere.
@@ -79,22 +78,22 @@ type (
 	nothing struct{}
 )
 
-// Live is what the process that works on a folder says about itself.
+// Live describes the process that works on a folder.
 type Live struct {
 	PID      int             `json:"pid"`
 	Started  time.Time       `json:"started"`  // when it began to serve
 	Snapshot json.RawMessage `json:"snapshot"` // the figures it gave to Serve, such as service.Snapshot
 }
 
-// Owner is the process that works on a folder. Its functions are called by several goroutines.
+// Owner is the process that works on a folder. Several goroutines call its functions.
 type Owner struct {
 	Control
 	Snapshot func() any  // figures for [Live]
 	Ended    func() bool // reports whether the run takes no more changes; nil for never
 }
 
-// Serve answers for the records of a folder that this process owns, and carries out what other
-// processes ask for, until stop is called. It replaces a socket that a dead owner left.
+// Serve serves the records of a folder that this process owns, and carries out the changes that other
+// processes send, until stop is called. It replaces a socket that a dead owner left.
 func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop func() error, err error) {
 	l, err := listen(dir)
 	if err != nil {
@@ -108,7 +107,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	return func() error {
-		// Only the owner of the folder gets here, so the socket is this one.
+		// Only the owner of the folder runs this, so the socket is its own.
 		err := os.Remove(filepath.Join(dir, naming.SocketFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -162,7 +161,7 @@ func (o *Owner) handler(p *platform.Platform) http.Handler {
 	return mux
 }
 
-// handle registers a change: decode checks the body, and do carries it out.
+// handle registers a change. decode checks the body, and do carries the change out.
 func handle[In, Out any](o *Owner, mux *http.ServeMux, path string, decode func([]byte) (In, error),
 	do func(context.Context, In) (Out, error),
 ) {

@@ -1,14 +1,14 @@
 // Package crawlfile reads crawl files: YAML that describes a crawl. docs/crawl-file.md lists the keys.
 //
 // [Settings] is the table of the settings of a crawl as a whole; the flags of 'orbweaver crawl' and
-// the crawl's record derive from it too. The other keys are hosts, seeds, and topics, each with its
+// the crawl's record derive from it too. The other keys are hosts, seeds and topics, each with its
 // scope, its share and its seeds. [Parse] decodes a file into one struct and validates it; it
 // reports all problems together, each with its line. Then [File.Join] makes the topics and seeds of
 // a new crawl, or of one that has topics already.
 //
-// Files are not trusted more than other input. Their size, the number of nodes that aliases make of
-// them, and the numbers of topics and seeds are bounded. Parse opens nothing but lists of seeds
-// that the file names, by a function of the caller.
+// Files are input that may be hostile. Their size, the number of their nodes with aliases expanded, and the
+// numbers of topics and seeds are bounded. Parse opens only the lists of seeds that the file names, through a
+// function of the caller.
 package crawlfile
 
 import (
@@ -29,14 +29,14 @@ import (
 // Bounds of a file.
 const (
 	MaxBytes    = 1 << 20
-	maxSeeds    = 1_000_000 // with those of lists
+	maxSeeds    = 1_000_000 // including those of lists
 	maxNodes    = 1 << 20   // values, with aliases expanded
 	maxNesting  = 20        // of values, with aliases expanded; the keys need 6
 	maxProblems = 100       // reported
 	maxWord     = 100       // bytes
 	maxName     = 64        // bytes
 	// maxRecord bounds the bytes of topics and hosts as JSON. They are in the crawl's record, which
-	// some tables bound by 400 KB, and which names the batches of seeds too.
+	// some tables limit to 400 KB and which also names the batches of seeds.
 	maxRecord = 200 << 10
 )
 
@@ -87,7 +87,7 @@ type File struct {
 	Name      string
 	HostRanks string                // path of the file with ranks of hosts
 	Values    map[string][]string   // of settings, by name
-	Hosts     []blobschema.HostRule // nil if the file says nothing of hosts
+	Hosts     []blobschema.HostRule // nil if the file has no key hosts
 
 	lines  map[string]int // of the keys at the top
 	topics []*topic
@@ -109,7 +109,7 @@ type topic struct {
 	seeds            int              // number of its seeds
 }
 
-// seed is a URL to begin with.
+// seed is a URL to start from.
 type seed struct {
 	url      weburl.URL
 	topic    int // index of its topic, -1 for none
@@ -178,11 +178,11 @@ func (v *validator) decode(data []byte, into *document) bool {
 	return err == nil
 }
 
-// strict refuses unknown keys. Keys that are there twice are found by expand, in linear time.
+// strict refuses unknown keys. expand finds repeated keys, in linear time.
 var strict = yaml.Options(yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
 
-// expand counts the values below a node, with aliases expanded, and looks for keys that are there
-// twice. It reports false if there are too many values.
+// expand counts the values below a node, with aliases expanded, and reports repeated keys. It returns false
+// if there are too many values.
 func (v *validator) expand(n *yaml.Node, levels int) bool {
 	if v.budget--; v.budget < 0 || levels == 0 {
 		v.tell(n.Line, "more than %d values or %d levels, with aliases expanded", maxNodes, maxNesting)
@@ -210,7 +210,7 @@ func (v *validator) expand(n *yaml.Node, levels int) bool {
 	return len(v.problems) <= maxProblems
 }
 
-// syntax says why text is not YAML.
+// syntax returns why text is not YAML, and where.
 func syntax(data []byte, err error) (line int, text string) {
 	var e *yaml.LoadError
 	if !errors.As(err, &e) {

@@ -140,7 +140,7 @@ func keysOf[T any]() (keys []string) {
 
 var unknownField = regexp.MustCompile(`^field (.*) not found in type crawlfile\.(\w+)$`)
 
-// plain says in the words of crawl files what the YAML decoder found wrong.
+// plain translates an error of the YAML decoder into the words of crawl files.
 func plain(message string) string {
 	if m := unknownField.FindStringSubmatch(message); m != nil {
 		return unknown(keys[m[2]].of, m[1], keys[m[2]].keys)
@@ -148,7 +148,7 @@ func plain(message string) string {
 	return message
 }
 
-// unknown says that there is no such key, and lists those that there are.
+// unknown returns the problem of an unknown key, with the known keys.
 func unknown(of, key string, keys []string) string {
 	return fmt.Sprintf("%s has no key %.40q; its keys are %s", of, key, strings.Join(keys, ", "))
 }

@@ -97,12 +97,12 @@ func (j *joining) groups() [][]blobschema.Topic {
 		}
 	}
 	if len(j.problems) > 0 {
-		return nil // it is unknown which rows belong to which topic
+		return nil // nobody knows which rows belong to which topic
 	}
 	return have
 }
 
-// number is the number of the row that a seed belongs to; 0 for no topic.
+// number returns the number of the row that a seed belongs to; 0 for no topic.
 func (j *joining) number(s *seed) uint8 {
 	if s.topic < 0 {
 		return 0
@@ -115,7 +115,7 @@ func (j *joining) number(s *seed) uint8 {
 	return uint8(first + i + 1)
 }
 
-// join adds the rows of a topic. last says that no topic of the crawl comes after it.
+// join adds the rows of a topic. last reports that no topic of the crawl comes after it.
 func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 	now := t.resolve(j.set)
 	j.first = append(j.first, len(j.topics))
@@ -147,7 +147,7 @@ func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 	}
 }
 
-// resolve is the topic with the settings of the crawl for what it leaves out.
+// resolve returns the topic with the settings of the crawl for those that the topic leaves out.
 func (t *topic) resolve(set *blobschema.Settings) blobschema.Topic {
 	c := blobschema.Crawl{Settings: *set}
 	for key, values := range t.settings {
@@ -171,8 +171,8 @@ func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	}
 }
 
-// checkSeeds refuses seeds that are excluded. A seed need not match an include: pages that lists of
-// what is wanted begin at are often not wanted themselves.
+// checkSeeds refuses seeds that are excluded. A seed need not match an include: a list of the wanted pages is
+// often a good seed, and not a wanted page itself.
 func (j *joining) checkSeeds() {
 	by := map[int][]*regexp.Regexp{}
 	for i := range j.file.seeds {

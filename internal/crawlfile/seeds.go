@@ -13,11 +13,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// maxListLine is how many bytes of a line of a list are read: more than any URL has.
+// maxListLine is the number of bytes read of a line of a list, more than any URL has.
 const maxListLine = 64 << 10
 
 // ReadList reads a list of URLs, one a line, with comments after #. It calls add with each URL and
-// its line until add returns false. The list is in UTF-8, or in what its byte order mark says.
+// its line until add returns false. The list is in UTF-8, or in the encoding of its byte order mark.
 func ReadList(r io.Reader, add func(line int, url string) bool) error {
 	lines := bufio.NewReaderSize(transform.NewReader(r, utf.BOMOverride(transform.Nop)), maxListLine)
 	for n := 1; ; n++ {

@@ -170,7 +170,7 @@ func Check(c *blobschema.Crawl) (name string, err error) {
 	return "", nil
 }
 
-// value reads and writes one setting of one record. The error of set says what the value must be.
+// value reads and writes one setting of one record. The error of set describes valid values.
 type value struct {
 	kind  string
 	get   func() string
@@ -194,7 +194,7 @@ func scalar[T any](at *T, kind string, parse func(string) (T, error), format fun
 	}
 }
 
-// list is a value of a slice; each set adds an item.
+// list is a value of a slice. Each call of set adds an item.
 func list[T any](at *[]T, kind string, parse func(string) (T, error), format func(T) string) value {
 	return value{
 		kind: kind,
@@ -216,7 +216,7 @@ func list[T any](at *[]T, kind string, parse func(string) (T, error), format fun
 	}
 }
 
-// choice is a value of a few words. A record that has none of the values has the first one.
+// choice is a value of a few words. A record with another value counts as having the first one.
 func choice[T comparable](at *T, words []string, values []T) value {
 	last := len(words) - 1
 	return scalar(at, strings.Join(words, "|"), func(s string) (v T, err error) {
@@ -253,7 +253,7 @@ func number(at *int, most int) value {
 	}, strconv.Itoa)
 }
 
-// limit is a bound, or -1 for none; none is how records have that.
+// limit is a bound, or -1 for no bound, which records store as none.
 func limit[T int | int64](at *T, least, most int64, none T) value {
 	want := fmt.Sprintf("%d to %d", least, most)
 	if most == math.MaxInt64 {

@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// validator makes a [File] of a document.
+// validator converts a document into a [File].
 type validator struct {
 	file     *File
 	record   *blobschema.Crawl
@@ -31,7 +31,7 @@ func (v *validator) tell(line int, format string, args ...any) {
 	}
 }
 
-// parse parses a value, unless the file leaves it out, and reports whether it is there and right.
+// parse parses a value, unless the file leaves it out. It returns true if there is a valid value.
 func parse[T any](v *validator, key string, t text, to *T, f func(string) (T, error)) bool {
 	if t.line == 0 {
 		return false
@@ -76,7 +76,7 @@ func (v *validator) settings(settings map[string]texts) {
 			continue
 		}
 		v.file.Values[key] = values.strings()
-		if s == nil { // of host-ranks the command line reads the file
+		if s == nil { // host-ranks: the command line reads that file
 			v.file.HostRanks = values.list[0].string
 			continue
 		}
@@ -132,7 +132,7 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 	}
 }
 
-// topic takes a topic; lines are those of the names so far.
+// topic adds a topic; lines has the lines of the names so far.
 func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
 	t := &topic{line: line, settings: map[string]texts{}}
 	number := len(v.file.topics)
@@ -197,7 +197,7 @@ func checkWord(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// seeds takes the seeds of a topic, or of none: -1.
+// seeds adds the seeds of a topic; topic is -1 for seeds without one.
 func (v *validator) seeds(topic, priority int, list items[seedKeys]) {
 	for _, i := range list.list {
 		s := seed{topic: topic, priority: priority, line: i.line, at: i.line}
@@ -224,7 +224,7 @@ func (v *validator) room(line int) bool {
 	return len(v.problems) <= maxProblems
 }
 
-// seed takes a seed.
+// seed adds a seed.
 func (v *validator) seed(s seed, raw string) {
 	tell := func(format string, args ...any) {
 		v.problems = append(v.problems, v.file.problemOf(&s, fmt.Sprintf(format, args...)))

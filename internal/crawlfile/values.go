@@ -18,7 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Each parser's error says what the value must be.
+// The error of each parser describes valid values.
 
 const (
 	maxConnections = 64 // of one host
@@ -74,7 +74,7 @@ func FormatMinimum(pages int64, period time.Duration) string {
 	return fmt.Sprintf("%d/%s", pages, formatSpan(period))
 }
 
-// formatSpan writes a time without units that are 0.
+// formatSpan writes a time without its units of 0.
 func formatSpan(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
