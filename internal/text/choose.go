@@ -39,11 +39,6 @@ var (
 		contentinfo complementary search-form searchform searchbox`)
 	noteWords = strings.Fields(`seealso see-also see_also footnote endnote reflist references citation bibliography
 		further-reading external-links`)
-	// boilerplate lists links of the page's frame, in lower case.
-	boilerplate = strings.Split(strings.ReplaceAll(`view page source,view source,show source,page source,edit this page,
-		edit on github,edit on gitlab,improve this page,suggest edits,report a bug,report an issue,report issue,print this page,
-		back to top,back to the top,scroll to top,skip to content,skip to main content,skip to navigation,toggle navigation,
-		previous,next,previous page,next page,home,permalink,copy link,share`, "\n\t\t", ""), ",")
 )
 
 // hint reads the attributes of a box.
@@ -215,39 +210,4 @@ func (b *box) outside() fate {
 		return beside
 	}
 	return dropped
-}
-
-// lastProse returns the index of the last paragraph of running text in the main text, or the number of blocks.
-func (p *page) lastProse() int {
-	for i, b := range slices.Backward(p.blocks) {
-		if p.fates[b.box] == inText && b.prose() {
-			return i
-		}
-	}
-	return len(p.blocks)
-}
-
-// fate returns the fate of a block. On a page with running text, single links are no main text, nor are headings and
-// links behind the last paragraph.
-func (p *page) fate(i, last int) fate {
-	b := p.blocks[i]
-	f := p.fates[b.box]
-	lone := !b.heading && b.linked*5 >= b.size()*4 && p.boxes[b.box].element != atom.Td
-	behind := i > last && (b.heading || b.linked > b.size()/2)
-	switch {
-	case p.frame(b):
-		return dropped
-	case last < len(p.blocks) && (lone || behind):
-		return max(f, beside)
-	}
-	return f
-}
-
-// frame reports whether a block is a link of the page's frame, such as "View page source".
-func (p *page) frame(b block) bool {
-	const longest = 32
-	if b.size() > longest || b.linked*5 < b.size()*4 {
-		return false
-	}
-	return slices.Contains(boilerplate, strings.Trim(strings.ToLower(string(p.text[b.from:b.to])), " «»‹›<>←→↑|."))
 }

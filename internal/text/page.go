@@ -132,9 +132,8 @@ func (p *page) document() Document {
 	var body, headings, aside strings.Builder
 	var title []byte // the first heading
 	top := true      // no h1 was met
-	last := p.lastProse()
 	for i, b := range p.blocks {
-		line, fate := p.line(i), p.fate(i, last)
+		line, fate := p.line(i), p.fates[b.box]
 		switch fate {
 		case inText:
 			appendLine(&body, line, MaxText)
