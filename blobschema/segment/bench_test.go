@@ -85,7 +85,7 @@ func BenchmarkQuery(b *testing.B) {
 		}
 	})
 	for _, n := range []uint64{0, 1, 10, 100} {
-		info, _, err := r.Term(Body, word(n))
+		info, _, err := termIn(r, Body, word(n))
 		if err != nil {
 			b.Fatal(err)
 		}

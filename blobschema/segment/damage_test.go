@@ -61,16 +61,6 @@ func known(err error) bool {
 	return err == nil || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrVersion)
 }
 
-// sliceSource is a segment in memory that may be asked for anything.
-func sliceSource(data []byte) Source {
-	return func(off, length int64) ([]byte, error) {
-		if off < 0 || length < 0 || off > int64(len(data))-length {
-			return nil, errors.New("out of range")
-		}
-		return data[off : off+length : off+length], nil
-	}
-}
-
 // smallSegment has every kind of list: inline, short, and of full blocks.
 func smallSegment(t testing.TB) []byte {
 	w := newWeb(6, 20, 3)
@@ -87,11 +77,11 @@ func smallSegment(t testing.TB) []byte {
 // TestDamageIsFound turns every byte of a segment over, one at a time.
 func TestDamageIsFound(t *testing.T) {
 	data := smallSegment(t)
-	if err := walk(sliceSource(data), int64(len(data))); err != nil {
+	if err := walk(InMemory(data), int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
 	r, _ := open(t, data)
-	info, ok, err := r.Term(Anchor, "everywhere")
+	info, ok, err := termIn(r, Anchor, "everywhere")
 	if err != nil || !ok || info.Documents < group || info.list.inline != nil {
 		t.Fatalf("%+v, %t, %v: it shows nothing", info, ok, err)
 	}
@@ -101,18 +91,18 @@ func TestDamageIsFound(t *testing.T) {
 			continue
 		}
 		data[i] ^= 0x41
-		if err := walk(sliceSource(data), int64(len(data))); err == nil || !known(err) {
+		if err := walk(InMemory(data), int64(len(data))); err == nil || !known(err) {
 			t.Errorf("byte %d of %d: %v", i, len(data), err)
 		}
 		data[i] ^= 0x41
 	}
 	for _, n := range []int{0, 1, header + tailSize - 1, header + tailSize, len(data) / 2, len(data) - 1} {
-		if err := walk(sliceSource(data[:n]), int64(n)); !errors.Is(err, wire.ErrDamaged) {
+		if err := walk(InMemory(data[:n]), int64(n)); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
 	data[len(data)-len(magicEnd)-1]++
-	if _, err := Open(sliceSource(data), int64(len(data))); !errors.Is(err, wire.ErrVersion) {
+	if _, err := Open(InMemory(data), int64(len(data))); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("another version: %v", err)
 	}
 }
@@ -200,7 +190,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := walk(sliceSource(data), int64(len(data))); !known(err) {
+		if err := walk(InMemory(data), int64(len(data))); !known(err) {
 			t.Fatal(err)
 		}
 	})
@@ -218,13 +208,13 @@ func FuzzIndex(f *testing.F) {
 	end := r.x.columns[numColumns-1]
 	body := data[: end.off+end.length : end.off+end.length]
 	whole := seal(body, index)
-	if err := walk(sliceSource(whole), int64(len(whole))); err != nil {
+	if err := walk(InMemory(whole), int64(len(whole))); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(index)
 	f.Fuzz(func(t *testing.T, index []byte) {
 		data := seal(body, index)
-		if err := walk(sliceSource(data), int64(len(data))); !known(err) {
+		if err := walk(InMemory(data), int64(len(data))); !known(err) {
 			t.Fatal(err)
 		}
 	})
@@ -289,7 +279,7 @@ func FuzzDocuments(f *testing.F) {
 func FuzzPostings(f *testing.F) {
 	r, s := open(f, smallSegment(f))
 	for _, term := range []string{"everywhere", "ba"} {
-		info, _, err := r.Term(Anchor, term)
+		info, _, err := termIn(r, Anchor, term)
 		if err != nil {
 			f.Fatal(err)
 		}

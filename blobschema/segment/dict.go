@@ -207,15 +207,6 @@ func (r *Reader) Lookup(term string) (infos [NumFields]TermInfo, err error) {
 	return infos, err
 }
 
-// Term looks a term up in one field. It reads what Lookup does.
-func (r *Reader) Term(f Field, term string) (TermInfo, bool, error) {
-	infos, err := r.Lookup(term)
-	if err != nil || f >= NumFields {
-		return TermInfo{}, false, err
-	}
-	return infos[f], infos[f].Documents > 0, nil
-}
-
 // Terms returns the first terms of each field that begin with prefix, in order, at most limit of a
 // field; it skips forms ([FormMark]). It reads one range for each block of the dictionary (some thousand
 // terms), at most the given number of blocks; cut reports that more blocks may have such terms.

@@ -113,7 +113,7 @@ func TestAdvance(t *testing.T) {
 		if len(want) < 100 {
 			continue
 		}
-		info, _, err := r.Term(Body, term)
+		info, _, err := termIn(r, Body, term)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +257,7 @@ func TestTerms(t *testing.T) {
 		}
 	}
 	for _, term := range []string{"", "a", "zzz", all[10] + "x", strings.Repeat("x", 1000)} {
-		if _, ok, err := r.Term(Body, term); ok || err != nil {
+		if _, ok, err := termIn(r, Body, term); ok || err != nil {
 			t.Errorf("term %.20q: %t, %v", term, ok, err)
 		}
 	}
@@ -325,7 +325,7 @@ func TestReaderIsShared(t *testing.T) {
 	}
 	docs = inOrder(docs)
 	data, _ := build(t, docs)
-	r, err := Open(sliceSource(data), int64(len(data)))
+	r, err := Open(InMemory(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestReaderIsShared(t *testing.T) {
 					t.Errorf("text of document %d: %v", i, err)
 				}
 				term := d.fields[Body][0].Term
-				info, _, err := r.With(sliceSource(data)).Term(Body, term)
+				info, _, err := termIn(r.With(InMemory(data)), Body, term)
 				if err != nil || info.Documents != len(want[term][Body]) {
 					t.Errorf("%s: %d documents, %v", term, info.Documents, err)
 				}

@@ -8,14 +8,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Set is a set of documents of a segment, such as those that were replaced since. The
-// zero value is empty; nil is an empty one that cannot be added to. It is safe for concurrent reading.
+// Set is a set of documents of a segment, such as those that newer versions have replaced. The
+// zero value is empty; so is nil, to which nothing can be added. It is safe for concurrent reading.
 type Set struct {
 	words []uint64
 	n     int
 }
 
-// Add puts a document into the set. It takes a bit for every document up to that.
+// Add adds a document. A set takes a bit for each number up to its highest document.
 func (s *Set) Add(doc uint32) {
 	i := int(doc / 64)
 	if i >= len(s.words) {
@@ -32,7 +32,7 @@ func (s *Set) Has(doc uint32) bool {
 	return s != nil && int(doc/64) < len(s.words) && s.words[doc/64]>>(doc%64)&1 != 0
 }
 
-// Len is how many documents are in the set.
+// Len returns the number of documents in the set.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0
@@ -40,8 +40,7 @@ func (s *Set) Len() int {
 	return s.n
 }
 
-// AppendTo appends the set as bytes: one or two for each document, and a checksum.
-// Equal sets have equal bytes.
+// AppendTo encodes the set: one or two bytes for each document, and a checksum. Equal sets have equal bytes.
 func (s *Set) AppendTo(dst []byte) []byte {
 	b := binary.AppendUvarint(nil, uint64(s.Len()))
 	if s != nil {
@@ -57,8 +56,12 @@ func (s *Set) AppendTo(dst []byte) []byte {
 	return appendChecked(dst, b)
 }
 
-// DecodeSet reads what AppendTo wrote, of a segment of so many documents. An error wraps wire.ErrDamaged.
+// DecodeSet decodes what AppendTo wrote for a segment of that many documents. No data is an empty set. An error
+// wraps wire.ErrDamaged.
 func DecodeSet(data []byte, documents int) (*Set, error) {
+	if len(data) == 0 {
+		return &Set{}, nil
+	}
 	b, err := checked(data)
 	if err != nil {
 		return nil, readError("deleted documents", err)

@@ -488,14 +488,11 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 	return nil
 }
 
-// deleted are the documents of a segment that do not count any more.
+// deleted returns the documents of a segment that do not count any more.
 func deleted(ref *blobschema.SegmentRef) (*segment.Set, error) {
-	if len(ref.Deleted) == 0 {
-		return &segment.Set{}, nil
-	}
 	set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
 	if err != nil {
-		return nil, fmt.Errorf("deleted documents of %s: %w", ref.Object, err)
+		return nil, fmt.Errorf("%s: %w", ref.Object, err)
 	}
 	return set, nil
 }

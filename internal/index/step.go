@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -34,23 +35,14 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	set := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	set(&c.Processors, 2)
-	set(&c.BatchSize, 5000)
-	set(&c.Memory, 64<<20)
-	set(&c.FanIn, 8)
-	if c.MaxMerged == 0 {
-		c.MaxMerged = 192 << 20
-	}
+	c.Processors = cmp.Or(c.Processors, 2)
+	c.BatchSize = cmp.Or(c.BatchSize, 5000)
+	c.Memory = cmp.Or(c.Memory, 64<<20)
+	c.FanIn = cmp.Or(c.FanIn, 8)
+	c.MaxMerged = cmp.Or(c.MaxMerged, 192<<20)
+	c.Grace = cmp.Or(c.Grace, 15*time.Minute)
 	if c.Deadline > 0 {
 		c.MaxMerged = min(c.MaxMerged, max(1<<20, int64(c.Deadline.Seconds()*mergeRate)))
-	}
-	if c.Grace == 0 {
-		c.Grace = 15 * time.Minute
 	}
 	return c
 }

@@ -59,8 +59,8 @@ func TestCalls(t *testing.T) {
 		term  string
 		n     int
 	}{{segment.Title, "title", 10}, {segment.Title, "titl" + segment.FormMark, 10}, {segment.Body, "words", 10}, {segment.Body, "word" + segment.FormMark, 10}, {segment.URL, "h1", 3}, {segment.URL, "p4", 1}, {segment.Headings, "4", 1}} {
-		if info, _, err := r.Term(c.field, c.term); err != nil || info.Documents != c.n {
-			t.Errorf("%s:%s is in %d documents, want %d: %v", c.field, c.term, info.Documents, c.n, err)
+		if infos, err := r.Lookup(c.term); err != nil || infos[c.field].Documents != c.n {
+			t.Errorf("%s:%s is in %d documents, want %d: %v", c.field, c.term, infos[c.field].Documents, c.n, err)
 		}
 	}
 }
@@ -333,12 +333,9 @@ func TestAnchors(t *testing.T) {
 		}
 		w.step(Config{})
 		r := w.open(&w.manifest().Anchors[0])
-		term := strings.Fields("harbour lighthous")[job]
-		info, _, err := r.Term(segment.Anchor, term)
-		if err != nil || info.Documents+int(info.Occurrences) == 0 {
-			// stems depend on the language, which a link's text does not say
-			info, _, err = r.Term(segment.Anchor, strings.Fields("harbour lighthouse")[job])
-		}
+		term := strings.Fields("harbour lighthouse")[job] // not its stem: a link's text has no language
+		infos, err := r.Lookup(term)
+		info := infos[segment.Anchor]
 		if err != nil || info.Documents != 1 || info.Occurrences != 2 {
 			t.Errorf("%s: %+v, %v", term, info, err)
 		}

@@ -277,10 +277,8 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	for list, to := range map[*[]blobschema.SegmentRef]*[]*seg{&m.Segments: &p.segments, &m.Anchors: &p.anchors} {
 		for _, ref := range *list {
 			s := &seg{ref: ref, part: p}
-			if len(ref.Deleted) > 0 {
-				if s.deleted, err = segment.DecodeSet(ref.Deleted, int(ref.Documents)); err != nil {
-					return nil, fmt.Errorf("%s: deleted documents of %s: %w", h.Manifest, ref.Object, err)
-				}
+			if s.deleted, err = segment.DecodeSet(ref.Deleted, int(ref.Documents)); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", h.Manifest, ref.Object, err)
 			}
 			if ref.Gone > ref.Documents || ref.Bytes <= 0 || len(ref.Lengths) > int(segment.NumFields) {
 				return nil, fmt.Errorf("%s: %w: segment %.100q", h.Manifest, wire.ErrDamaged, ref.Object)

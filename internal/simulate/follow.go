@@ -165,11 +165,9 @@ func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ref.Object, err)
 	}
-	deleted := &segment.Set{}
-	if len(ref.Deleted) > 0 {
-		if deleted, err = segment.DecodeSet(ref.Deleted, int(ref.Documents)); err != nil {
-			return nil, fmt.Errorf("%s: %w", ref.Object, err)
-		}
+	deleted, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref.Object, err)
 	}
 	for i := range uint32(r.Documents()) {
 		if deleted.Has(i) {
