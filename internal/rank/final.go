@@ -145,18 +145,7 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 		return nil, err
 	}
 	urls := make([]string, len(nodes))
-	for some := range slices.Chunk(names, commitsAtOnce) {
-		data, err := getWhole(t, some)
-		if err != nil {
-			return nil, err
-		}
-		for i, name := range some {
-			if err := s.findURLs(data[i], at, urls); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return urls, nil
+	return urls, eachCommit(t, names, func(_ string, data []byte) error { return s.findURLs(data, at, urls) })
 }
 
 // findURLs finds the URLs of some fingerprints, whose places at says, among the pages of a commit.

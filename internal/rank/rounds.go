@@ -35,10 +35,9 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		for some := range slices.Chunk(names, commitsAtOnce) {
-			if err := s.readCommits(t, some, owners); err != nil {
-				return nil, err
-			}
+		err = eachCommit(t, names, func(name string, data []byte) error { return s.addCommit(name, data, owners) })
+		if err != nil {
+			return nil, err
 		}
 	}
 	did := &outcome{parts: make([][]byte, len(owners))}
@@ -104,30 +103,30 @@ func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, e
 	return names, nil
 }
 
-// readCommits adds the pages of some commits, in their order.
-func (s *Step) readCommits(t *actor.Task, names []string, owners []builder) error {
-	data, err := getWhole(t, names)
-	if err != nil {
-		return err
-	}
-	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		for i, name := range names {
-			if err := s.addCommit(name, data[i], owners); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
+// eachCommit reads some commits and calls f for each, in their order.
+func eachCommit(t *actor.Task, names []string, f func(name string, data []byte) error) error {
+	for some := range slices.Chunk(names, commitsAtOnce) {
+		gets := make([]actor.GetObject, len(some))
+		for i, name := range some {
+			gets[i] = actor.GetObject{Name: name, Length: -1}
 		}
-		return nil, nil
-	}})
-	return err
-}
-
-// getWhole reads whole objects side by side.
-func getWhole(t *actor.Task, names []string) ([][]byte, error) {
-	gets := make([]actor.GetObject, len(names))
-	for i, name := range names {
-		gets[i] = actor.GetObject{Name: name, Length: -1}
+		data, err := getAll(t, len(gets), gets)
+		if err != nil {
+			return err
+		}
+		_, err = t.Do(actor.Work{Do: func() (any, error) {
+			for i, name := range some {
+				if err := f(name, data[i]); err != nil {
+					return nil, fmt.Errorf("%s: %w", name, err)
+				}
+			}
+			return nil, nil
+		}})
+		if err != nil {
+			return err
+		}
 	}
-	return getAll(t, len(names), gets)
+	return nil
 }
 
 // addCommit adds the pages of a commit, with their links.
