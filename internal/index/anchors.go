@@ -10,15 +10,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// maxCopies is how often a text counts that links of so many hosts have. Those of one host count
-// once: they are mostly of one hand.
+// maxCopies bounds how often a text counts, by the number of hosts with such links. The links of one host count
+// once, because mostly one hand has written them.
 const maxCopies = 4
 
-// textGap keeps phrases from reaching from one text into the next, in positions.
+// textGap is the distance of two texts, in positions, so that no phrase spans both.
 const textGap = 16
 
-// takeAnchors replaces the texts of links by those of the last rank job that is finished, given the
-// job's record and the partition's.
+// takeAnchors replaces the texts of links by those of the last finished rank job, given the records of the job and
+// of the partition.
 func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if !job.Found {
 		return nil
@@ -35,9 +35,9 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if err != nil {
 		return err
 	}
-	result, ok := h.Result(done.Number) // else the partition is newer than the job, and has none
+	result, ok := h.Result(done.Number) // a partition that is newer than the job has none
 	if !ok && h.Job == done.Number {
-		return nil // read before the job was done
+		return nil // the head was read before the job was done
 	}
 	if s.late(t) {
 		s.report.Behind = true
@@ -46,7 +46,7 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	var data []byte
 	if result.Anchors != "" {
 		if data, err = t.Object(result.Anchors, 0, -1); errors.Is(err, actor.ErrNotFound) {
-			return nil // a later job is finished meanwhile
+			return nil // a later job has finished since
 		} else if err != nil {
 			return err
 		}

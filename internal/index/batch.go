@@ -17,55 +17,53 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// How WARC objects are read: what lies near together in one call, and as much as fits into memory
-// several times.
+// Bounds on reading WARC objects: neighbours are read in one call, and several reads fit into memory.
 const (
-	maxRange   = 8 << 20   // bytes of one read, but for a record that is larger
-	maxGap     = 256 << 10 // bytes between two records that are rather read than left out
-	rangesAt   = 3         // reads at once, that are then worked on
-	piecePages = 64        // pages that are one piece of work at most
-	pieceBytes = 16 << 20  // of memory that the documents of a piece take, and one more: a piece ends early
+	maxRange   = 8 << 20   // bytes of one read, unless a record is larger
+	maxGap     = 256 << 10 // bytes between two records that are read rather than skipped
+	rangesAt   = 3         // reads in parallel, before their pages are processed
+	piecePages = 64        // most pages of one piece of work
+	pieceBytes = 16 << 20  // bytes of memory after which a piece of work ends early
 )
 
-// identity tells documents apart.
+// identity identifies a document.
 type identity struct {
 	fp   uint64
 	slot partition.Slot
 }
 
-// batch is what becomes of some commits, until a manifest says so.
+// batch collects the changes of some commits until a manifest has them.
 type batch struct {
 	s        *Step
-	seq      uint64 // the commits up to this one are in the batch,
-	part     uint64 // and so many page records of the next
+	seq      uint64 // the last commit that is in the batch as a whole
+	part     uint64 // number of page records of the next commit that are in it
 	commits  []start
 	pages    map[identity]*change
-	former   []map[uint32]identity // by segment of the manifest: the batch's documents that it has
-	replaced []identity            // whose former versions are to be hidden, in order
+	former   []map[uint32]identity // by segment of the manifest: documents that the batch changes
+	replaced []identity            // documents whose previous versions are to be hidden, in order
 	written  map[identity]bool
 	moved    map[partition.Slot]bool // slots that the partition took or gave
 	totals   blobschema.IndexTotals
 }
 
-// start is where the page records of a commit begin: a position in the batch, negative if some are in the index.
+// start says where the page records of a commit begin: a position in the batch, negative if some are in the index.
 type start struct {
 	seq uint64
 	at  int64
 }
 
-// change is the last answer of a URL that says anything, and what it does.
+// change is the last answer of a URL that counts, and its effect.
 type change struct {
 	*blobschema.Page
 	does effect
-	at   int64 // position in the batch: how many page records are before it, without those of robots.txt
+	at   int64 // position in the batch: number of page records before it, without those of robots.txt
 }
 
 func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
 	return &batch{s: s, moved: moved, pages: map[identity]*change{}, written: map[identity]bool{}}
 }
 
-// read takes the pages of a commit: of a URL that was asked for more than once the last answer that says
-// anything.
+// read adds the pages of a commit. If a URL was fetched more than once, the last answer that counts stays.
 func (b *batch) read(t *actor.Task, name string, seq uint64) error {
 	c, err := stored.Commit(t.Object, name)
 	if err != nil {
@@ -97,8 +95,8 @@ func (b *batch) read(t *actor.Task, name string, seq uint64) error {
 	return nil
 }
 
-// end leaves the page records from a position on to the next batch. An answer before it that a later one replaced has no
-// effect then, which is as if the URL had been fetched once less.
+// end leaves the page records from a position on to the next batch. An earlier answer that one of them has
+// replaced has no effect then, as if the URL had been fetched once less.
 func (b *batch) end(at int64) {
 	maps.DeleteFunc(b.pages, func(_ identity, c *change) bool { return c.at >= at })
 	last := b.commits[0]
@@ -110,13 +108,13 @@ func (b *batch) end(at int64) {
 	b.seq, b.part, b.totals.Pages = last.seq-1, uint64(at-last.at), at
 }
 
-// hasMoved reports whether the index of another partition may have documents of a slot. Where slots are
-// of addresses, a document's says nothing: it is that of its name.
+// hasMoved reports whether the index of another partition may have documents of a slot. If slots depend on
+// addresses, the slot of a document does not tell, because it is that of its host name.
 func (b *batch) hasMoved(slot partition.Slot) bool {
 	return b.moved[slot] || len(b.moved) > 0 && b.s.cfg.Crawl.Settings.PartitionBy == blobschema.ByIP
 }
 
-// take takes an answer of a URL, later than those before it.
+// take adds an answer of a URL. Answers come in order of time.
 func (b *batch) take(id identity, p *blobschema.Page) {
 	was, does := b.pages[id], effectOf(p)
 	if was != nil && was.Generation > p.Generation {
@@ -135,20 +133,20 @@ func (b *batch) take(id identity, p *blobschema.Page) {
 	}
 }
 
-// samePayload reports whether two answers have their payload from one record.
+// samePayload reports whether the payloads of two answers are one record.
 func samePayload(p, q *blobschema.Page) bool {
 	x, y := p.Payload(), q.Payload()
 	return x.WARC == y.WARC && x.Offset == y.Offset
 }
 
-// effect is what an answer does to the document of its URL.
+// effect is the effect of an answer on the document of its URL.
 type effect uint8
 
 const (
-	kept    effect = iota // it is as it was
-	same                  // its payload is one that the URL had before, perhaps not just before
-	written               // there is a new version
-	removed               // there is none any more
+	kept    effect = iota // the document stays
+	same                  // the payload is an earlier one of the URL, not necessarily the previous one
+	written               // a new version replaces it
+	removed               // it leaves the index
 )
 
 func effectOf(p *blobschema.Page) effect {
@@ -164,16 +162,17 @@ func effectOf(p *blobschema.Page) effect {
 	case blobschema.OutcomeRedirect, blobschema.OutcomeClientError, blobschema.OutcomeRobots, blobschema.OutcomeForbidden:
 		return removed
 	}
-	return kept // unchanged, or no answer that says anything
+	return kept // unchanged, or a failed request
 }
 
 // ofItself reports whether an answer's payload was stored for the same URL before.
 func ofItself(p *blobschema.Page) bool { return p.Original != nil && p.Original.URL == p.URL }
 
-// look finds which documents of the batch the index has. What turns out to have the payload that it
-// has in the index is left as it is there.
+// look finds which documents of the batch are in the index. Those whose payload is the one in the index stay as
+// they are.
 func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 	b.former = make([]map[uint32]identity, len(m.Segments))
+	// Only pages that were fetched before can be in the index, and only in segments with their slots.
 	wanted := map[partition.Slot]bool{}
 	for id, c := range b.pages {
 		if c.Generation > 0 {
@@ -185,6 +184,7 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 		if !between(wanted, ref.First, ref.Last) {
 			continue
 		}
+		// Compare the segment's columns with the batch.
 		r, err := reader(t, ref)
 		if err != nil {
 			return err
@@ -212,6 +212,7 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 			b.former[i][doc] = id
 		}
 	}
+	// A payload that is an earlier one of the URL, but not the one in the index, is indexed again.
 	for id, c := range b.pages {
 		switch {
 		case c.does == same && textless(c.MIME):
@@ -223,7 +224,7 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 	return nil
 }
 
-// between reports whether one of some slots is from first to last.
+// between reports whether any of some slots is from first to last.
 func between(slots map[partition.Slot]bool, first, last partition.Slot) bool {
 	for s := range slots {
 		if first <= s && s <= last {
@@ -233,13 +234,13 @@ func between(slots map[partition.Slot]bool, first, last partition.Slot) bool {
 	return false
 }
 
-// textless reports whether a media type is of what has no text, so that it need not be read again.
+// textless reports whether payloads of a media type have no text, so that they need not be read.
 func textless(mime string) bool {
 	kind, _, _ := strings.Cut(mime, "/")
 	return slices.Contains([]string{"image", "video", "audio", "font"}, kind) || mime == "application/pdf" || mime == "application/zip"
 }
 
-// member is where a page's answer is.
+// member is a page that is to be read, and where its payload is.
 type member struct {
 	id    identity
 	page  *blobschema.Page
@@ -247,7 +248,7 @@ type member struct {
 	place int64 // position in the batch
 }
 
-// members are the new versions of documents, in the order of their positions.
+// members returns the pages that have new versions, in order of position.
 func (b *batch) members() (all []member) {
 	for id, c := range b.pages {
 		if c.does == written {
@@ -258,14 +259,14 @@ func (b *batch) members() (all []member) {
 	return all
 }
 
-// span is a range of a WARC object with members, in order.
+// span is a range of a WARC object with its members, in order.
 type span struct {
 	object   string
 	from, to int64
 	members  []member
 }
 
-// spansOf returns the ranges to be read for some members, in an order that is always the same. It sorts the members.
+// spansOf sorts members and returns the ranges to read for them. Their order depends on the members only.
 func spansOf(all []member) (out []span) {
 	slices.SortFunc(all, func(x, y member) int {
 		return cmp.Or(cmp.Compare(x.at.WARC, y.at.WARC), cmp.Compare(x.at.Offset, y.at.Offset), cmp.Compare(x.id.fp, y.id.fp))
@@ -282,13 +283,13 @@ func spansOf(all []member) (out []span) {
 	return out
 }
 
-// segments puts the segments of a batch's documents, and notes which former versions they replace. When the time for it is
-// up it ends the batch.
+// segments stores the segments of a batch, and collects which documents they replace. If the time is up it ends
+// the batch early.
 func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
 	if err := b.look(t, m); err != nil {
 		return nil, err
 	}
-	builder, begun := segment.NewBuilder(), t.Now().Mono // of the segment
+	builder, begun := segment.NewBuilder(), t.Now().Mono // begin of the segment
 	flush := func() error {
 		if builder.Documents() == 0 {
 			return nil
@@ -303,6 +304,7 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 		refs, begun = append(refs, ref), t.Now().Mono
 		return err
 	}
+	// Read the pages window by window, and store a segment whenever its memory is used up.
 	for all := b.members(); len(all) > 0; {
 		n, began := min(b.s.window, len(all)), t.Now().Mono
 		for spans := range slices.Chunk(spansOf(all[:n]), rangesAt) {
@@ -317,7 +319,8 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 			}
 		}
 		all = all[n:]
-		// To store a segment never takes longer than to read its documents. The processor may have less time for us by then.
+		// Storing a segment takes at most as long as reading its documents did. The factor allows for a processor
+		// that gets slower.
 		if next, unstored := b.s.resize(n, t.Now().Mono-began), t.Now().Mono-begun; len(all) > 0 && b.s.left(t) < 2*(next+unstored) {
 			b.s.report.Behind = true
 			b.end(all[0].place)
@@ -327,6 +330,7 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 	if err := flush(); err != nil {
 		return nil, err
 	}
+	// Every page that was fetched before may have a previous version to hide.
 	for id, p := range b.pages {
 		if p.Generation > 0 {
 			b.replaced = append(b.replaced, id)
@@ -340,11 +344,12 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 	return refs, nil
 }
 
-// maxWindow bounds a window: with more pages there would be no fewer reads.
+// maxWindow bounds a window: larger ones do not save reads.
 const maxWindow = 1024
 
-// resize makes the window larger or smaller, given what the last one of n pages took, and returns what the next one should
-// take. That is a small part of the step's time, so that a step on a slow processor stores its work in time too.
+// resize makes the window larger or smaller by the time that the last one of n pages took, and returns the
+// expected time of the next. A window takes a small part of the step's time, so that a step on a slow processor
+// can still store its work.
 func (s *Step) resize(n int, took time.Duration) time.Duration {
 	switch {
 	case s.cfg.Deadline == 0:
@@ -361,7 +366,7 @@ func (s *Step) resize(n int, took time.Duration) time.Duration {
 func (b *batch) add(builder *segment.Builder, docs []document) {
 	for i := range docs {
 		if err := builder.Add(docs[i].Document, docs[i].fields); err != nil {
-			b.totals.Damaged++ // beyond a bound of documents: unreachable, since text has the same
+			b.totals.Damaged++ // beyond a bound of documents; package text has the same bounds
 			continue
 		}
 		b.totals.Text += docs[i].text
@@ -369,7 +374,7 @@ func (b *batch) add(builder *segment.Builder, docs []document) {
 	}
 }
 
-// readSpans reads some spans and gives the documents in them, some at a time, which may carry out effects.
+// readSpans reads spans and calls add with the documents in them, a part at a time. add may perform effects.
 func (b *batch) readSpans(t *actor.Task, spans []span, add func([]document) error) error {
 	data := make([][]byte, len(spans))
 	reads := make([]actor.Effect, len(spans))
@@ -377,7 +382,7 @@ func (b *batch) readSpans(t *actor.Task, spans []span, add func([]document) erro
 		reads[i] = actor.GetObject{Name: s.object, Offset: s.from, Length: s.to - s.from}
 	}
 	err := t.All(len(reads), reads, func(i int, v any, err error) error {
-		if err != nil { // once more, and patiently
+		if err != nil { // read it again below, with retries
 			return nil
 		}
 		data[i] = v.([]byte)
@@ -390,7 +395,7 @@ func (b *batch) readSpans(t *actor.Task, spans []span, add func([]document) erro
 	for i, s := range spans {
 		if data[i] == nil {
 			if data[i], err = t.Object(s.object, s.from, s.to-s.from); errors.Is(err, actor.ErrNotFound) {
-				b.totals.Damaged += int64(len(s.members)) // fsck says more
+				b.totals.Damaged += int64(len(s.members)) // fsck reports them
 				continue
 			} else if err != nil {
 				return err
@@ -408,7 +413,7 @@ func (b *batch) readSpans(t *actor.Task, spans []span, add func([]document) erro
 	return nil
 }
 
-// readPieces reads as many pieces as are worked on at once, and returns what is left.
+// readPieces processes as many pieces as may run in parallel, and returns the rest.
 func (b *batch) readPieces(t *actor.Task, todo []piece, add func([]document) error) (left []piece, err error) {
 	now := todo[:min(len(todo), b.s.cfg.Processors)]
 	works, results := make([]actor.Effect, len(now)), make([]pages, len(now))
@@ -439,8 +444,8 @@ func (b *batch) readPieces(t *actor.Task, todo []piece, add func([]document) err
 	return append(left, todo[len(now):]...), nil
 }
 
-// hide marks former versions of documents as deleted, in the segments of a manifest. Of a slot that was
-// moved, what is removed is noted besides: it may be in the index of a partition that had the slot before.
+// hide marks previous versions of documents as deleted in the segments of a manifest. A removed document of a slot
+// that was moved is listed in the manifest too, because the index of a previous owner of the slot may have it.
 func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 	ids := b.replaced
 	if len(ids) == 0 {
@@ -458,7 +463,7 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 		}
 		for doc, id := range docs {
 			if b.pages[id] == nil {
-				continue // left to the next batch
+				continue // the next batch has it
 			}
 			set.Add(doc)
 			gone[id] = true
@@ -497,10 +502,10 @@ func deleted(ref *blobschema.SegmentRef) (*segment.Set, error) {
 	return set, nil
 }
 
-// maxRemoved bounds a manifest.
+// maxRemoved bounds the removed documents in a manifest.
 const maxRemoved = 1 << 20
 
-// sizeOf is the class of a segment's size: each is eight times the one before.
+// sizeOf returns the class of a segment's size. Each class is eight times as large as the one below.
 func sizeOf(bytes int64) (class int) {
 	for bytes >= 1<<20 {
 		class, bytes = class+1, bytes/8
@@ -508,8 +513,8 @@ func sizeOf(bytes int64) (class int) {
 	return class
 }
 
-// due are the segments that should be merged now, by their places, in order; none if nothing is due. Of a class
-// the smallest are merged, so that large ones do not stand in their way.
+// due returns the places of segments to merge, in order; none if no merge is due. It takes the smallest segments
+// of a class, so that large ones do not block them.
 func (s *Step) due() []int {
 	classes := map[int][]int{}
 	for i, r := range s.man.Segments {
@@ -537,10 +542,10 @@ func (s *Step) due() []int {
 	return nil
 }
 
-// smallMerge is how many bytes are not worth a claim.
+// smallMerge is a number of bytes to merge that is not worth a claim.
 const smallMerge = 1 << 20
 
-// merge replaces some segments by one, or by several that each have slots of their own.
+// merge replaces some segments by one, or by several without a slot in common.
 func (s *Step) merge(t *actor.Task, places []int) error {
 	bytes := int64(0)
 	for _, i := range places {

@@ -1,19 +1,26 @@
-// Package index makes what a crawl has stored searchable: it turns the commits of a partition
-// into segments of an inverted index.
+// Package index makes the pages of a crawl searchable: it turns the commits of a partition into segments of an
+// inverted index.
 //
-// It stands behind the crawl, and reads what the crawl has committed; nothing is asked for again.
-// The main type is [Step], an actor as those of package crawl: it takes the commits that are not in
-// the index of its partition yet, reads their pages from the WARC objects, puts segments
-// (blobschema/segment), then a manifest that names them, and makes the index head name that by
-// compare-and-set. Before that nothing happened, after it everything did: any number of steps may
-// run for one partition, and die at any moment; a page is in the index once.
+// It follows the crawl and reads what the crawl has committed; it fetches nothing. Its results are read by
+// internal/search.
 //
-// Of a page asked for several times the last answer counts. What is gone, may not be shown or asks
-// not to be, leaves the index; an answer that could not be had changes nothing, nor does one with the payload
-// that is there already: the document's time tells which that is. Between two manifests
-// small segments are merged, and objects that no manifest has named for a while are deleted: their
-// names are in the manifest, nothing is ever listed.
+// The main type is [Step], an actor. One step does the following; read the code in this order:
 //
-// The package is pure: no I/O, no clock. Ranks and the texts of links come from internal/rank; what is
-// found is up to internal/search.
+//	step.go      reads the index head and its manifest, and the commits after that manifest
+//	batch.go     decides which answer of each page counts, and reads these pages from the WARC objects
+//	document.go  makes documents and their tokens of the pages
+//	anchors.go   makes a segment of the texts of links, by the last rank job
+//	step.go      stores segments and a manifest that names them, and sets the index head to it
+//
+// Until the head is set, nothing of a step is visible; afterwards all of it is. So any number of steps may run for a
+// partition, and each may die at any moment.
+//
+// It keeps I11: a page is in the index at most once, by its last answer that counts. Pages that are gone,
+// forbidden or noindex leave the index. Failed requests change nothing. Unchanged payloads, which the document's time
+// identifies, are not read again.
+//
+// Small segments are merged between two manifests. Objects that no manifest has named for a while are deleted: the
+// manifest lists them, so that nothing has to be listed in the store.
+//
+// The package does no I/O and reads no clock. It does not compute ranks, and does not search.
 package index

@@ -23,30 +23,30 @@ type document struct {
 	text   int64 // bytes of title, headings and text
 }
 
-// size is about how much memory a document takes before it is in a segment.
+// size returns the approximate memory of a document until it is in a segment.
 func (d *document) size() (n int) {
 	n = int(d.text)
 	for _, f := range d.fields {
-		n += 40 * len(f) // a term and its place
+		n += 40 * len(f) // a term and its position
 	}
 	return n
 }
 
-// piece is some members of a range of a WARC object, which begins at an offset.
+// piece is a range of a WARC object, from an offset on, with some of its members.
 type piece struct {
 	data    []byte
 	from    int64
 	members []member
 }
 
-// pages is what became of some pages, and those not read yet.
+// pages is the outcome of a piece: documents, and members that were not read.
 type pages struct {
 	docs            []document
 	noText, damaged int64
 	rest            []member
 }
 
-// read reads pages, as many as fit the memory for them.
+// read reads the pages of a piece until their documents take too much memory.
 func (p piece) read() (out pages) {
 	r, size := pageReader{src: bytes.NewReader(p.data)}, 0
 	for i, m := range p.members {
@@ -71,15 +71,15 @@ func (p piece) read() (out pages) {
 
 var errNoText = errors.New("the answer has no text")
 
-// pageReader reads one page after another.
+// pageReader reads pages, one after another.
 type pageReader struct {
 	src    *bytes.Reader
 	decode extract.Decoder
 	tokens []token.Token
 }
 
-// read makes a document of a stored answer. A page that makes our own code panic is as one that cannot be read:
-// it does not keep the others out.
+// read makes a document of a stored answer. If a page makes our own code panic, it counts as damaged, so that the
+// other pages are indexed.
 func (r *pageReader) read(m member) (doc document, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,7 +122,7 @@ func (r *pageReader) read(m member) (doc document, err error) {
 	return r.document(m, u, &found), nil
 }
 
-// document is what is searchable of a page.
+// document returns the searchable content of a page.
 func (r *pageReader) document(m member, u weburl.URL, found *text.Document) document {
 	shown := found.Body
 	if found.Description != "" && !strings.Contains(found.Body, found.Description) {
@@ -134,7 +134,7 @@ func (r *pageReader) document(m member, u weburl.URL, found *text.Document) docu
 	}
 	at := m.page.Time
 	if ofItself(m.page) {
-		at = m.page.Original.Time // by which the payload is known again
+		at = m.page.Original.Time // identifies the payload later
 	}
 	d := document{Document: segment.Document{
 		URL: m.page.URL, Host: string(u.Host()), Fingerprint: m.id.fp, Slot: m.id.slot, Generation: m.page.Generation,
@@ -150,7 +150,7 @@ func (r *pageReader) document(m member, u weburl.URL, found *text.Document) docu
 	return d
 }
 
-// terms are the tokens of a text.
+// terms returns the tokens of a text.
 func (r *pageReader) terms(s, lang string) []segment.TermPosition {
 	if s == "" {
 		return nil
@@ -164,7 +164,7 @@ func (r *pageReader) terms(s, lang string) []segment.TermPosition {
 	return out
 }
 
-// urlText is a URL as a text: its host, and path and query without escapes.
+// urlText returns a URL as text: its host, then path and query without escapes.
 func urlText(u weburl.URL) string {
 	rest, err := url.PathUnescape(u.RequestURI())
 	if err != nil {

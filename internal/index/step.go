@@ -18,19 +18,19 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Config says what a step indexes, and what it may take for it. Zero values stand for the defaults.
+// Config describes a step. Zero values mean the defaults.
 type Config struct {
 	Crawl      blobschema.Crawl
 	Partition  partition.ID
 	Deadline   time.Duration // time after which the step must have stored its work; 0: none
-	Processors int           // pieces of work on the processor at once; default 2
-	BatchSize  int           // pages between two manifests, about; default 5,000
-	Memory     int           // bytes that the documents of one segment may take; default 64 MiB
-	FanIn      int           // segments of one size that are merged into one; default 8
-	MaxMerged  int64         // bytes of the segments that are merged into one, and of that; default 192 MiB
-	Grace      time.Duration // for which objects are kept that no manifest names any more; default 15 min
-	Rebuild    bool          // begin with an empty index: what there is may be damaged
-	// Spent is what the process was billed for since the step began; nil: that is not counted.
+	Processors int           // pieces of work that run in parallel; default 2
+	BatchSize  int           // approximate number of pages between two manifests; default 5,000
+	Memory     int           // bytes of memory for the documents of one segment; default 64 MiB
+	FanIn      int           // number of segments of one size that are merged; default 8
+	MaxMerged  int64         // most bytes of the inputs of a merge, and of each output; default 192 MiB
+	Grace      time.Duration // time to keep objects that no manifest names any more; default 15 min
+	Rebuild    bool          // start with an empty index, because the existing one may be damaged
+	// Spent returns the billed calls of the process since the step began; nil: they are not counted.
 	Spent func() blobschema.Calls
 }
 
@@ -47,22 +47,22 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// mergeRate is how many bytes of segments a step expects to merge in a second. A merge cannot be stored in part, so
+// mergeRate is the number of bytes that a step expects to merge in a second. A merge cannot be stored in part, so
 // the estimate is low: one processor merges about ten times as many.
 const mergeRate = 1 << 20
 
 // Report is what a step did.
 type Report struct {
-	Head      blobschema.IndexHead // as it is since
-	Manifests int                  // that the step made
-	Pages     int64                // whose text it read
-	Repeated  int64                // those of Pages that another step has indexed, or will
-	Behind    bool                 // there is more to do; time was over
-	Lost      bool                 // another step is at work on the partition, or was faster
+	Head      blobschema.IndexHead // after the step
+	Manifests int                  // made by the step
+	Pages     int64                // pages whose text it read
+	Repeated  int64                // those of Pages that another step indexes as well
+	Behind    bool                 // the deadline ended the step before its work was done
+	Lost      bool                 // another step works on the partition, or was faster
 }
 
-// Step brings the index of a partition up to its last commit. It is an [actor.Actor]. A step whose time is up before
-// that stores what it has: the manifest says how many pages of the next commit are in the index too.
+// Step indexes all commits of a partition. It is an [actor.Actor]. If its time ends earlier, it stores what it
+// has: the manifest then says how many pages of the next commit are in the index.
 type Step struct {
 	actor.Procedure
 	cfg    Config
@@ -70,9 +70,9 @@ type Step struct {
 	start  time.Duration // on the monotonic clock
 	head   blobschema.IndexHead
 	man    blobschema.IndexManifest
-	told   blobschema.Calls // of cfg.Spent, what the head has
-	stored int64            // of report.Pages, those whose documents a manifest names
-	window int              // pages whose text is read between two looks at the clock
+	told   blobschema.Calls // the part of cfg.Spent that the head has
+	stored int64            // the part of report.Pages that a manifest covers
+	window int              // number of pages that are read before the clock is checked
 	report Report
 }
 
@@ -90,13 +90,14 @@ func NewStep(cfg Config) (*Step, error) {
 	return s, nil
 }
 
-// Report returns what the step did, once it has ended well.
+// Report returns what the step did, after it has ended without an error.
 func (s *Step) Report() Report { return s.report }
 
 func (s *Step) run(t *actor.Task) error {
 	s.start = t.Now().Mono
 	err := s.work(t)
-	// A step that got nowhere does not call the next one: else a chain of them might never end. The coordinator does.
+	// The next step continues. A step without progress does not wake it, because the chain might never end: the
+	// coordinator does.
 	if err == nil && s.report.Behind && !s.report.Lost && s.report.Manifests > 0 {
 		_, err = t.Do(actor.Send{Queue: naming.IndexQueue, Bodies: [][]byte{blobschema.EncodeJob(s.cfg.Crawl.ID, s.cfg.Partition)}})
 	}
@@ -109,6 +110,7 @@ func (s *Step) run(t *actor.Task) error {
 
 func (s *Step) work(t *actor.Task) error {
 	id, p := s.cfg.Crawl.ID, s.cfg.Partition
+	// Read the heads, and the manifest of the index. Leave a partition alone that another step has claimed.
 	recs, err := t.Records(naming.HeadKey(id, p), naming.IndexKey(id, p), naming.RankHeadKey(id, p), naming.RankKey(id))
 	if err != nil {
 		return err
@@ -119,9 +121,10 @@ func (s *Step) work(t *actor.Task) error {
 	if s.report.Lost = s.head.Until.After(t.Now().Wall); s.report.Lost {
 		return nil
 	}
-	if err := s.anew(t); err != nil || s.report.Lost {
+	if err := s.restart(t); err != nil || s.report.Lost {
 		return err
 	}
+	// Index the commits that are not in the index.
 	head, err := actor.DecodeFound[blobschema.Head](recs[0], "head")
 	if err != nil {
 		return err
@@ -131,9 +134,11 @@ func (s *Step) work(t *actor.Task) error {
 			return err
 		}
 	}
+	// Take the texts of links of a new rank job.
 	if err := s.takeAnchors(t, recs[3], recs[2]); err != nil || s.report.Lost {
 		return err
 	}
+	// Merge segments while there is time.
 	for !s.report.Lost {
 		inputs := s.due()
 		if len(inputs) == 0 {
@@ -150,7 +155,7 @@ func (s *Step) work(t *actor.Task) error {
 	return nil
 }
 
-// left is the time until the deadline.
+// left returns the time until the deadline.
 func (s *Step) left(t *actor.Task) time.Duration {
 	if s.cfg.Deadline == 0 {
 		return math.MaxInt64
@@ -158,8 +163,8 @@ func (s *Step) left(t *actor.Task) time.Duration {
 	return s.cfg.Deadline - (t.Now().Mono - s.start)
 }
 
-// late reports whether work that cannot be stored in part is left to the next step, which begins with it. A step that
-// has stored nothing yet may use all its time for that: else no step might get further.
+// late reports whether to leave work that cannot be stored in part to the next step, which begins with it. A step
+// that has stored nothing yet may use all its time for such work: otherwise no step might get further.
 func (s *Step) late(t *actor.Task) bool {
 	if s.report.Manifests == 0 {
 		return s.left(t) <= 0
@@ -167,8 +172,9 @@ func (s *Step) late(t *actor.Task) bool {
 	return s.left(t) < s.cfg.Deadline/2
 }
 
-// claim keeps other steps of the partition from doing the same work, until this one has stored it or must have ended.
-// It costs a write, so it is for work that costs more. Two steps at once are harmless, so no step checks its claim again.
+// claim keeps other steps of the partition from doing the same work until this one has stored it or has ended. It
+// costs a write, so it is for work that costs more. Two steps at once are harmless, so a step does not check its
+// claim again.
 func (s *Step) claim(t *actor.Task) error {
 	if s.cfg.Deadline == 0 {
 		return nil
@@ -178,7 +184,7 @@ func (s *Step) claim(t *actor.Task) error {
 	})
 }
 
-// update changes the index head, unless another step has made a manifest or a claim meanwhile.
+// update changes the index head, unless another step has set a manifest or a claim since it was read.
 func (s *Step) update(t *actor.Task, change func(*blobschema.IndexHead)) error {
 	return actor.Update(t, naming.IndexKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *blobschema.IndexHead) bool {
 		if s.report.Lost = h.Number != s.man.Number || h.Until.After(t.Now().Wall) && !h.Until.Equal(s.head.Until); s.report.Lost {
@@ -206,7 +212,7 @@ func (s *Step) open(t *actor.Task, rec actor.Record) error {
 	case err == nil:
 		s.man = man
 	case s.cfg.Rebuild && (errors.Is(err, actor.ErrNotFound) || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrVersion)):
-		s.man.Number = s.head.Number // nothing names its segments any more: fsck --repair deletes them
+		s.man.Number = s.head.Number // its segments are orphans now: fsck --repair deletes them
 	default:
 		return err
 	}
@@ -224,9 +230,9 @@ func readManifest(t *actor.Task, name string) (m blobschema.IndexManifest, err e
 	return m, nil
 }
 
-// anew stores a manifest without documents, so that everything is indexed again, if the index is to be rebuilt, or if its
-// terms are of another version: a search would not find terms of this version among them.
-func (s *Step) anew(t *actor.Task) error {
+// restart stores a manifest without documents, so that everything is indexed again. It does so for a rebuild, and
+// if the terms of the index are of another version: a search would not find them.
+func (s *Step) restart(t *actor.Task) error {
 	if !s.cfg.Rebuild && s.man.CheckTerms(token.Version) == nil {
 		return nil
 	}
@@ -238,7 +244,7 @@ func (s *Step) anew(t *actor.Task) error {
 	return s.commit(t, m)
 }
 
-// catchUp indexes the commits that are not in the index, up to that of a name.
+// catchUp indexes the commits after the last manifest, up to the named one.
 func (s *Step) catchUp(t *actor.Task, commit string) error {
 	man, err := stored.Manifest(t.Object, commit)
 	if err != nil {
@@ -255,7 +261,7 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 		if s.left(t) < s.cfg.Deadline/4 && (len(b.commits) > 0 || s.report.Manifests > 0) {
 			s.report.Behind = true
 			if s.report.Manifests == 0 {
-				return s.index(t, b) // or no step might ever get further
+				return s.index(t, b) // otherwise no step might get further
 			}
 			return nil
 		}
@@ -273,13 +279,14 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 	return nil
 }
 
-// maxCommits are as many as are read for one manifest: there may be thousands with few pages.
+// maxCommits bounds the commits of one manifest: there may be thousands with few pages each.
 const maxCommits = 500
 
-// fewPages are not worth a claim: it costs about as much as indexing them twice.
+// fewPages is a number of pages that is not worth a claim: the claim costs about as much as indexing them twice.
 const fewPages = 64
 
-// index makes a batch searchable, or as much of it as there is time for: segments, then the manifest.
+// index makes a batch searchable, or the part of it for which there is time. It stores the segments first, then
+// the manifest: a crash in between leaves segments that no manifest names, which fsck --repair deletes.
 func (s *Step) index(t *actor.Task, b *batch) error {
 	if len(b.pages) > fewPages {
 		if err := s.claim(t); err != nil || s.report.Lost {
@@ -299,7 +306,7 @@ func (s *Step) index(t *actor.Task, b *batch) error {
 	return s.commit(t, m)
 }
 
-// next is the manifest to come, as yet like the one there is. What was dropped long ago is deleted.
+// next returns a copy of the manifest with the next number. It deletes objects that were dropped long ago.
 func (s *Step) next(t *actor.Task) *blobschema.IndexManifest {
 	m := s.man
 	m.Number++
@@ -310,7 +317,7 @@ func (s *Step) next(t *actor.Task) *blobschema.IndexManifest {
 		if m.Time.Sub(d.Time) >= s.cfg.Grace {
 			if _, err := t.Do(actor.DeleteObject{Name: d.Object}); err == nil {
 				continue
-			} // else the next manifest tries again
+			} // the next manifest tries again
 		}
 		m.Dropped = append(m.Dropped, d)
 	}
@@ -320,7 +327,8 @@ func (s *Step) next(t *actor.Task) *blobschema.IndexManifest {
 	return &m
 }
 
-// commit makes a manifest the current one, unless another step has made one of its number.
+// commit stores a manifest and sets the index head to it, unless another step has set one. A crash before the head
+// is set leaves an object that nothing names.
 func (s *Step) commit(t *actor.Task, m *blobschema.IndexManifest) error {
 	m.Totals.Documents = 0
 	head := blobschema.IndexHead{Partition: s.cfg.Partition, Number: m.Number, Seq: m.Seq, Anchors: m.AnchorJob, Calls: s.head.Calls}
@@ -357,7 +365,7 @@ func (s *Step) commit(t *actor.Task, m *blobschema.IndexManifest) error {
 	return nil
 }
 
-// put stores a segment made for a manifest.
+// put stores a segment for a manifest.
 func (s *Step) put(t *actor.Task, m *blobschema.IndexManifest, out segment.Output) (blobschema.SegmentRef, error) {
 	name, sum := naming.Segment(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, out.Data), out.Summary
 	if err := t.Put(name, out.Data); err != nil {
@@ -373,7 +381,7 @@ func (s *Step) put(t *actor.Task, m *blobschema.IndexManifest, out segment.Outpu
 	return ref, nil
 }
 
-// reader opens a segment, to be read range by range.
+// reader opens a segment to read it by ranges.
 func reader(t *actor.Task, ref *blobschema.SegmentRef) (*segment.Reader, error) {
 	r, err := segment.Open(func(off, length int64) ([]byte, error) { return t.Object(ref.Object, off, length) }, ref.Bytes)
 	if err != nil {
