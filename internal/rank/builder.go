@@ -10,19 +10,19 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// pieceLinks and pieceNodes are how large a piece of a graph grows.
+// pieceLinks and pieceNodes bound a piece of a graph.
 const (
 	pieceLinks = 2 << 20
 	pieceNodes = 1 << 19
 )
 
-// builder makes the pieces of a graph, page by page.
+// builder makes a graph, page by page. It starts a new piece when the last one is full.
 type builder struct {
 	pieces []*ranks.Graph
 	hosts  map[string]uint32 // of the last piece
 	nodes  map[uint64]uint32
 	texts  map[string]uint32
-	last   string // the host that was asked for last
+	last   string // the last host, and its number
 	number uint32
 }
 
@@ -54,7 +54,7 @@ func (b *builder) host(h ranks.Host) uint32 {
 	return n
 }
 
-// link adds a link of the page that was begun last.
+// link adds a link of the current page.
 func (b *builder) link(fp uint64, host ranks.Host, text string) {
 	g := b.piece()
 	n, ok := b.nodes[fp]
@@ -71,15 +71,15 @@ func (b *builder) link(fp uint64, host ranks.Host, text string) {
 	g.Pages[len(g.Pages)-1].Links++
 }
 
-// out adds a link of the page that was begun last to a host out of scope.
+// out adds a link of the current page to a host out of scope.
 func (b *builder) out(host ranks.Host) {
 	g := b.piece()
 	g.Outs = append(g.Outs, b.host(host))
 	g.Pages[len(g.Pages)-1].Outs++
 }
 
-// end ends the page: each of its links once. New nodes have the highest numbers, so that sorted
-// links name them in their order.
+// end ends the page and removes duplicate links. New nodes have the highest numbers, so sorted links name them in
+// the order of their numbers.
 func (b *builder) end() {
 	g := b.piece()
 	p := &g.Pages[len(g.Pages)-1]
@@ -95,7 +95,7 @@ func (b *builder) end() {
 	g.Outs, p.Outs = g.Outs[:len(g.Outs)-int(p.Outs)+n], uint32(n)
 }
 
-// copy adds a page of another graph: what page says of it, with the links that from has there.
+// copy adds a page of another graph, with the links that from has there.
 func (b *builder) copy(page, from place) {
 	p := &page.g.Pages[page.i]
 	b.begin(p.Fingerprint, page.g.Hosts[p.Host], *p)
@@ -111,7 +111,7 @@ func (b *builder) copy(page, from place) {
 	b.end()
 }
 
-// place is where a page of a graph is, with its links.
+// place is a page of a graph and where its links begin.
 type place struct {
 	g          *ranks.Graph
 	i          int
@@ -139,7 +139,7 @@ func places(pieces []*ranks.Graph) func(yield func(place) bool) {
 	}
 }
 
-// tidy is the text of a link as it is counted: runs of white space are one space.
+// tidy returns the text of a link in the form that is counted: each run of white space is one space.
 func tidy(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > ranks.MaxAnchorText {
@@ -151,8 +151,8 @@ func tidy(text string) string {
 	return text
 }
 
-// join folds the answers of each page, of the slots that owner says are ours, into one: the highest
-// generation decides, of equal ones the last in the order given. Pages are in order of host and fingerprint.
+// join makes one page of the answers of each page, for the slots of this partition: the highest generation
+// decides, and of equal ones the last in the given order. The result is in order of host and fingerprint.
 func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph {
 	var all []place
 	for p := range places(pieces) {
@@ -160,6 +160,7 @@ func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph 
 			all = append(all, p)
 		}
 	}
+	// Fold the answers of each page, oldest first.
 	slices.SortStableFunc(all, func(a, b place) int {
 		x, y := a.page(), b.page()
 		return cmp.Or(cmp.Compare(x.Fingerprint, y.Fingerprint), cmp.Compare(x.Generation, y.Generation))
@@ -187,6 +188,7 @@ func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph 
 		}
 		all = all[n:]
 	}
+	// Write the pages in order.
 	slices.SortFunc(pages, func(a, b folded) int {
 		return cmp.Or(strings.Compare(a.page.host().Name, b.page.host().Name), cmp.Compare(a.page.page().Fingerprint, b.page.page().Fingerprint))
 	})

@@ -1,19 +1,24 @@
-// Package rank works out what pages and hosts are worth by the links to them: PageRank, by
-// rounds of messages between the partitions of a crawl. What is computed, its formula and its
-// sources, what each round does and what it takes are in docs/rank.md.
+// Package rank computes PageRank of pages and of hosts, by rounds of messages between the partitions of a crawl.
+// docs/rank.md has the formula, its sources, the rounds and their costs.
 //
-// [Start] creates a job: it freezes which commits go in, and which partition owns which slot.
-// [Step] does one partition's next round, and the one after it where everybody else has
-// finished too. Both are actors, as those of package crawl are, and do no I/O. A message on
-// the queue only says "look"; what there is to do, the job's record and the partitions' heads
-// say.
+// It follows the crawl: it reads commits, and fetches nothing. Search, index and frontier read its results.
 //
-// Each round of a partition is one object with a part for each partition, and a
-// compare-and-set of its head, which names it. All sums are made in the order of partitions,
-// so the result is the same to the last bit, whatever crashed, came twice or ran at the same
-// time; objects are named by their content (I6). A round ends when all heads have finished
-// it: whoever sees that tells the others. Where one partition has it all, nothing is stored
-// between rounds, as long as the step has time.
+// The main type is [Step], an actor that does the next round of one partition. Read the code in this order:
 //
-// It reads commits as they are, and does not crawl; the formats are in blobschema/ranks.
+//	start.go    [Start] creates a job: it fixes the commits that go in, and the owner of each slot
+//	step.go     one step: which round is next, the object and head that a round stores, what is deleted
+//	rounds.go   the first rounds: commits become a graph (builder.go), its targets (targets.go), numbers (layout.go)
+//	iterate.go  the other rounds: ranks go from partition to partition (level.go)
+//	final.go    the last round, and the tables of the whole job
+//	read.go     the progress of a job, and new messages for those that were lost
+//
+// A message on the queue only means "look". The record of the job and the heads of the partitions say what there is to
+// do. Each round of a partition stores one object, with a part for each partition, and sets the partition's head to it by
+// compare-and-set. A round ends when all heads have it: the partition that finishes it last wakes the others. With one
+// partition only the last round is stored, unless the step's time is up.
+//
+// It keeps I6: objects are named by their content, and sums are added in the order of partitions, so the result is the
+// same to the last bit whatever crashes, comes twice or runs in parallel.
+//
+// The package does no I/O. The formats are in blobschema/ranks.
 package rank

@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// How many pages are named by their URLs: by each partition, and by the job.
+// Number of best pages that are listed with their URLs, by a partition and by the job.
 const (
 	bestOfPartition = 100
 	bestOfJob       = 1000
@@ -61,7 +61,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 	return did, nil
 }
 
-// crawledHosts says which hosts have a page that was answered.
+// crawledHosts returns a bit for each host: a page of it was answered.
 func crawledHosts(l *ranks.Layout) []byte {
 	out := make([]byte, (len(l.HostNames)+7)/8)
 	for h := range l.HostNames {
@@ -75,7 +75,7 @@ func crawledHosts(l *ranks.Layout) []byte {
 	return out
 }
 
-// tables are the ranks of pages that were answered, and of those that were not.
+// tables returns the ranks of pages that were answered, and of those that were not.
 func tables(l *ranks.Layout, pages *level) (table, rest []byte, err error) {
 	type entry struct {
 		fp   uint64
@@ -92,7 +92,7 @@ func tables(l *ranks.Layout, pages *level) (table, rest []byte, err error) {
 	var out [2][]byte
 	for kind, list := range all {
 		slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(b.rank, a.rank)) })
-		list = slices.CompactFunc(list, func(a, b entry) bool { return a.fp == b.fp }) // of two hosts, once in a blue moon
+		list = slices.CompactFunc(list, func(a, b entry) bool { return a.fp == b.fp }) // two hosts may have a page of the same fingerprint
 		fps, values := make([]uint64, len(list)), make([]float64, len(list))
 		for i, e := range list {
 			fps[i], values[i] = e.fp, min(e.rank, 1)
@@ -104,7 +104,7 @@ func tables(l *ranks.Layout, pages *level) (table, rest []byte, err error) {
 	return out[0], out[1], nil
 }
 
-// bestNodes are the best of the pages that were answered, best first.
+// bestNodes returns the best of the pages that were answered, best first.
 func bestNodes(l *ranks.Layout, x []float64) (best []int) {
 	order := func(a, b int) int { return cmp.Or(cmp.Compare(x[b], x[a]), cmp.Compare(l.Nodes[a], l.Nodes[b])) }
 	for i := range l.Nodes {
@@ -118,7 +118,7 @@ func bestNodes(l *ranks.Layout, x []float64) (best []int) {
 	return best
 }
 
-// urls finds the URLs of nodes by their page records.
+// urls finds the URLs of nodes in their page records.
 func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
@@ -130,7 +130,7 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 			return nil, err
 		}
 	}
-	at := map[uint64]int{} // in nodes
+	at := map[uint64]int{} // index in nodes
 	for k, i := range nodes {
 		at[s.warm.layout.Nodes[i]] = k
 	}
@@ -148,7 +148,7 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 	return urls, eachCommit(t, names, func(_ string, data []byte) error { return s.findURLs(data, at, urls) })
 }
 
-// findURLs finds the URLs of some fingerprints, whose places at says, among the pages of a commit.
+// findURLs fills in the URLs of a commit's pages whose fingerprints are in at.
 func (s *Step) findURLs(commit []byte, at map[uint64]int, urls []string) error {
 	c, err := blobschema.OpenCommit(commit)
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *Step) finish(t *actor.Task) error {
 // ranking is a text table of the best of many.
 type ranking struct {
 	most  int
-	scale float64 // a rank times it has a mean of 1
+	scale float64 // makes the mean of ranks 1
 	all   []ranked
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// What a round leaves for the next one of its partition: ranks of both levels (from before the job, until
-// they have begun), weights, sizes and sums, residuals of each round so far.
+// stateLists is the number of lists that a round leaves for the next one of its partition: ranks of both levels
+// (from before the job, until they have begun), weights, sizes and sums, residuals of each round so far.
 const stateLists = 7
 
-// encode is the partition's state, with x for ranks.
+// encode returns the partition's state, with x as its ranks.
 func (w *Warm) encode(x [2][]float64) []byte {
 	return ranks.EncodeValues(x[0], x[1], w.pages.weight, w.hosts.weight,
 		[]float64{w.pages.nodes, w.pages.sum, w.hosts.nodes, w.hosts.sum}, w.past[0], w.past[1])
 }
 
-// resume makes the process ready for the round after one that was stored.
+// resume loads the layout and the state of a stored round, unless they are in memory.
 func (s *Step) resume(t *actor.Task, round int) error {
 	w := s.warm
 	if w.job == s.job.Number && w.round == round && w.pages != nil {
@@ -53,7 +53,7 @@ func (s *Step) resume(t *actor.Task, round int) error {
 	return nil
 }
 
-// sums adds up what all partitions say of a round, in their order.
+// sums adds up the figures of all partitions for a round, in their order.
 func (s *Step) sums(round int) (sums ranks.Sums, all ranks.Totals, err error) {
 	for q := range s.heads {
 		r := s.heads[q].At(round)
@@ -66,10 +66,10 @@ func (s *Step) sums(round int) (sums ranks.Sums, all ranks.Totals, err error) {
 	return sums, all, nil
 }
 
-// errPersonal says that a personalisation is about nothing that the graph has.
+// errPersonal ends a job whose personalisation names nothing in the graph.
 var errPersonal = errors.New("none of the hosts and URLs of the personalisation is in the graph")
 
-// start makes the first ranks. Nil: the job has failed.
+// start makes the first ranks. It returns nil if the job has failed.
 func (s *Step) start(t *actor.Task) (*outcome, error) {
 	if err := s.resume(t, ranks.Nodes); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	return did, err
 }
 
-// send works out what the nodes give, and what of it goes to which partition.
+// send computes what the nodes give, and the parts for each partition.
 func (s *Step) send(did *outcome) {
 	w := s.warm
 	if !w.pages.done {
@@ -107,12 +107,12 @@ func (s *Step) send(did *outcome) {
 		did.sums.Dangling.Hosts = w.hosts.send()
 	}
 	if s.solo() {
-		return // commit encodes it, if it is to be stored
+		return // pack encodes it if it is stored
 	}
 	s.encodeGifts(did)
 }
 
-// encodeGifts makes the parts and the state that a round stores.
+// encodeGifts encodes the parts and the state that a round stores.
 func (s *Step) encodeGifts(did *outcome) {
 	w := s.warm
 	did.parts = make([][]byte, len(s.heads))
@@ -124,7 +124,7 @@ func (s *Step) encodeGifts(did *outcome) {
 	did.state = w.encode([2][]float64{w.pages.x, w.hosts.x})
 }
 
-// iterate multiplies once more, or ends the job's rounds if no level has changed by more than the tolerance.
+// iterate multiplies once more, or ends the rounds if no level has changed by more than the tolerance.
 func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	if err := s.resume(t, round-1); err != nil {
 		return nil, err
@@ -133,6 +133,7 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Decide by the sums of the round before whether a level has settled.
 	w, p := s.warm, &s.job.Params
 	if round > ranks.Iterate {
 		w.past[0], w.past[1] = append(w.past[0], sums.Residual.Pages), append(w.past[1], sums.Residual.Hosts)
@@ -141,13 +142,14 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 			return s.final(t)
 		}
 	}
+	// Receive what all partitions give, and give in turn.
 	gifts, err := s.gifts(t, round-1)
 	if err != nil {
 		return nil, err
 	}
 	own := s.own().At(round - 1).Sums.Residual
 	did := &outcome{}
-	did.sums.Residual = own // of a level that is done
+	did.sums.Residual = own // stays for a level that has settled
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		if !w.pages.done {
 			did.sums.Residual.Pages = w.pages.receive(gifts[0], sums.Dangling.Pages, p.Damping)
@@ -161,14 +163,14 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	return did, err
 }
 
-// gifts are what each partition gives to the nodes of this one, by level.
+// gifts reads what each partition gives to the nodes of this one, by level.
 func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error) {
 	n := len(s.heads)
 	gifts[0], gifts[1] = make([][]float64, n), make([][]float64, n)
 	w, p := s.warm, int(s.cfg.Partition)
 	self := w.job == s.job.Number && w.round == round
 	if self {
-		w.self = []byte{} // it is here, decoded
+		w.self = []byte{} // parts need not read it: it is in memory, decoded
 	}
 	parts, err := s.parts(t, round)
 	if err != nil {

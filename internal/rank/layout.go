@@ -8,10 +8,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 )
 
-// newLayout numbers the nodes of a partition: its pages, and what it is sent by each partition. Both are
-// in order of host and fingerprint.
+// newLayout numbers the nodes of a partition: its pages, and what the other partitions link to here. Both are in
+// order of host and fingerprint.
 func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.Layout {
 	l := &ranks.Layout{}
+	// Number the hosts.
 	for p := range places(pieces) {
 		l.HostNames = append(l.HostNames, p.host().Name)
 	}
@@ -28,6 +29,7 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 		number[name] = uint32(i)
 	}
 	l.Hosts.InFirst = []uint32{0}
+	// Collect the pages, then what each partition sends, in its order.
 	var nodes []ranks.Node
 	for p := range places(pieces) {
 		nodes = append(nodes, ranks.Node{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
@@ -49,6 +51,7 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 		l.Hosts.InFirst = append(l.Hosts.InFirst, uint32(len(l.Hosts.In)))
 		l.Pages.InFirst = append(l.Pages.InFirst, uint32(len(nodes)-pages))
 	}
+	// Number the nodes.
 	sorted := slices.Clone(nodes)
 	slices.SortFunc(sorted, compareNodes)
 	sorted = slices.Compact(sorted)
@@ -77,7 +80,7 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 // crawled reports whether a node was answered.
 func crawled(l *ranks.Layout, i int) bool { return l.Crawled[i/8]&(1<<(i%8)) != 0 }
 
-// outLinks fills in what the nodes of a layout give to. The pages of the graph are in their order.
+// outLinks fills in what the nodes of a layout give to. The pages of the graph are in the order of the nodes.
 func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 	l.Pages.Targets, l.Hosts.Targets = out.first, out.hostFirst
 	l.Pages.OutFirst, l.Hosts.OutFirst = make([]uint32, 1, len(l.Nodes)+1), make([]uint32, 1, len(l.HostNames)+1)
@@ -135,7 +138,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 	}
 }
 
-// totals are the sizes of the partition's share of the graphs.
+// totals returns the sizes of the partition's share of the graphs.
 func totals(l *ranks.Layout) (t ranks.Totals) {
 	t.Pages, t.Hosts = int64(len(l.Nodes)), int64(len(l.HostNames))
 	t.Links, t.HostLinks = int64(len(l.Pages.Out)), int64(len(l.Hosts.Out))
@@ -155,7 +158,7 @@ func totals(l *ranks.Layout) (t ranks.Totals) {
 	return t
 }
 
-// joinAnchors puts together the texts that partitions sent, for pages that were answered.
+// joinAnchors joins the texts that partitions sent, for pages that were answered.
 func joinAnchors(l *ranks.Layout, in []*ranks.Targets) []ranks.AnchorTarget {
 	var all []ranks.AnchorTarget
 	for _, t := range in {
@@ -189,7 +192,7 @@ func joinAnchors(l *ranks.Layout, in []*ranks.Targets) []ranks.AnchorTarget {
 	return out
 }
 
-// addTexts adds up the texts of one target. Hosts and pages of different senders are different ones.
+// addTexts adds up the texts of one target. The hosts and pages of different senders differ.
 func addTexts(parts []ranks.AnchorTarget) []ranks.AnchorText {
 	var all []ranks.AnchorText
 	for _, p := range parts {

@@ -6,19 +6,19 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 )
 
-// level is one of the two graphs while it is iterated: a partition's share of it.
+// level is a partition's share of one of the two graphs during the iteration.
 type level struct {
 	*ranks.Level
 	x      []float64 // ranks
-	weight []float64 // of personalisation; nil: equal ones
-	nodes  float64   // of all partitions
+	weight []float64 // of personalisation; nil: all nodes are equal
+	nodes  float64   // number of nodes of all partitions
 	sum    float64   // of all weights of all partitions
 	give   []float64 // what the nodes give to each target
-	done   bool      // it changes no more
+	done   bool      // it has settled
 	next   []float64 // scratch
 }
 
-// share is the share of a node in the personalisation.
+// share returns the share of a node in the personalisation.
 func (l *level) share(i int) float64 {
 	if l.weight == nil {
 		return 1 / l.nodes
@@ -26,7 +26,7 @@ func (l *level) share(i int) float64 {
 	return l.weight[i] / l.sum
 }
 
-// start makes the first ranks of what they were before (0: unknown), scaled by all partitions' sums.
+// start makes the first ranks from the previous ones (0: unknown), scaled by the sums of all partitions.
 func (l *level) start(before []float64, known, fresh float64) {
 	total := known + fresh/l.sum
 	for i, x := range before {
@@ -37,7 +37,7 @@ func (l *level) start(before []float64, known, fresh float64) {
 	}
 }
 
-// send works out what nodes give, and returns the sum of the ranks of those that give nothing.
+// send computes what the nodes give, and returns the sum of the ranks of nodes without links.
 func (l *level) send() (dangling float64) {
 	if l.give == nil {
 		l.give = make([]float64, l.Targets[len(l.Targets)-1])
@@ -81,7 +81,7 @@ func (l *level) receive(gifts [][]float64, dangling, damping float64) (residual 
 	return residual
 }
 
-// part is what is given to the targets of a partition.
+// part returns what is given to the targets of a partition.
 func (l *level) part(q int) []float64 {
 	if l.done {
 		return nil
@@ -89,7 +89,7 @@ func (l *level) part(q int) []float64 {
 	return l.give[l.Targets[q]:l.Targets[q+1]]
 }
 
-// fits reports whether what a partition gave is as long as was agreed.
+// fits reports whether a partition gave as many numbers as it has targets here.
 func (l *level) fits(q int, gift []float64) bool {
 	if l.done {
 		return true

@@ -14,11 +14,11 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// commitsAtOnce is how many commits are read at once: they are read whole.
+// commitsAtOnce bounds the commits in memory: they are read whole.
 const commitsAtOnce = 2
 
-// gather reads the commits that the last job had not, and sorts their pages by owner. Of what the last
-// job kept here, pages of slots that have moved go to their owners.
+// gather reads the commits that the last job did not have, and sorts their pages by owner. It also passes on pages
+// that the last job kept here and whose slots have moved.
 func (s *Step) gather(t *actor.Task) (*outcome, error) {
 	owners := make([]builder, len(s.heads))
 	kept, since, err := s.readKept(t, s.last())
@@ -64,7 +64,7 @@ func (s *Step) last() ranks.Result {
 	return r
 }
 
-// readKept reads the graph that the last job kept, and the commit that it goes up to.
+// readKept reads the graph that the last job kept, and returns the last commit in it.
 func (s *Step) readKept(t *actor.Task, last ranks.Result) (kept []*ranks.Graph, since uint64, err error) {
 	if last.Graph == "" {
 		return nil, last.Seq, nil
@@ -90,7 +90,7 @@ func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v 
 	return got.(T), nil
 }
 
-// commits are the names of a partition's commits after one of them, oldest first.
+// commits returns the names of a partition's commits after one of them, oldest first.
 func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, error) {
 	man, err := stored.Manifest(t.Object, in.Commit(s.cfg.Crawl))
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 	return nil
 }
 
-// kindOf says what a page record means for the page's links; not counts: nothing.
+// kindOf returns what a page record means for the page's links; counts is false if it means nothing.
 func kindOf(p *blobschema.Page) (kind ranks.Kind, counts bool) {
 	switch p.Outcome {
 	case blobschema.OutcomeOK, blobschema.OutcomeRedirect:
@@ -205,19 +205,21 @@ func (s *Step) add(owners []builder, host string, fp uint64, p ranks.Page, links
 	b.end()
 }
 
-// join takes the pages that the partition owns, decides which answer of each counts, keeps that as
-// the graph, and tells each partition what is linked to of its own.
+// join takes the pages that the partition owns, decides which answer of each counts, keeps the result as the graph
+// for the next job, and tells each partition which of its pages and hosts are linked to.
 func (s *Step) join(t *actor.Task) (*outcome, error) {
 	parts, err := s.parts(t, ranks.Gather)
 	if err != nil {
 		return nil, err
 	}
+	// The graph that the last job kept is in memory, unless another process has done the round before.
 	kept := s.warm.kept
 	if s.warm.round != ranks.Gather {
 		if kept, _, err = s.readKept(t, s.last()); err != nil {
 			return nil, err
 		}
 	}
+	// Join the pages, then find the targets of their links and encode them for their owners.
 	did := &outcome{parts: make([][]byte, len(s.heads))}
 	var graph []byte
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
@@ -261,7 +263,7 @@ func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err er
 	return name, t.Put(name, data)
 }
 
-// number numbers all nodes, puts the texts of links together, and finds what ranks they had.
+// number numbers all nodes, joins the texts of links, and finds the previous ranks of the nodes.
 func (s *Step) number(t *actor.Task) (*outcome, error) {
 	parts, err := s.parts(t, ranks.Join)
 	if err != nil {
@@ -275,6 +277,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 			return nil, fmt.Errorf("%s: %w: pages are out of order", s.own().Next.Graph, wire.ErrDamaged)
 		}
 	}
+	// Read the previous ranks, then make the layout, the texts of links and the first state.
 	before, err := s.readRanks(t)
 	if err != nil {
 		return nil, err
@@ -314,6 +317,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Store the results that the head will name.
 	textsName, err := s.put(t, "anchors", anchors)
 	if err != nil {
 		return nil, err
@@ -328,7 +332,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 	return did, nil
 }
 
-// former is what ranks pages and hosts had by the last job.
+// former holds the ranks of pages and hosts by the last job.
 type former struct {
 	tables []*ranks.Table
 	hosts  *ranks.Hosts
@@ -350,7 +354,7 @@ func (s *Step) readRanks(t *actor.Task) (f former, err error) {
 	return f, err
 }
 
-// of are the ranks of a layout's nodes; 0 for new ones.
+// of returns the previous ranks of a layout's nodes; 0 for new ones.
 func (f former) of(l *ranks.Layout) (before [2][]float64) {
 	before[0], before[1] = make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
 	for i, fp := range l.Nodes {
@@ -402,7 +406,7 @@ func (s *Step) levels(l *ranks.Layout) {
 	s.warm.pages.weight, s.warm.hosts.weight = pages, hosts
 }
 
-// firstSums are what the first ranks are scaled by.
+// firstSums returns the sums by which all partitions scale the first ranks.
 func (s *Step) firstSums() (sums ranks.Sums) {
 	sum := func(l *level, before []float64, weight, known, fresh *float64) {
 		for i, x := range before {

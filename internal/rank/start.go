@@ -13,46 +13,46 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Errors that callers tell apart.
+// Errors of [NewStart].
 var (
 	ErrNothing  = errors.New("the crawl has no commits yet: there is nothing to rank")
 	ErrUnderWay = errors.New("ranks are being computed already, with other parameters")
 )
 
-// StartConfig says which job to begin.
+// StartConfig describes the job to start.
 type StartConfig struct {
 	Crawl  string
 	Params ranks.Params
-	// Same asks for the parameters of the last finished job: Params, or the default ones if they are zero, are for the
-	// first one only. Where a job is under way it is left to itself.
+	// Same takes the parameters of the last finished job. Params, or the defaults if they are zero, are for the
+	// first job only. A job under way is not reminded.
 	Same  bool
-	Join  bool // where a job is under way, go on with it, whatever its parameters
-	Fresh bool // use nothing of the jobs before: read all commits again
-	Force bool // begin a new job even while one is under way, which then has no result
-	// Rebuild begins a new job that reads nothing of the jobs before, as Fresh and Force do. It also ends the use of
-	// their results, which may be damaged: until the job is done there are no ranks.
+	Join  bool // if a job is under way, continue it whatever its parameters
+	Fresh bool // use nothing of previous jobs: read all commits again
+	Force bool // start a new job even if one is under way, which then has no result
+	// Rebuild starts a new job as Fresh and Force do. It also ends the use of previous results, which may be
+	// damaged: there are no ranks until the job is done.
 	Rebuild bool
 }
 
-// Start begins a job, or goes on with the one that is under way with the same parameters: its
-// messages are sent again, which is harmless. It is an [actor.Actor].
+// Start starts a job, or continues the one under way if it has the same parameters: it sends the job's messages
+// again, which is harmless. It is an [actor.Actor].
 //
-// A crash before the record is written leaves nothing; one after it a job whose messages were not
-// sent, which the next Start sends.
+// A crash before the record is written leaves nothing. A crash after it leaves a job whose messages were not sent:
+// the coordinator, or the next Start, sends them.
 type Start struct {
 	actor.Procedure
 	job   ranks.Job
 	begun bool
 }
 
-// NewStart returns the actor. Its errors are [ErrNothing] and [ErrUnderWay], and those of what it reads.
+// NewStart returns the actor. Its errors are [ErrNothing] and [ErrUnderWay], and those of reading.
 func NewStart(cfg StartConfig) *Start {
 	s := &Start{}
 	s.Body = func(t *actor.Task) error { return s.run(t, cfg) }
 	return s
 }
 
-// Job is the job that is under way since, and whether it was begun just now.
+// Job returns the job that is under way, and whether this actor has started it.
 func (s *Start) Job() (job ranks.Job, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *actor.Task, cfg StartConfig) error {
@@ -119,7 +119,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	return send(t, cfg.Crawl, partition.All(len(s.job.Inputs)))
 }
 
-// readInputs are the commits that heads name; none if there are none at all.
+// readInputs returns the commits that heads name; nothing if there is no commit at all.
 func readInputs(t *actor.Task, id string, partitions int) ([]ranks.Input, error) {
 	keys := make([]string, partitions)
 	for p := range keys {

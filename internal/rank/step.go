@@ -99,16 +99,16 @@ func NewStep(cfg StepConfig, warm *Warm) *Step {
 
 func (s *Step) cold() *Warm { return &Warm{crawl: s.cfg.Crawl, of: s.cfg.Partition, round: -1} }
 
-// Warm is what the next step of the partition may begin with, once this one has ended.
+// Warm returns the state for the next step of the partition, after this one has ended.
 func (s *Step) Warm() *Warm { return s.warm }
 
-// Report is what the step has done.
+// Report returns what the step has done.
 func (s *Step) Report() Report { return s.report }
 
 func (s *Step) run(t *actor.Task) error {
 	s.began = t.Now().Mono
 	for first := true; ; first = false {
-		// Read how far the job is.
+		// Read the job and all heads.
 		if err := s.look(t); err != nil || s.job.Number == 0 {
 			return err
 		}
@@ -161,10 +161,10 @@ func (s *Step) own() *ranks.Head {
 	return &s.heads[s.cfg.Partition]
 }
 
-// solo reports whether one partition has it all: then nothing need be stored between rounds.
+// solo reports whether there is one partition only: then rounds need not be stored.
 func (s *Step) solo() bool { return len(s.heads) == 1 }
 
-// over reports whether no further round is to be begun.
+// over reports whether the time for new rounds is over.
 func (s *Step) over(t *actor.Task) bool {
 	return s.cfg.Deadline > 0 && t.Now().Mono-s.began >= s.cfg.Deadline
 }
@@ -207,14 +207,14 @@ func (s *Step) look(t *actor.Task) error {
 	}
 }
 
-// least is the last round that all partitions have finished.
+// least returns the last round that all partitions have finished.
 func (s *Step) least() int {
 	p := NewProgress(s.job, s.heads)
 	return p.Round
 }
 
-// orMoved is an error, nil if it is due to another step of this partition that was faster: it has
-// deleted what nobody needs any more.
+// orMoved returns nil for an error that is due to a faster step of this partition, which has deleted what no
+// partition needs any more. Otherwise it returns the error.
 func (s *Step) orMoved(t *actor.Task, err error) error {
 	if !errors.Is(err, actor.ErrNotFound) {
 		return err
@@ -261,8 +261,8 @@ func (s *Step) prepare(t *actor.Task) error {
 	return err
 }
 
-// slot returns the slot of a host's politeness key. Ranks keep all pages of the host there, whatever
-// address they were fetched from.
+// slot returns the slot of a host's politeness key. All pages of a host have their ranks there, even if they were
+// fetched from addresses in other slots.
 func (s *Step) slot(host string) partition.Slot {
 	slot, ok := s.slots[host]
 	if !ok {
@@ -277,20 +277,21 @@ func (s *Step) owner(slot partition.Slot) partition.ID {
 	return min(s.pmap.Owner(slot), partition.ID(len(s.heads)-1))
 }
 
-// outcome is what a round has made.
+// outcome is the result of a round.
 type outcome struct {
-	parts  [][]byte // for each partition; nil for the rounds that have nothing for anybody
-	state  []byte   // for the partition's own next round
+	parts  [][]byte // for each partition; nil if the round has nothing for any
+	state  []byte   // for the next round of this partition
 	sums   ranks.Sums
 	totals *ranks.Totals
 	final  bool
-	drop   []string // objects that are not needed any more
+	drop   []string // objects that are not needed after the round
 	next   func(*ranks.Result)
 }
 
-// rounds does the partition's next round: where there is no other partition, all that are left.
+// rounds does the partition's next round. If there is no other partition, it does all rounds that are left.
 func (s *Step) rounds(t *actor.Task) error {
 	for {
+		// The state in memory serves only the round after the one that left it.
 		round := s.own().Round(s.job.Number) + 1
 		if s.warm.job != s.job.Number || s.warm.round != round-1 {
 			s.warm = s.cold()
@@ -304,6 +305,7 @@ func (s *Step) rounds(t *actor.Task) error {
 			return nil // the job has failed
 		}
 		s.warm.job, s.warm.round = s.job.Number, round
+		// With several partitions each round is stored. A single one goes on in memory until its time is up.
 		if !s.solo() || did.final {
 			return s.commit(t, round, did)
 		}
@@ -323,7 +325,7 @@ func (s *Step) rounds(t *actor.Task) error {
 	}
 }
 
-// pack makes what a round stores that was not to be stored until the time was over.
+// pack encodes what a round stores, for rounds that were kept in memory.
 func (s *Step) pack(t *actor.Task, round int, did *outcome) error {
 	if round >= ranks.Nodes && s.own().Next.Layout == "" {
 		name, err := s.put(t, "layout", ranks.EncodeLayout(s.warm.layout))
@@ -358,11 +360,11 @@ func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
 	return s.iterate(t, round)
 }
 
-// commit stores what a round has made, and has the head name it.
+// commit stores the result of a round and sets the head to it:
 //
-//	delete what nobody needs → put the round's object → the head names it
+//	delete what no partition needs → put the round's object → set the head
 //
-// A crash before the head is written leaves an object that the next try puts again, the same.
+// A crash before the head is set leaves an object that the next try stores again, with the same bytes.
 func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	var object []byte
 	var lengths []byte
@@ -380,6 +382,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	}
 	object = append(object, did.state...)
 	lengths = binary.AppendUvarint(lengths, uint64(len(did.state)))
+	// Name the object by its content. Deleting comes first, so that a crash leaves no deleted object in the head.
 	name := naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
 	if err := s.deleteDropped(t); err != nil {
 		return err
@@ -387,6 +390,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	if err := t.Put(name, object); err != nil {
 		return err
 	}
+	// Set the head, unless another step of the partition has finished this round.
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
 	late := false
@@ -414,8 +418,8 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	return nil
 }
 
-// takeBack deletes an object that a step has put which was slower than another of its partition: that may have
-// deleted it before. What is still named, and not to be deleted yet, is left to whoever will.
+// takeBack deletes the object of a step that was slower than another of its partition, which may have deleted the
+// object before. It keeps objects that the head still names, and those that will be deleted later.
 func (s *Step) takeBack(t *actor.Task, name string) error {
 	if err := s.look(t); err != nil {
 		return err
@@ -430,7 +434,7 @@ func (s *Step) takeBack(t *actor.Task, name string) error {
 	return err
 }
 
-// deletable reports whether nobody needs a dropped object any more, where all partitions have finished a round.
+// deletable reports whether no partition needs a dropped object, given the round that all have finished.
 func (s *Step) deletable(d ranks.Dropped, least int) bool {
 	return d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= ranks.Gather
 }
@@ -442,7 +446,7 @@ func (s *Step) spent() blobschema.Calls {
 	return s.cfg.Spent().Minus(s.told)
 }
 
-// head is the partition's head after a round.
+// head returns the partition's head after a round.
 func (s *Step) head(round int, did *outcome, object string, parts []byte, now time.Time) ranks.Head {
 	old, job := s.own(), s.job.Number
 	h := ranks.Head{Partition: s.cfg.Partition, Job: job, Final: did.final, Totals: old.Totals, Next: old.Next, Last: old.Last, Dropped: slices.Clone(old.Dropped)}
@@ -453,6 +457,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 			}
 		}
 	}
+	// Keep the last two rounds: other partitions may still read the one before this.
 	if old.Job == job {
 		h.Rounds = slices.Clone(old.Rounds)
 		if len(h.Rounds) == 2 {
@@ -468,7 +473,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 			h.Last = old.Next
 		} else {
 			drop(ranks.Gather, old.Next.Objects()...)
-			if p == nil { // they are rebuilt
+			if p == nil { // the results are rebuilt
 				drop(ranks.Gather, old.Last.Objects()...)
 				h.Last = ranks.Result{}
 			}
@@ -486,9 +491,8 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 	return h
 }
 
-// deleteDropped deletes what all partitions have moved on from. Steps that are slow may still read
-// it: they find that their own partition has moved on too. What rounds have dropped that were not stored,
-// the stored head still names.
+// deleteDropped deletes the objects that no partition needs. A slow step may still read one: it finds that its own
+// partition has moved on. Objects that were dropped by rounds in memory are still named by the stored head.
 func (s *Step) deleteDropped(t *actor.Task) error {
 	own, least := s.own(), s.least()
 	var names []string
@@ -502,7 +506,7 @@ func (s *Step) deleteDropped(t *actor.Task) error {
 	return err
 }
 
-// deleteAll deletes objects, and says which it has. What fails is left for another time.
+// deleteAll deletes objects and returns those it has deleted. The others are tried again later.
 func deleteAll(t *actor.Task, names []string) (gone map[string]bool, err error) {
 	effects := make([]actor.Effect, len(names))
 	for i, name := range names {
@@ -516,7 +520,7 @@ func deleteAll(t *actor.Task, names []string) (gone map[string]bool, err error) 
 	return gone, err
 }
 
-// tidyUp deletes what only the rounds of the job needed, once it is done.
+// tidyUp deletes the objects of the rounds after the job is done.
 func (s *Step) tidyUp(t *actor.Task) error {
 	own := s.own()
 	if own.Job != s.job.Number {
@@ -558,7 +562,7 @@ func (s *Step) tidyUp(t *actor.Task) error {
 	})
 }
 
-// parts reads what each partition's round has for this one; nil where that is nothing.
+// parts reads what the round of each partition has for this one; nil if that is nothing.
 func (s *Step) parts(t *actor.Task, round int) ([][]byte, error) {
 	out := make([][]byte, len(s.heads))
 	var gets []actor.GetObject
@@ -583,7 +587,7 @@ func (s *Step) parts(t *actor.Task, round int) ([][]byte, error) {
 	return out, err
 }
 
-// getAll reads objects side by side. What fails is tried again, one by one.
+// getAll reads objects in parallel. It retries those that fail, one by one.
 func getAll(t *actor.Task, limit int, gets []actor.GetObject) ([][]byte, error) {
 	effects, data := make([]actor.Effect, len(gets)), make([][]byte, len(gets))
 	for i, g := range gets {
@@ -609,7 +613,7 @@ func getAll(t *actor.Task, limit int, gets []actor.GetObject) ([][]byte, error) 
 	return data, err
 }
 
-// get is the effect that reads a part of a partition's round; nil if the part is empty.
+// get returns the effect that reads a part of a partition's round; nil if the part is empty.
 func (s *Step) get(q, round, part int) (*actor.GetObject, error) {
 	r := s.heads[q].At(round)
 	if r == nil {
@@ -625,7 +629,7 @@ func (s *Step) get(q, round, part int) (*actor.GetObject, error) {
 	return &actor.GetObject{Name: r.Object, Offset: off, Length: length}, nil
 }
 
-// state reads what the partition's own round left for the next one.
+// state reads what a round of this partition has left for the next one.
 func (s *Step) state(t *actor.Task, round int) ([]byte, error) {
 	get, err := s.get(int(s.cfg.Partition), round, len(s.heads))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// targets are all that the pages of a graph link to, numbered in order of owner, host and
+// targets are the pages and hosts that the pages of a graph link to, numbered in order of owner, host and
 // fingerprint.
 type targets struct {
 	hosts     []ranks.Host
@@ -25,7 +25,8 @@ const none = 1<<32 - 1
 
 func newTargets(pieces []*ranks.Graph, owner func(partition.Slot) partition.ID, partitions int) *targets {
 	t := &targets{ofHost: make([][]uint32, len(pieces)), ofNode: make([][]uint32, len(pieces))}
-	for i, g := range pieces { // which hosts are linked to
+	// Collect the hosts that are linked to.
+	for i, g := range pieces {
 		t.ofHost[i] = slices.Repeat([]uint32{none}, len(g.Hosts))
 		mark := func(h uint32) {
 			if t.ofHost[i][h] == none {
@@ -40,6 +41,7 @@ func newTargets(pieces []*ranks.Graph, owner func(partition.Slot) partition.ID, 
 			mark(h)
 		}
 	}
+	// Number the hosts, then the pages.
 	order := func(a, b ranks.Host) int {
 		return cmp.Or(cmp.Compare(owner(a.Slot), owner(b.Slot)), strings.Compare(a.Name, b.Name))
 	}
@@ -86,7 +88,7 @@ func compareNodes(a, b ranks.Node) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Fingerprint, b.Fingerprint))
 }
 
-// of is what a partition is sent.
+// of returns what a partition is sent.
 func (t *targets) of(p int) *ranks.Targets {
 	out := &ranks.Targets{}
 	first := t.hostFirst[p]
@@ -101,10 +103,10 @@ func (t *targets) of(p int) *ranks.Targets {
 	return out
 }
 
-// text is that a host has a link to a target by a text.
+// text is a link: a host links to a target by a text.
 type text struct{ target, text, host uint32 }
 
-// anchors are the texts of the links to each target, for the partitions that own them.
+// anchors returns the texts of the links to each target, by the partitions that own the targets.
 func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.AnchorTarget {
 	names := map[string]uint32{}
 	var list []string
@@ -113,6 +115,7 @@ func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.Ancho
 	at := -1
 	var last *ranks.Graph
 	var ofText []uint32
+	// Collect all links with a text. Hosts are numbered in order of pages.
 	for p := range places(pieces) {
 		if p.g != last {
 			last, at = p.g, at+1
@@ -135,6 +138,7 @@ func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.Ancho
 			}
 		}
 	}
+	// Count the pages and hosts of each text, target by target.
 	slices.SortFunc(all, func(a, b text) int {
 		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.text, b.text), cmp.Compare(a.host, b.host))
 	})
@@ -162,7 +166,7 @@ func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.Ancho
 	return out
 }
 
-// bestTexts are the texts that most hosts use, as many as are kept.
+// bestTexts returns the texts that most hosts use, within the bounds of a target.
 func bestTexts(texts []ranks.AnchorText) []ranks.AnchorText {
 	slices.SortFunc(texts, func(a, b ranks.AnchorText) int {
 		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(b.Pages, a.Pages), strings.Compare(a.Text, b.Text))
