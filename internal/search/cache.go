@@ -14,22 +14,22 @@ import (
 	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
-// What is read, is read in blocks: what is used together lies together, and a read costs
-// the same for a byte and for a block. Blocks of 64 KiB save a tenth of the reads, and are
-// three times the bytes (BenchmarkNext).
+// Objects are read in blocks, because data that is used together lies together, and a read costs the same for a
+// byte and for a block. Blocks of 64 KiB would save a tenth of the reads, for three times the bytes
+// (BenchmarkNext).
 const (
 	blockSize = 16 << 10
-	// maxBlocks is how many blocks a read may span to be kept as such. What is longer, as a
-	// long list of postings, is read and kept as it is.
+	// maxBlocks bounds the reads that are kept as blocks. Longer ones, such as long lists of postings, are kept as
+	// they are.
 	maxBlocks = 32
 )
 
-// kind tells apart what is kept of an object.
+// kind is the kind of a cached value.
 type kind uint8
 
 const (
 	kindBlock   kind = iota // at: its number
-	kindRange               // at: where it begins; and its length
+	kindRange               // at: its offset; length: its length
 	kindReader              // an open segment
 	kindColumns             // of the document table, all of them
 	kindTable               // page ranks of a partition
@@ -37,7 +37,7 @@ const (
 	kindTargets             // of anchor texts
 )
 
-// key names what is kept. What is stored never changes (I6), so it never grows old.
+// key identifies a cached value. Stored objects never change (I6), so no value becomes stale.
 type key struct {
 	object string
 	kind   kind
@@ -45,16 +45,15 @@ type key struct {
 	length int64
 }
 
-// cache keeps what was read and what was made of it, the last used, up to a bound in
-// bytes. Whoever wants what another is just reading waits for it. It is safe for
-// concurrent use.
+// cache keeps values that were read, or made of what was read, up to a bound in bytes; the least recently used go
+// first. If a value is being read, others wait for it. It is safe for concurrent use.
 type cache struct {
 	max int64
 
 	mu      sync.Mutex
 	used    int64
 	entries map[key]*entry
-	order   *list.List // of *entry, the last used first; without those under way
+	order   *list.List // of *entry, the last used first; without those being read
 }
 
 type entry struct {
@@ -70,7 +69,7 @@ func newCache(maxBytes int64) *cache {
 	return &cache{max: maxBytes, entries: map[key]*entry{}, order: list.New()}
 }
 
-// claim returns the entry of a key, and whether the caller is the one to settle it.
+// claim returns the entry of a key, and whether the caller has to settle it.
 func (c *cache) claim(k key) (e *entry, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,8 +84,7 @@ func (c *cache) claim(k key) (e *entry, mine bool) {
 	return e, true
 }
 
-// settle gives an entry what it was claimed for. An error is for those who wait, not for
-// those who come later.
+// settle sets the value of a claimed entry. An error goes to those who wait, but is not kept.
 func (c *cache) settle(e *entry, value any, size int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +104,8 @@ func (c *cache) settle(e *entry, value any, size int64, err error) {
 	}
 }
 
-// wait waits for what another is reading. again says that the other gave up, as whoever
-// asked it did, which is no reason for this one to.
+// wait waits until another call has settled the entry. again reports that the other call was cancelled, so that
+// this one should try itself.
 func (e *entry) wait(ctx context.Context) (again bool, err error) {
 	select {
 	case <-e.done:
@@ -118,14 +116,13 @@ func (e *entry) wait(ctx context.Context) (again bool, err error) {
 	return gaveUp && ctx.Err() == nil, e.err
 }
 
-// cached returns what is kept under a key, or what load makes of it, with its size in
-// bytes.
+// cached returns the value of a key, or what load makes, with its size in bytes.
 func cached[T any](ctx context.Context, c *cache, k key, load func() (T, int64, error)) (value T, err error) {
 	for {
 		e, mine := c.claim(k)
 		if mine {
 			var size int64
-			err = errors.New("what was to be read could not be") // if load panics: nobody may wait for ever
+			err = errors.New("what was to be read could not be") // stays if load panics, so that no call waits for ever
 			defer func() { c.settle(e, value, size, err) }()
 			value, size, err = load()
 			return value, err
@@ -141,10 +138,10 @@ func cached[T any](ctx context.Context, c *cache, k key, load func() (T, int64, 
 	}
 }
 
-// reads counts what one query read.
+// reads counts the reads of one query.
 type reads struct{ calls, bytes atomic.Int64 }
 
-// reader reads ranges of objects for one query.
+// reader reads objects for one query.
 type reader struct {
 	store stored.Store
 	cache *cache
@@ -159,7 +156,7 @@ func (r *reader) direct(ctx context.Context, object string, off, length int64) (
 	return data, err
 }
 
-// source reads a segment of size bytes through the cache.
+// source returns a source that reads a segment of size bytes through the cache.
 func (r *reader) source(ctx context.Context, object string, size int64) segment.Source {
 	return func(off, length int64) ([]byte, error) {
 		if off < 0 || length < 0 || off > size || length > size-off {
@@ -188,8 +185,7 @@ func (r *reader) source(ctx context.Context, object string, size int64) segment.
 	}
 }
 
-// blocks returns some blocks of an object. Those that are missing side by side are one
-// read.
+// blocks returns some blocks of an object. Neighbours that are missing are read together.
 func (r *reader) blocks(ctx context.Context, object string, size, first, last int64) ([][]byte, error) {
 	out := make([][]byte, last-first+1)
 	for {
@@ -229,8 +225,7 @@ func (r *reader) blocks(ctx context.Context, object string, size, first, last in
 	}
 }
 
-// fill reads blocks that the caller has claimed, in their order, and settles them all,
-// whatever happens.
+// fill reads the blocks that the caller has claimed, in their order. It settles all of them, even after an error.
 func (r *reader) fill(ctx context.Context, object string, size int64, claimed []*entry) (failed error) {
 	for len(claimed) > 0 {
 		n := 1
@@ -253,7 +248,7 @@ func (r *reader) fill(ctx context.Context, object string, size int64, claimed []
 			}
 			block := data[i*blockSize : min((i+1)*blockSize, len(data))]
 			if n > 1 {
-				block = bytes.Clone(block) // each is dropped alone
+				block = bytes.Clone(block) // the cache drops each by itself
 			}
 			r.cache.settle(e, block, int64(len(block)), nil)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/token"
 )
 
-// end is where a cursor is that has no more documents.
+// end is the position of a cursor without further documents.
 const end = math.MaxUint32
 
 // A cursor goes through the documents that have something in one field. It stands before the first document until
@@ -31,7 +31,7 @@ type cursor interface {
 	matched(f func(term string))
 }
 
-// place is a position, doubled, plus 1 if what is there is as it was written.
+// place is a position, doubled, plus 1 if the word stands there as it was written.
 type place int32
 
 // meter bounds the work of a query on a segment. When it is used up, or the query is cancelled, all cursors end.
@@ -95,7 +95,7 @@ func (c *listCursor) freq() (n, exact int) { return c.p.Freq(), c.p.Freq() }
 func (c *listCursor) matched(f func(string)) { f(c.info.Term) }
 
 func (c *listCursor) places(buf []place) []place {
-	c.meter.look(int64(c.p.Freq() / 16)) // they are read fast
+	c.meter.look(int64(c.p.Freq() / 16)) // positions are read faster than documents
 	c.buf = c.p.Positions(c.buf[:0])
 	for _, p := range c.buf {
 		buf = append(buf, place(p)<<1|1)
@@ -196,7 +196,7 @@ func (c *anyCursor) places(buf []place) []place {
 			buf = o.places(buf)
 		}
 	}
-	// Of the same position the exact one comes first, and stays.
+	// Of one position the exact place comes first, and stays.
 	slices.SortFunc(buf[from:], func(a, b place) int { return cmp.Compare(a^1, b^1) })
 	same := func(a, b place) bool { return a>>1 == b>>1 }
 	return buf[:from+len(slices.CompactFunc(buf[from:], same))]
@@ -245,7 +245,7 @@ func (c *rowCursor) find(to uint32) {
 					c.doc = end
 					return
 				}
-				i = -1 // all of them once more
+				i = -1 // check all of them again
 			}
 		}
 		if c.doc = to; to == end || c.match() {
@@ -255,7 +255,7 @@ func (c *rowCursor) find(to uint32) {
 	}
 }
 
-// match finds where the row begins in the document that all are at.
+// match finds where the row begins in the document that all cursors are at.
 func (c *rowCursor) match() bool {
 	c.starts = c.of[0].places(c.starts[:0])
 	for i := 1; i < len(c.of) && len(c.starts) > 0; i++ {
@@ -291,14 +291,14 @@ func (c *rowCursor) matched(f func(string)) {
 	}
 }
 
-// hit is a document that an anchor text is of.
+// hit is a document that an anchor text belongs to.
 type hit struct {
 	doc    uint32
 	freq   int32
 	length int32 // of all its anchor texts, in tokens
 }
 
-// hitsCursor goes through documents that were found elsewhere. It knows no positions.
+// hitsCursor goes through the documents of anchor texts. It knows no positions.
 type hitsCursor struct {
 	hits []hit // by document
 	i    int

@@ -1,18 +1,24 @@
-// Package search answers questions about what was crawled, from the segments that the
-// index step stored: nothing is kept but a cache.
+// Package search answers queries about the pages of a crawl, from the segments that index steps have stored.
 //
-// It stands at the end of the flow: crawl → index and ranks → search. The main type is
-// [Index], over a [stored.Store]. A query goes
+// It is the end of the flow: crawl → index and ranks → search. The main type is [Index], over a [stored.Store]. A query
+// takes this way, which is also the order to read the code in:
 //
-//	text → Query → terms → their postings in every segment → scores → the best →
-//	near-duplicates under one, sites spread → the page asked for, with snippets
+//	query.go    the text becomes a Query: clauses of words
+//	index.go    the snapshot to search: manifests and the segments that they name
+//	eval.go     the terms of the query are looked up in all segments; anchor texts are matched with their documents
+//	cursor.go   cursors go through the lists of terms
+//	scorer.go   each segment's matching documents are scored, by the weights of score.go; the best stay
+//	results.go  near-duplicates are grouped and sites spread
+//	snippet.go  the requested page of results gets its texts
 //
-// Visible means reachable from the records: an index head names a manifest, and that the
-// segments; nothing is listed. Segments are never loaded whole. What is read of them goes
-// through one cache bounded in bytes, and one query reads each range once.
+// site.go finds the documents of a site, open.go what a segment needs besides its lists, cache.go reads objects, suggest.go
+// proposes other queries, and page.go serves the search page.
 //
-// How documents are scored, and why so, is in docs/search.md; [Request].Explain shows it
-// for a result.
+// It keeps I6 and I11 as a reader: only what the records lead to is visible. An index head names a manifest, and the
+// manifest its segments; nothing is listed. Segments are never loaded whole. All reads go through one cache that is bounded
+// in bytes, and a query reads each range once.
 //
-// The package writes nothing, and crawls nothing.
+// docs/search.md explains the scores; [Request].Explain shows the score of a result in parts.
+//
+// The package writes nothing, and fetches nothing.
 package search

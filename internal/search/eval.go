@@ -104,6 +104,7 @@ type matches struct {
 
 // run evaluates the query.
 func (e *evaluation) run(ctx context.Context) (*matches, error) {
+	// Find out what the segments have together.
 	e.leaves, e.sums = e.q.leaves(), nil
 	e.held = semaphore.NewWeighted(e.ix.listBytes())
 	if err := e.lookup(ctx); err != nil {
@@ -113,6 +114,7 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	if err := e.anchors(ctx); err != nil {
 		return nil, err
 	}
+	// Evaluate the segments in parallel, and keep the best.
 	all := &matches{langs: map[string]int64{}}
 	var g errgroup.Group
 	g.SetLimit(parallelSegments)
@@ -354,6 +356,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 					return err
 				}
 			}
+			// Collect the hits by the segment of their documents.
 			found := map[*seg][]hit{}
 			for gone := e.snap.gone(a); c.at() != end; c.seek(c.at() + 1) {
 				if doc := c.at(); to.of[doc].seg >= 0 && !gone(doc) {

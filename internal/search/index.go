@@ -23,29 +23,29 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Options say how much an [Index] may use. The zero value is good.
+// Options are the limits of an [Index]. The zero value means the defaults.
 type Options struct {
-	CacheBytes int64 // kept of what was read; 0: 128 MiB
-	// MaxPostings is how many places in lists of documents one query looks at; 0: 20 million, some
-	// seconds. It is dealt to the segments by their documents.
+	CacheBytes int64 // size of the cache; 0: 128 MiB
+	// MaxPostings bounds the entries of lists that one query examines; 0: 20 million, which takes some seconds.
+	// Each segment gets a share by its number of documents.
 	MaxPostings int64
 }
 
 const (
 	defaultCache    = 128 << 20
 	defaultPostings = 20e6
-	// What one query does side by side. It holds the lists of so many segments.
+	// Parallel work of one query. It holds the lists of parallelSegments segments.
 	parallelReads    = 32
 	parallelSegments = 8
 )
 
-// ErrNoIndex says that nothing was indexed of a crawl yet.
+// ErrNoIndex reports that nothing of a crawl is indexed yet.
 var ErrNoIndex = errors.New("nothing is indexed yet; 'orbweaver index' does it")
 
-// listBytes bounds the lists that one query holds at a time, unless those of one segment have more.
+// listBytes bounds the lists in memory of one query, unless one segment needs more.
 func (ix *Index) listBytes() int64 { return ix.opt.CacheBytes / 2 }
 
-// Index is the index of a crawl, open to be searched. It is safe for concurrent use.
+// Index is the index of a crawl, open for searches. It is safe for concurrent use.
 type Index struct {
 	store  stored.Store
 	id     string
@@ -58,8 +58,8 @@ type Index struct {
 	now        atomic.Pointer[snapshot]
 }
 
-// Open opens the index of a crawl. The errors are [ErrNoIndex], those of the store, and
-// blobschema's ErrDamaged and ErrVersion.
+// Open opens the index of a crawl. The errors are [ErrNoIndex], those of the store, [wire.ErrDamaged] and
+// [wire.ErrVersion].
 func Open(ctx context.Context, store stored.Store, crawlID string, opt Options) (*Index, error) {
 	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
 	opt.MaxPostings = cmp.Or(opt.MaxPostings, defaultPostings)
@@ -83,10 +83,10 @@ func Open(ctx context.Context, store stored.Store, crawlID string, opt Options) 
 	return ix, nil
 }
 
-// Crawl is the crawl's id.
+// Crawl returns the id of the crawl.
 func (ix *Index) Crawl() string { return ix.id }
 
-// Documents is how many documents there are, as of the last refresh.
+// Documents returns the number of documents, as of the last refresh.
 func (ix *Index) Documents() int64 { return ix.now.Load().documents }
 
 // snapshot is the state of the index at one moment. It is immutable, and shares its parts with other snapshots.
@@ -151,8 +151,8 @@ func (ix *Index) Fresh(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// take makes a snapshot. Records are not read at one moment, and need not be: each partition's
-// index is whole in itself.
+// take makes a snapshot. The records are not read at one moment, and need not be, because the index of each
+// partition is complete by itself.
 func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) {
 	s := &snapshot{at: time.Now()}
 	var m blobschema.MapRecord
@@ -164,8 +164,10 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	if n > partition.MaxPartitions {
 		return nil, fmt.Errorf("map record: %w: %d partitions", wire.ErrDamaged, n)
 	}
-	// By address, a document is where the address belongs to, its rank and the texts of links to it where its name does.
+	// If slots depend on addresses, a document is in the slot of its address, but its rank and the texts of links
+	// to it are in that of its name.
 	s.moved = m.Epoch > 1 || len(m.Moving) > 0 || ix.record.Settings.PartitionBy == blobschema.ByIP
+	// Read the heads. If they have not changed, the snapshot stays.
 	heads, tables, err := ix.heads(ctx, n, job.Finished())
 	if err != nil {
 		return nil, err
@@ -178,6 +180,7 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		same.at = s.at
 		return &same, nil
 	}
+	// Read the new manifests.
 	s.number = before.number + 1
 	if s.parts, err = ix.parts(ctx, before, heads); err != nil {
 		return nil, err
@@ -190,7 +193,7 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	return s, err
 }
 
-// heads reads the heads of n partitions' indexes, and by a finished rank job, if ranked is not nil, the names of their tables.
+// heads reads the heads of n partitions' indexes and, if a rank job is finished, the names of its tables.
 func (ix *Index) heads(ctx context.Context, n int, ranked *ranks.Job) (heads []blobschema.IndexHead, tables map[partition.ID]string, err error) {
 	keys, to := make([]string, 0, 2*n), make([]any, 0, 2*n)
 	indexes, results := make([]blobschema.IndexHead, n), make([]ranks.Head, n)
@@ -248,12 +251,12 @@ func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema
 	return out, g.Wait()
 }
 
-// maxSegments bounds what a manifest may name.
+// maxSegments bounds the segments of a manifest.
 const maxSegments = 10_000
 
 func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, error) {
 	p := &part{head: h}
-	if h.Manifest == "" { // nothing was committed when it was indexed
+	if h.Manifest == "" { // there was no commit to index
 		return p, nil
 	}
 	data, err := ix.store.Object(ctx, h.Manifest, 0, -1)

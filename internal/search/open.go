@@ -17,10 +17,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What is read of a segment before its terms: its tail, and columns of its documents. All of
-// it is in the cache, and may be dropped between two queries.
+// This file reads what a query needs of a segment besides its lists: the index at its end, columns of its
+// documents, and page ranks. All of it is kept in the cache, which may drop it between two queries.
 
-// bad names the object in an error of what it holds.
+// bad adds the name of a segment to an error.
 func bad(s *seg, err error) error {
 	if err == nil {
 		return nil
@@ -36,7 +36,7 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 		if err == nil && o.Documents() != int(s.ref.Documents) {
 			err = fmt.Errorf("%w: %d documents, not %d", wire.ErrDamaged, o.Documents(), s.ref.Documents)
 		}
-		return o, 4<<10 + s.ref.Bytes/256, err // of which the index of its blocks is the most
+		return o, 4<<10 + s.ref.Bytes/256, err // mostly the index of its blocks
 	})
 	if err != nil {
 		return nil, bad(s, err)
@@ -44,9 +44,9 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	return opened.With(src), nil
 }
 
-// columns loads the document table, past the blocks: it is kept as it is. All columns are read at once,
-// as one range: there is hardly a query that does without one of them, and a read costs more than
-// what lies between.
+// columns loads the document table without the blocks of the cache, because it is kept as a whole. It reads all
+// columns as one range: hardly any query does without one of them, and a second read costs more than the bytes in
+// between.
 func (r *reader) columns(ctx context.Context, s *seg) (*segment.Columns, error) {
 	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, 0, 0}, func() (*segment.Columns, int64, error) {
 		o, err := r.open(ctx, s)
@@ -61,7 +61,7 @@ func (r *reader) columns(ctx context.Context, s *seg) (*segment.Columns, error) 
 	})
 }
 
-// target is a document that an anchor text is of.
+// target is a document that an anchor text belongs to.
 type target struct {
 	seg int32 // in targets.segments; -1: it is not there
 	doc uint32
@@ -73,8 +73,8 @@ type targets struct {
 	of       []target // by document of the anchor segment
 }
 
-// targets finds the documents of an anchor segment: among those of its partition, or, once slots
-// have moved, among all.
+// targets finds the documents of an anchor segment: among those of its partition or, once slots have moved, among
+// all.
 func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets, error) {
 	parts, name := []*part{a.part}, fmt.Sprintf("%s %d", a.ref.Object, a.part.head.Number)
 	if snap.moved {
@@ -118,7 +118,7 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 	for i, s := range in {
 		gone := snap.gone(s)
 		for doc := uint32(0); doc < s.ref.Documents; doc++ {
-			if slot := cols[i].Slot(doc); !slots[slot] { // most are not, where it is one of many partitions
+			if slot := cols[i].Slot(doc); !slots[slot] { // skip slots without anchor texts: with many partitions most are
 				doc = max(doc, s.firstOf(cols[i], slot+1)-1)
 				continue
 			}
@@ -130,7 +130,7 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 	return of, nil
 }
 
-// identity is what tells documents apart.
+// identity identifies a document.
 type identity struct {
 	slot partition.Slot
 	fp   uint64
@@ -232,14 +232,14 @@ func hideIn(slot partition.Slot, parts []*part, tables map[*seg]*segment.Columns
 	}
 }
 
-// firstOf is the first document of a slot, or of one behind it.
+// firstOf returns the first document of a slot, or of a later one.
 func (s *seg) firstOf(cols *segment.Columns, slot partition.Slot) uint32 {
 	return uint32(sort.Search(int(s.ref.Documents), func(i int) bool { return cols.Slot(uint32(i)) >= slot }))
 }
 
-// ranks are the page ranks of a segment's documents, times the number of pages, so that 1 is the
-// mean, and 0 where it is not known; nil if there are none. The ranks of a slot are in one table: once
-// slots have moved, that may be another partition's.
+// ranks returns the page ranks of a segment's documents, times the number of pages, so that the mean is 1; 0 if
+// unknown. It returns nil if there are none. The ranks of a slot are in one table, which may be that of another
+// partition once slots have moved.
 func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, error) {
 	names := []string{snap.tables[s.part.head.Partition]}
 	if snap.moved {
@@ -259,9 +259,9 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 		if err != nil {
 			return nil, 0, err
 		}
-		tables := make([]*ranks.Table, len(names)) // as far as they were needed
+		tables := make([]*ranks.Table, len(names)) // loaded on demand
 		out := make([]float32, s.ref.Documents)
-		home := -1 // the table of the slot
+		home := -1 // the table of the current slot; -1: not known yet
 		for doc := range s.ref.Documents {
 			if doc > 0 && cols.Slot(doc) != cols.Slot(doc-1) {
 				home = -1

@@ -34,15 +34,15 @@ import (
 type Handler struct {
 	// Open returns the index; it is called for every query, by several goroutines.
 	Open func(context.Context) (*Index, error)
-	// Done is told of every query: its answer, or why there is none. It may be nil.
+	// Done is called for every query with its answer or error. It may be nil.
 	Done func(*http.Request, *Answer, error)
-	// Timeout is how long a query may take; 0: 20 seconds.
+	// Timeout bounds a query; 0: 20 seconds.
 	Timeout time.Duration
 }
 
 const (
 	queryTimeout = 20 * time.Second
-	pageLimit    = 100 // results that one page shows at most
+	pageLimit    = 100 // most results on a page
 	maxFilters   = 8
 )
 
@@ -55,7 +55,7 @@ var (
 	pageTemplate = template.Must(template.New("page").Funcs(functions()).Parse(pageHTML))
 )
 
-// policy lets a browser do nothing but show the page and send the form.
+// policy returns a policy that lets a browser show the page and send the form, and nothing else.
 func policy() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -119,8 +119,7 @@ func (h *Handler) answer(ctx context.Context, req Request) (*Answer, error) {
 	return ix.Search(ctx, req)
 }
 
-// statusOf is what an error means to whoever asked. What is wrong with the index is not said: that
-// is for its operator.
+// statusOf returns what an error means to the user. It hides faults of the index, which are for its operator.
 func statusOf(err error) (int, string) {
 	switch {
 	case err == nil:
@@ -135,9 +134,9 @@ func statusOf(err error) (int, string) {
 	return http.StatusInternalServerError, "The index could not be searched."
 }
 
-// readRequest reads the request of a URL, and whether there is one.
+// readRequest reads the request of a URL, and whether there is a query.
 func readRequest(u *url.URL) (req Request, asked bool, err error) {
-	if len(u.RawQuery) > 4*maxQuery { // what a query may have, escaped, and more
+	if len(u.RawQuery) > 4*maxQuery { // more than any valid query, escaped
 		return req, false, badQuery("the request has %d bytes", len(u.RawQuery))
 	}
 	v := u.Query()
@@ -267,7 +266,7 @@ func Summary(a *Answer) string {
 	return s
 }
 
-// milliseconds writes a duration as people compare them.
+// milliseconds formats a duration.
 func milliseconds(d time.Duration) string {
 	ms := float64(d.Microseconds()) / 1000
 	if ms < 10 {
@@ -276,7 +275,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
-// terms names the terms that matched.
+// terms formats the terms that matched.
 func (f *FieldScore) terms() string {
 	if len(f.Terms) == 0 {
 		return ""
@@ -284,7 +283,7 @@ func (f *FieldScore) terms() string {
 	return ", as " + oneLine(strings.Join(f.Terms, ", "))
 }
 
-// String lays an explanation out for people.
+// String formats an explanation for people.
 func (x *Explanation) String() string {
 	var b strings.Builder
 	for _, w := range x.Words {

@@ -16,15 +16,14 @@ import (
 // Bounds of a query.
 const (
 	maxQuery = 4 << 10 // bytes
-	maxWords = 32      // words, as they are looked for
-	// What those may be in the index: a word may have several parts, each with a stem in every
-	// language, and the beginning of a word is many.
+	maxWords = 32      // words
+	// Terms of the index that these may stand for: a word may have several parts, each with a stem in every
+	// language. The beginning of a word stands for many.
 	maxTerms    = 512
 	maxPrefixes = 8
 )
 
-// ErrQuery says that a query cannot be answered as it stands; the text says why, for whoever
-// wrote it.
+// ErrQuery reports an invalid query; the text is for the user.
 var ErrQuery = errors.New("query")
 
 func badQuery(format string, args ...any) error {
@@ -51,10 +50,10 @@ Case and accents make no difference. Chinese, Japanese and Korean need no spaces
 text with a colon that is no field: "std:vector". A query of nothing but site: and lang: lists documents, the most linked first. A query has at most
 4096 bytes and 32 words.`
 
-// Query is a parsed query: all of the clauses must match, and nothing of not.
+// Query is a parsed query. A document matches if it has all clauses and nothing of not.
 type Query struct {
 	clauses []clause
-	rows    []leaf // words that nothing parts, such as Chinese ones: a document scores for having them in a row, and need not
+	rows    []leaf // adjoining words, such as Chinese ones: a document scores for having them in a row, but need not
 	not     []leaf
 
 	atoms              []atom   // its pieces, filters of the request included
@@ -63,10 +62,10 @@ type Query struct {
 	words              int
 }
 
-// listing reports whether documents are asked for, not matches.
+// listing reports whether the query has filters only: then it lists documents.
 func (q *Query) listing() bool { return len(q.clauses) == 0 }
 
-// clause matches what any of its leaves does.
+// clause matches if any of its leaves does.
 type clause []leaf
 
 // fields is a set of segment.Field.
@@ -76,15 +75,15 @@ const allFields = fields(1<<segment.NumFields - 1)
 
 func (f fields) has(field segment.Field) bool { return f&(1<<field) != 0 }
 
-// leaf is what is looked for as one: a word, the beginning of one, or words in a row.
+// leaf is one thing to find: a word, the beginning of one, or words in a row.
 type leaf struct {
-	text   string // as it is shown
+	text   string // for people
 	fields fields
 	prefix string       // of terms, else ""
-	words  []token.Word // their Positions say how far apart
+	words  []token.Word // their Positions give their distances
 }
 
-// fieldNames are the prefixes that stand for fields.
+// fieldNames are the prefixes of fields.
 var fieldNames = map[string]segment.Field{
 	"title": segment.Title, "heading": segment.Headings, "headings": segment.Headings,
 	"body": segment.Body, "url": segment.URL, "anchor": segment.Anchor, "aside": segment.Aside,
@@ -92,15 +91,15 @@ var fieldNames = map[string]segment.Field{
 
 const fieldList = "title, headings, body, url, aside, anchor, site and lang"
 
-// parse reads a query, and the filters beside it; the errors are [ErrQuery]. Whatever means
-// nothing, such as a point alone, is left out, unless there is nothing else.
+// parse parses a query with the filters beside it; the errors are [ErrQuery]. Parts without a meaning, such as a
+// single point, are ignored unless there is nothing else.
 func parse(text string, req *Request) (*Query, error) {
 	if len(text) > maxQuery {
 		return nil, badQuery("it has %d bytes, more than %d", len(text), maxQuery)
 	}
 	text = strings.Map(printable, strings.ToValidUTF8(text, " "))
 	l := lexer{text: text, rest: text}
-	var langs []string // that words are looked for in; nil: all
+	var langs []string // languages of the stems of words; nil: all
 	var atoms []atom
 	for _, s := range req.Sites {
 		atoms = append(atoms, atom{filter: "site", text: s})
@@ -145,7 +144,7 @@ type atom struct {
 	prefix bool
 	filter string // "site" or "lang"
 	fields fields
-	at     int    // character of the query that it begins with, from 1 on; 0: it is not in the query's text
+	at     int    // its first character in the query, from 1; 0: it is not in the query's text
 	raw    string // all of it, as it was written
 	before int    // bytes of raw before text
 }
@@ -156,7 +155,7 @@ type lexer struct{ text, rest string }
 // at is the character that comes next, from 1 on.
 func (l *lexer) at() int { return utf8.RuneCountInString(l.text[:len(l.text)-len(l.rest)]) + 1 }
 
-// quotes are the marks that begin or end a phrase, as people and programs write them.
+// quotes are the marks that begin or end a phrase.
 const quotes = "\"“”„«»"
 
 // next returns the next atom; it is not ok at the end.
@@ -179,8 +178,8 @@ func (l *lexer) next() (a atom, ok bool, err error) {
 	return a, err == nil, err
 }
 
-// field reads the name of a field or filter, if there is one. A name that is none is an error if a
-// word or a quote follows: std::vector, https://example.org and example:8080 are words.
+// field reads the name of a field or filter, if there is one. An unknown name is an error if a word or a quote
+// follows: std::vector, https://example.org and example:8080 are words.
 func (l *lexer) field(a *atom) error {
 	name, rest, found := strings.Cut(l.rest, ":")
 	if !found || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' }) {
@@ -204,7 +203,7 @@ func (l *lexer) field(a *atom) error {
 	return nil
 }
 
-// empty is the error for a field with nothing behind it.
+// empty returns the error for a field without content.
 func (a *atom) empty() error {
 	if a.at == 0 {
 		return badQuery("the filter for a %s is empty", a.filter)
@@ -212,7 +211,7 @@ func (a *atom) empty() error {
 	return badQuery("the field at character %d is empty; write what to look for right behind the colon", a.at)
 }
 
-// content reads what stands behind the name of a field.
+// content reads what follows the name of a field.
 func (l *lexer) content(a *atom) error {
 	if first, width := utf8.DecodeRuneInString(l.rest); strings.ContainsRune(quotes, first) {
 		at := l.at()
@@ -243,7 +242,7 @@ func (l *lexer) content(a *atom) error {
 
 // build makes clauses of atoms.
 func (q *Query) build(atoms []atom, langs []string) error {
-	word, joined := false, false // the last one was a word; the next one is an alternative to it
+	word, joined := false, false // the last atom was a word; the next atom is an alternative to it
 	for i, a := range atoms {
 		switch {
 		case a.or && i > 0 && i+1 < len(atoms) && !word:
@@ -295,9 +294,8 @@ func (q *Query) build(atoms []atom, langs []string) error {
 	return nil
 }
 
-// look says what an atom looks for. Words that nothing parts, as in tcp/ip, must all be
-// there, but where they are to be one, be it as an alternative or to be left out: there
-// they stand in a row.
+// look makes the leaves of an atom. Adjoining words, as in tcp/ip, must all match, unless they have to be one
+// leaf: as an alternative, or to be excluded. Then they must stand in a row.
 func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 	if a.prefix {
 		return q.beginning(a, langs, one)
@@ -326,8 +324,8 @@ func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 	return out, nil
 }
 
-// beginning says what the beginning of a word looks for: of several words in one, as in tcp_rm*, the last
-// is the one that goes on, and those before it must be there.
+// beginning makes the leaves of the beginning of a word. Of several words in one, as in tcp_rm*, the last is the
+// beginning, and those before it must match.
 func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
 	list := token.Append(nil, a.text, "")
 	if len(list) == 0 {
@@ -348,13 +346,13 @@ func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
 	return append(leaves, leaf{text: a.text[last.Start:] + "*", fields: a.fields, prefix: last.Term}), nil
 }
 
-// filter takes note of a site or a language.
+// filter adds a site or a language.
 func (q *Query) filter(a atom) error {
 	if strings.TrimSpace(a.text) == "" {
 		return a.empty()
 	}
 	text := strings.ToLower(a.text)
-	if i := strings.IndexAny(text, "-_"); i > 0 && a.filter == "lang" { // regions are not told apart
+	if i := strings.IndexAny(text, "-_"); i > 0 && a.filter == "lang" { // regions make no difference
 		text = text[:i]
 	}
 	to := map[string]*[]string{"site": &q.sites, "lang": &q.langs}[a.filter]
@@ -376,7 +374,7 @@ func (q *Query) filter(a atom) error {
 	return nil
 }
 
-// siteOf reads a site as people write it: a host, or a URL of it.
+// siteOf reads a site in the forms that people write: a host, or a URL of it.
 func siteOf(text string) (string, error) {
 	if _, rest, found := strings.Cut(text, "://"); found {
 		text = rest
@@ -386,7 +384,7 @@ func siteOf(text string) (string, error) {
 	return string(h), err
 }
 
-// leaves are all there are: those of the clauses, the rows, and last those that exclude.
+// leaves returns all leaves: those of the clauses, the rows, and last those that exclude.
 func (q *Query) leaves() (out []*leaf) {
 	for i := range q.clauses {
 		for j := range q.clauses[i] {
@@ -402,7 +400,7 @@ func (q *Query) leaves() (out []*leaf) {
 	return out
 }
 
-// count is how many terms there are to look for, and how many beginnings.
+// count returns the numbers of terms and of beginnings.
 func (q *Query) count() (terms, prefixes int) {
 	seen := map[string]bool{}
 	for _, l := range q.leaves() {
@@ -416,7 +414,7 @@ func (q *Query) count() (terms, prefixes int) {
 	return len(seen), prefixes
 }
 
-// terms yields all terms that a leaf's words may be in the index, each with the alternative it is of.
+// terms yields all terms of the index that a leaf's words stand for, each with its alternative.
 func (l *leaf) terms(yield func(*token.Alternative, string) bool) {
 	for _, w := range l.words {
 		for i := range w.Alternatives {

@@ -13,21 +13,20 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What makes a page of results of the best hits.
+// Bounds on a page of results.
 const (
-	// maxDistance is in how many bits of 64 the texts of near-duplicates differ at most: Manku,
+	// maxDistance is the largest number of bits, of 64, in which the SimHashes of near-duplicates differ: Manku,
 	// Jain and Das Sarma, "Detecting near-duplicates for web crawling" (2007).
 	maxDistance = 3
-	// Of ten results in a row at most perSite are of one site, as long as one of the next
-	// lookAhead hits is of another.
+	// Of ten results in a row at most perSite are of one site, if one of the next lookAhead hits is of another.
 	window    = 10
 	perSite   = 2
 	lookAhead = 50
-	// maxOthers is how many near-duplicates are named.
+	// maxOthers bounds the near-duplicates that are named.
 	maxOthers = 5
 )
 
-// group is a hit, and its near-duplicates.
+// group is a hit with its near-duplicates.
 type group struct {
 	found
 	similar []found
@@ -53,7 +52,7 @@ func (e *evaluation) groups(ctx context.Context, best []found, req *Request) ([]
 	return spread(out), nil
 }
 
-// simHashes are those of hits.
+// simHashes returns the SimHashes of hits.
 func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, error) {
 	cols := map[*seg]*segment.Columns{}
 	for _, f := range best {
@@ -80,8 +79,8 @@ func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, err
 	return out, nil
 }
 
-// collapse puts each hit behind the first before it that it is a near-duplicate of. Which are
-// first does not depend on how many hits there are: pages of results fit together.
+// collapse puts each hit behind the first hit of which it is a near-duplicate. The groups do not depend on the
+// number of hits, so pages of results fit together.
 func collapse(best []found, hashes []uint64) (out []group) {
 	var of []uint64 // by group
 	for i, f := range best {
@@ -98,12 +97,12 @@ func collapse(best []found, hashes []uint64) (out []group) {
 	return out
 }
 
-// spread moves back what would be the third of a site among ten. A site is what has a slot: two
-// that share one by chance stand back for each other now and then, which harms nobody.
+// spread moves back the third result of a site among ten. A site is a slot here: two sites that share one by
+// chance are spread together now and then, which does no harm.
 func spread(in []group) []group {
 	out := make([]group, 0, len(in))
 	used := make([]bool, len(in))
-	first := 0 // that is not used yet
+	first := 0 // the first that is not used yet
 	for len(out) < len(in) {
 		count := map[partition.Slot]int{}
 		for range min(window, len(in)-len(out)) {

@@ -79,6 +79,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) *scorer {
 			c.fields[segment.Anchor] = &hitsCursor{hits: by[i]}
 		}
 	}
+	// The clauses come first among the leaves, then the rows, then those that exclude.
 	next := 0
 	for _, clause := range e.q.clauses {
 		any := make([]*leafCursor, len(clause))
@@ -136,7 +137,7 @@ func (s *scorer) load(ctx context.Context) (err error) {
 func (s *scorer) next() uint32 {
 	for {
 		to := s.doc
-		for _, in := range s.in { // few
+		for _, in := range s.in { // there are few
 			if to < in.end {
 				to = max(to, in.first)
 				break
@@ -184,7 +185,7 @@ func (s *scorer) counts(doc uint32) bool {
 	return (len(q.langs) == 0 || speaks(lang, q.langs)) && !speaks(lang, q.notLangs)
 }
 
-// speaks reports whether a language is one of a list: "en-GB" is "en" too.
+// speaks reports whether a language is one of a list. "en-GB" is also "en".
 func speaks(lang string, list []string) bool {
 	lang = strings.ToLower(lang)
 	base, _, _ := strings.Cut(lang, "-")
@@ -220,12 +221,14 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 				parts = append(parts, FieldScore{field.String(), freq, exact, matched(c), length, part})
 			}
 		}
+		// The word counts by its saturated sum.
 		score := e.sums[i].idf * e.weights.word(sum, exactly)
 		total += score
 		if x != nil {
 			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, exactly, parts, sum, score})
 		}
 	}
+	// Words as they were written, and a title of nothing else, count extra.
 	if n := s.exact(doc); n > 0 {
 		part := e.weights.Exact * float64(n) / float64(len(s.clauses))
 		if total += part; x != nil {
@@ -284,7 +287,7 @@ func (s *scorer) titled(doc uint32) int {
 	return len(s.clauses)
 }
 
-// matched returns the terms that a document has, sorted, and says which are stems.
+// matched returns the terms that a document has, sorted and with stems marked.
 func matched(c cursor) (terms []string) {
 	c.matched(func(term string) {
 		if stem, ok := strings.CutSuffix(term, segment.FormMark); ok {
@@ -370,7 +373,7 @@ func (h *worst) Pop() any {
 	return last
 }
 
-// offer keeps a hit if it is one of the best.
+// offer adds a hit if it is one of the best.
 func (h *worst) offer(f found, keep int) {
 	switch {
 	case len(*h) < keep:

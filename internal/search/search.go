@@ -16,46 +16,46 @@ const (
 	MaxResults   = 1000 // offset and limit together
 )
 
-// Request is a question.
+// Request is a search.
 type Request struct {
 	Query   string
-	Sites   []string // as site: in the query
-	Langs   []string // as lang:
-	Offset  int      // results to leave out
-	Limit   int      // results wanted; 0: DefaultLimit
-	All     bool     // near-duplicates too, and as many of a site as there are
-	Explain bool     // how scores came about
+	Sites   []string // like site: in the query
+	Langs   []string // like lang: in the query
+	Offset  int      // number of results to skip
+	Limit   int      // number of results; 0: DefaultLimit
+	All     bool     // include near-duplicates, and all results of a site
+	Explain bool     // explain the scores
 }
 
-// Answer is what was found.
+// Answer is the result of a search.
 type Answer struct {
 	Query     string   `json:"query"`
-	Total     int64    `json:"total"` // documents that match, near-duplicates too
+	Total     int64    `json:"total"` // number of matching documents, with near-duplicates
 	Offset    int      `json:"offset"`
 	Limit     int      `json:"limit"`
-	More      bool     `json:"more"` // there are results after these, and they may be asked for
+	More      bool     `json:"more"` // there are more results, within MaxResults
 	Results   []Result `json:"results"`
-	Languages []Count  `json:"languages,omitempty"` // of all that match, the most frequent first
-	// Suggestions are queries that find something, if this one finds nothing.
+	Languages []Count  `json:"languages,omitempty"` // of all matching documents, the most frequent first
+	// Suggestions are queries with results, if this one has none.
 	Suggestions []Suggestion `json:"suggestions,omitempty"`
 
-	Cut       bool     `json:"cut_short,omitempty"` // the query took too much: not all documents were looked at
-	Notes     []string `json:"notes,omitempty"`     // what else there is to say
+	Cut       bool     `json:"cut_short,omitempty"` // a bound was reached before all documents were examined
+	Notes     []string `json:"notes,omitempty"`     // remarks for people
 	Documents int64    `json:"documents"`           // in the index
 
 	Took      time.Duration `json:"-"`
 	TookMS    float64       `json:"took_ms"`
-	Reads     int64         `json:"reads"`      // of objects; none if all was in memory
-	ReadBytes int64         `json:"read_bytes"` // by those
+	Reads     int64         `json:"reads"`      // reads of objects; 0 if everything was in memory
+	ReadBytes int64         `json:"read_bytes"` // bytes of these reads
 }
 
-// Count is how many documents have something.
+// Count is a number of documents, such as those in a language.
 type Count struct {
 	Name      string `json:"name"`
 	Documents int64  `json:"documents"`
 }
 
-// Result is one document that was found.
+// Result is a document of an answer.
 type Result struct {
 	Place     int          `json:"place"` // from 1
 	URL       string       `json:"url"`
@@ -64,14 +64,14 @@ type Result struct {
 	Snippet   Marked       `json:"snippet"`
 	Lang      string       `json:"lang,omitempty"`
 	Fetched   time.Time    `json:"fetched"`
-	Published time.Time    `json:"published,omitzero"` // if the page says
+	Published time.Time    `json:"published,omitzero"` // if the page states it
 	Score     float64      `json:"score"`
-	Similar   int          `json:"similar,omitempty"`      // near-duplicates that stand behind this one
+	Similar   int          `json:"similar,omitempty"`      // number of near-duplicates behind this one
 	Others    []Similar    `json:"similar_urls,omitempty"` // some of them
 	Explain   *Explanation `json:"explain,omitempty"`
 }
 
-// Date is when the page was published, or else fetched.
+// Date returns when the page was published, or otherwise fetched.
 func (r *Result) Date() time.Time {
 	if r.Published.IsZero() {
 		return r.Fetched
@@ -85,10 +85,9 @@ type Similar struct {
 	Title string `json:"title,omitempty"`
 }
 
-// Search answers a request. An error is [ErrQuery] if the request is at fault; then its text is
-// for whoever asked. A segment that is damaged is an error that names it: an answer from the rest
-// would look whole. If segments vanish because they were merged since, the records are read
-// again, once.
+// Search answers a request. The error is [ErrQuery] if the request is invalid; its text is for the user. A damaged
+// segment is an error that names it, because an answer without it would look complete. If segments have vanished
+// because they were merged, Search reads the records again, once.
 func (ix *Index) Search(ctx context.Context, req Request) (*Answer, error) {
 	began := time.Now()
 	q, err := req.parse()
@@ -113,7 +112,7 @@ func (ix *Index) Search(ctx context.Context, req Request) (*Answer, error) {
 	return a, nil
 }
 
-// parse checks the request, and reads its query.
+// parse checks the request and parses its query.
 func (req *Request) parse() (*Query, error) {
 	req.Limit = cmp.Or(req.Limit, DefaultLimit)
 	if req.Offset < 0 || req.Limit < 0 || req.Offset > MaxResults || req.Limit > MaxResults || req.Offset+req.Limit > MaxResults {
@@ -126,11 +125,11 @@ func (req *Request) parse() (*Query, error) {
 	return q, nil
 }
 
-// maxKept bounds how many hits are put into groups.
+// maxKept bounds the hits that are grouped.
 const maxKept = 1 << 15
 
-// grouped finds the best hits, and puts them into groups. Where so many are alike that there are not
-// enough groups for the page of results, and for what is spread on it, more are looked at.
+// grouped finds the best hits and groups them. If near-duplicates leave too few groups for the page of results, it
+// takes more hits.
 func (e *evaluation) grouped(ctx context.Context, req *Request) (*matches, []group, error) {
 	for {
 		m, err := e.run(ctx)
@@ -153,7 +152,7 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 	}
 	e := &evaluation{
 		reader: reader{ix.store, ix.cache, rd}, ix: ix, snap: snap, q: q, weights: weights(),
-		// Near-duplicates and sites that stand back make room for others.
+		// Grouping needs more hits than the page has results.
 		keep: 2*(req.Offset+req.Limit) + lookAhead + 200,
 	}
 	m, groups, err := e.grouped(ctx, req)

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/token"
 )
 
-// Marked is text with the places in it that the query asked for.
+// Marked is text with marks at the words of the query.
 type Marked struct {
 	Text  string   `json:"text"`
 	Marks [][2]int `json:"marks,omitempty"` // ranges of bytes, ascending, apart
@@ -39,8 +39,8 @@ func (m Marked) Pieces() (out []Piece) {
 
 const (
 	snippetBytes = 260
-	snippetLead  = 60 // of those, before the first word found
-	// snippetText is how much of a text is looked through.
+	snippetLead  = 60 // of those, before the first word that matches
+	// snippetText bounds the text that is searched for a snippet.
 	snippetText = 256 << 10
 )
 
@@ -62,7 +62,7 @@ func (e *evaluation) highlighter() *highlighter {
 	return h
 }
 
-// terms returns what is looked for in a document of a language: leaves by their terms.
+// terms returns the terms to mark in a document of a language, with their leaves.
 func (h *highlighter) terms(lang string) map[string]int {
 	terms, of := map[string]int{}, token.LangOf(lang)
 	for i, l := range h.leaves {
@@ -75,10 +75,10 @@ func (h *highlighter) terms(lang string) map[string]int {
 	return terms
 }
 
-// mark is a place where a leaf was found.
+// mark is a place of a leaf in a text.
 type mark struct{ start, end, leaf int }
 
-// find finds the places in a text.
+// find finds the places of all leaves in a text.
 func (h *highlighter) find(text, lang string) (out []mark) {
 	terms := h.terms(lang)
 	if len(terms)+len(h.prefixes) == 0 {
@@ -106,8 +106,8 @@ func (h *highlighter) title(title, lang string) Marked {
 	return Marked{title, ranges(h.find(title, lang), 0, len(title), 0)}
 }
 
-// snippet is the part of a text that has the most of the query's words, the rare ones
-// counting most, and the first such.
+// snippet returns the part of a text with most words of the query. Rare words count most; of equal parts the first
+// is returned.
 func (h *highlighter) snippet(text, lang string) Marked {
 	text = oneLine(cutText(text, snippetText))
 	marks := h.find(text, lang)
@@ -135,7 +135,7 @@ func (h *highlighter) snippet(text, lang string) Marked {
 	return Marked{lead + text[from:to] + tail, ranges(marks, from, to, len(lead))}
 }
 
-// best is where the best stretch begins.
+// best returns where the best stretch begins.
 func (h *highlighter) best(marks []mark) (start int) {
 	top := 0.0
 	last := 0
@@ -144,13 +144,13 @@ func (h *highlighter) best(marks []mark) (start int) {
 	for i, m := range marks {
 		for last < len(marks) && marks[last].end <= m.start+snippetBytes-snippetLead {
 			leaf := marks[last].leaf
-			weight += 0.01 // more of the same is a little better
+			weight += 0.01 // a repeated word counts a little
 			if count[leaf]++; count[leaf] == 1 {
 				weight += 1 + h.weights[leaf]
 			}
 			last++
 		}
-		if last > i { // else the word alone is longer than a snippet
+		if last > i { // otherwise the word alone is longer than a snippet
 			if weight > top+1e-9 {
 				top, start = weight, m.start
 			}
@@ -165,8 +165,8 @@ func (h *highlighter) best(marks []mark) (start int) {
 	return start
 }
 
-// ranges are the marks within a stretch of text, joined where they overlap, and counted from its
-// beginning and an offset.
+// ranges returns the marks within a stretch of text, joined where they overlap, relative to its beginning plus an
+// offset.
 func ranges(marks []mark, from, to, offset int) (out [][2]int) {
 	for _, m := range marks {
 		if m.start < from || m.end > to {
@@ -182,7 +182,7 @@ func ranges(marks []mark, from, to, offset int) (out [][2]int) {
 	return out
 }
 
-// wordStart goes on from a place in a text to where a word begins, if one does soon.
+// wordStart returns the start of the next word if it is near, otherwise the start of a character.
 func wordStart(text string, from int) int {
 	if from == 0 {
 		return 0
@@ -196,7 +196,7 @@ func wordStart(text string, from int) int {
 	return from
 }
 
-// cutText is at most n bytes of a text, and no part of a character.
+// cutText returns at most n bytes of a text, without a partial character.
 func cutText(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -207,8 +207,8 @@ func cutText(text string, n int) string {
 	return text[:n]
 }
 
-// oneLine makes a space of every character that moves what is shown: controls, also those that a
-// terminal obeys, and those that turn the direction of writing.
+// oneLine replaces characters that move the text around by spaces: controls, which terminals obey, and those that
+// change the direction of writing.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029 {

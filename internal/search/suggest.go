@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/token"
 )
 
-// Suggestion is another query, for one that found nothing. It finds something.
+// Suggestion is another query, which finds something.
 type Suggestion struct {
 	Query     string `json:"query"`
 	Documents int64  `json:"documents"`
@@ -22,19 +22,19 @@ type Suggestion struct {
 // Bounds on suggestions.
 const (
 	maxSuggestions = 3
-	maxTries       = 10 // queries that are tried for them
-	nearSegments   = 32 // segments whose words are compared, the largest ones
+	maxTries       = 10 // queries that are tried
+	nearSegments   = 32 // largest segments, whose words are compared
 	nearBlocks     = 16 // blocks of a dictionary that are read for a word
 )
 
-// suggest looks for queries that find something where e found nothing: nearby spellings of words that no
-// document has, and fewer words.
+// suggest finds queries with results where e has none: with nearby spellings of words that no document has, and
+// with fewer words.
 func (e *evaluation) suggest(ctx context.Context, req *Request) (out []Suggestion, err error) {
-	var pieces []piece // what can be left out
+	var pieces []piece // pieces that can be left out
 	fixed, wrong := false, false
 	for i, a := range e.q.atoms {
 		if a.at == 0 {
-			continue // a filter beside the query stays
+			continue // filters beside the query stay
 		}
 		p, err := e.piece(ctx, &a)
 		if err != nil {
@@ -84,7 +84,7 @@ func (e *evaluation) suggest(ctx context.Context, req *Request) (out []Suggestio
 	return out, nil
 }
 
-// try returns how many documents another query finds, 0 if it is none.
+// try returns the number of documents that another query finds, 0 if it is invalid.
 func (e *evaluation) try(ctx context.Context, text string, req *Request) (int64, error) {
 	q, err := parse(text, req)
 	if err != nil {
@@ -102,7 +102,7 @@ func (e *evaluation) try(ctx context.Context, text string, req *Request) (int64,
 type piece struct {
 	raw     string // as it was written
 	fixed   string // with nearby words for those that no document has, or without its quotes
-	unknown bool   // no document has a word of it, and there is none nearby
+	unknown bool   // no document has a word of it, and no nearby word exists
 }
 
 func (p *piece) join(o piece) {
@@ -111,7 +111,7 @@ func (p *piece) join(o piece) {
 	p.unknown = p.unknown && o.unknown
 }
 
-// write puts pieces together again.
+// write joins pieces to a query.
 func write(pieces []piece, as func(int, *piece) string) string {
 	var parts []string
 	for i := range pieces {
@@ -122,14 +122,14 @@ func write(pieces []piece, as func(int, *piece) string) string {
 	return strings.Join(parts, " ")
 }
 
-// piece looks the words of an atom up.
+// piece looks up the words of an atom.
 func (e *evaluation) piece(ctx context.Context, a *atom) (piece, error) {
 	p := piece{raw: a.raw, fixed: a.raw}
 	if a.or || a.not || a.prefix || a.filter != "" {
 		return p, nil
 	}
 	words := token.Query(a.text, nil)
-	for i := len(words) - 1; i >= 0; i-- { // from the end, so that places stay
+	for i := len(words) - 1; i >= 0; i-- { // from the end, so that offsets stay valid
 		w := words[i]
 		if e.have(w, allFields) > 0 {
 			continue
@@ -147,14 +147,14 @@ func (e *evaluation) piece(ctx context.Context, a *atom) (piece, error) {
 	switch {
 	case p.unknown:
 		p.fixed = p.raw
-	case a.phrase && p.fixed == p.raw && a.fields == allFields: // its words are there, if not in a row
+	case a.phrase && p.fixed == p.raw && a.fields == allFields: // its words exist, but not in a row
 		p.fixed = a.text
 	}
 	return p, nil
 }
 
-// near returns the word of the index that is spelled most like a word that is not in it, "" if there is none.
-// Both begin with the same letter.
+// near returns the word of the index with the spelling nearest to an unknown word, "" if none is near. Both begin
+// with the same letter.
 func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	exact := &w.Alternatives[0]
 	word := exact.Terms[0].Any[0]
@@ -173,7 +173,7 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	slices.SortFunc(segs, func(a, b *seg) int {
 		return cmp.Or(cmp.Compare(b.ref.Documents, a.ref.Documents), strings.Compare(a.ref.Object, b.ref.Object))
 	})
-	documents := map[string]int{} // of words that are near
+	documents := map[string]int{} // of nearby words
 	var g errgroup.Group
 	g.SetLimit(parallelReads)
 	for _, s := range segs[:min(len(segs), nearSegments)] {
@@ -206,7 +206,7 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	return best, nil
 }
 
-// around returns terms that begin as a word does: by one letter, or by more if there are too many.
+// around returns terms with the beginning of a word: its first letter, or more letters if there are too many.
 func around(r *segment.Reader, word string) (infos [segment.NumFields][]segment.TermInfo, err error) {
 	end := 0
 	for range 4 {
@@ -219,14 +219,14 @@ func around(r *segment.Reader, word string) (infos [segment.NumFields][]segment.
 	return infos, err
 }
 
-// distance returns how many letters have to be changed, added, left out or swapped with the next to make one
-// word of another; more than most if it is more than that.
+// distance returns the number of letters to change, add, remove or swap with the next one to turn one word into
+// another; more than most if it is higher than that.
 func distance(a, b string, most int) int {
 	x, y := []rune(a), []rune(b)
 	if d := len(x) - len(y); d > most || -d > most {
 		return most + 1
 	}
-	rows := [3][]int{make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)} // the one before, this, the one before that
+	rows := [3][]int{make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)} // the previous row, this row, the one before the previous
 	for j := range rows[0] {
 		rows[0][j] = j
 	}
