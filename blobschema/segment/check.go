@@ -7,10 +7,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Check reads all of a segment, in ranges of 1 MiB, and checks that its parts are whole and agree:
-// checksums, the order of documents and of terms, the document table, every list with its
-// positions, and what the summary says. It calls visit, if that is not nil, for each document, with its
-// text; d is valid until visit returns. Errors wrap wire.ErrDamaged, or are the source's, or visit's.
+// Check reads all of a segment in ranges of 1 MiB. It checks that the parts are intact and consistent: checksums,
+// the order of documents and of terms, the document table, every list with its positions, and the summary. It
+// calls visit, unless that is nil, for each document, with its text; d is valid until visit returns. Errors wrap
+// wire.ErrDamaged, or are those of the source or of visit.
 func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
 	if b, err := r.read(0, int64(header)); err != nil {
 		return readError("header", err)
@@ -31,7 +31,7 @@ func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
 	return in.checkTerms(&r.x.summary)
 }
 
-// checkDocuments goes through all documents, in order.
+// checkDocuments reads all documents in order.
 func (m *mergeInput) checkDocuments(want *Summary, columns *Columns, visit func(uint32, *Document) error) error {
 	got := Summary{First: want.First, Last: want.Last}
 	for m.now != nil {
@@ -67,7 +67,7 @@ func (m *mergeInput) checkDocuments(want *Summary, columns *Columns, visit func(
 	return nil
 }
 
-// agree reports whether the table says the same of a document.
+// agree reports whether the table has the same values for a document.
 func (c *Columns) agree(doc uint32, d *Document) bool {
 	lang := c.Lang(doc)
 	return c.Slot(doc) == d.Slot && c.Fingerprint(doc) == d.Fingerprint && c.Generation(doc) == d.Generation && c.SimHash(doc) == d.SimHash &&
@@ -75,7 +75,7 @@ func (c *Columns) agree(doc uint32, d *Document) bool {
 		(lang == d.Lang || lang == "" && len(c.langs) > maxLangs)
 }
 
-// checkTerms goes through all terms and their lists, in order.
+// checkTerms reads all terms and their lists in order.
 func (m *mergeInput) checkTerms(want *Summary) error {
 	var got Summary
 	var term []byte
@@ -103,7 +103,7 @@ func (m *mergeInput) checkTerms(want *Summary) error {
 	return nil
 }
 
-// checkList goes through the list of a term and returns how often it occurs.
+// checkList reads the list of a term and returns how often the term occurs.
 func (m *mergeInput) checkList(info *TermInfo) (occurrences int64, err error) {
 	if info.Documents == 0 {
 		return 0, nil

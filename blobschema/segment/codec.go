@@ -7,14 +7,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// A piece is what is read and checked by itself: compressed, if that helps.
+// A piece is read and checked as a whole. It is compressed if that makes it shorter.
 type piece struct {
 	off, length int64
 	raw         int64 // bytes, inflated; equal to length if it is not compressed
 	sum         uint32
 }
 
-// appendPiece appends raw as a piece; its offset is that in dst.
+// appendPiece appends raw as a piece. Its offset is that in dst.
 func appendPiece(dst, raw []byte) ([]byte, piece) {
 	at := len(dst)
 	dst = wire.AppendCompressed(dst, raw)
@@ -24,7 +24,7 @@ func appendPiece(dst, raw []byte) ([]byte, piece) {
 	return dst, piece{int64(at), int64(len(dst) - at), int64(len(raw)), wire.Checksum(dst[at:])}
 }
 
-// append appends what tells a piece, but for its offset: these add up, so that no two
+// append appends the description of a piece without its offset. Offsets follow from the lengths, so that no two
 // pieces can overlap.
 func (p piece) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(p.length))
@@ -32,7 +32,7 @@ func (p piece) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, p.sum)
 }
 
-// piece reads what append wrote of a piece that begins at *off and ends by end.
+// readPiece reads what append wrote, for a piece that begins at *off and ends by end.
 func readPiece(c *wire.Cursor, off *int64, end, limit int64) piece {
 	p := piece{off: *off}
 	p.length = int64(c.Uvarint(uint64(max(end-*off, 0))))
@@ -68,8 +68,7 @@ func (p piece) read(src Source, buf []byte) ([]byte, error) {
 	return p.open(b, buf)
 }
 
-// appendShared appends s as the number of bytes it shares with the one before and the
-// rest.
+// appendShared appends s as the number of bytes that it shares with before, and the rest.
 func appendShared(dst []byte, before, s string) []byte {
 	n := 0
 	for n < len(s) && n < len(before) && s[n] == before[n] {
@@ -78,14 +77,14 @@ func appendShared(dst []byte, before, s string) []byte {
 	return wire.AppendPrefixed(binary.AppendUvarint(dst, uint64(n)), s[n:])
 }
 
-// shared turns buf, the string before, into the one that appendShared wrote.
+// readShared returns the string that appendShared wrote. buf is the previous string.
 func readShared(c *wire.Cursor, buf []byte, limit int) []byte {
 	n := c.Uvarint(uint64(len(buf)))
 	return append(buf[:n], c.Prefixed(uint64(max(limit-int(n), 0)))...)
 }
 
-// appendPlanes appends numbers of width bytes, the lowest byte of all first, then the
-// next: high bytes are mostly equal, and compress to nothing.
+// appendPlanes appends numbers of width bytes, first the lowest byte of each, then the next bytes: high bytes are
+// mostly equal, and compress well.
 func appendPlanes[T uint32 | uint64](dst []byte, width int, values []T) []byte {
 	dst = slices.Grow(dst, width*len(values))
 	for shift := 0; shift < 8*width; shift += 8 {
@@ -96,7 +95,7 @@ func appendPlanes[T uint32 | uint64](dst []byte, width int, values []T) []byte {
 	return dst
 }
 
-// planes undoes appendPlanes: len(raw) is width times the numbers.
+// planes decodes what appendPlanes wrote: len(raw) is width times the number of values.
 func planes[T uint32 | uint64](raw []byte, width int) []T {
 	out := make([]T, len(raw)/width)
 	for p := range width {

@@ -9,23 +9,22 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// The dictionary has the terms of all fields in order, so that one read tells
-// all fields' lists of a term, which lie side by side as well. It is cut into blocks;
-// the tail keeps the first term of each. In a block, per term:
+// The dictionary has the terms of all fields in order, so one read finds the lists of a term in all fields, which
+// are neighbours as well. It is cut into blocks; the index has the first term of each. A block has for each term:
 //
-//	bytes shared with the term before, the rest behind its length,
-//	a bit per field that has it, and per such field:
-//	documents, doubled, plus 1 if the list is inline; occurrences less documents;
-//	inline: length and bytes; else: lengths of both pieces of the list
+//	bytes shared with the previous term, the rest with its length,
+//	a bit for each field that has it, and for each such field:
+//	documents, doubled, plus 1 if the list is inline; occurrences minus documents;
+//	inline: length and bytes; otherwise: lengths of both pieces of the list
 //
-// Of a term first the postings of its fields are laid out, then the positions.
+// The lists of a term have the postings of all its fields first, then the positions.
 const (
 	dictBlock = 8 << 10 // raw bytes after which a block ends
-	// maxDictBlock is that and the longest entry.
+	// maxDictBlock bounds a block with the longest entry at its end.
 	maxDictBlock = dictBlock + MaxTerm + 16 + int64(NumFields)*(inlineList+32)
 )
 
-// dictRef is what the tail tells of a block.
+// dictRef is what the index has of a block.
 type dictRef struct {
 	first string
 	piece piece
@@ -33,7 +32,7 @@ type dictRef struct {
 	end   int64 // of them
 }
 
-// dictWriter writes dictionary and lists.
+// dictWriter writes the dictionary and the lists.
 type dictWriter struct {
 	enc    listEncoder
 	lists  []byte
@@ -46,8 +45,8 @@ type dictWriter struct {
 	tokens [NumFields]int64
 }
 
-// add appends a term, which comes after those before, and its lists; a field's list of no documents is none.
-// The positions in lists are spoiled.
+// add appends a term, which must be higher than the previous one, with its lists. A list without documents means
+// that the field does not have the term. add overwrites the positions in lists.
 func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
 	if len(w.block) >= dictBlock {
 		w.flush()
@@ -119,8 +118,7 @@ func (ref *dictRef) open(raw []byte, documents int) *dictCursor {
 	return &dictCursor{c: wire.Cursor{Rest: raw}, documents: documents, lists: ref.lists, end: ref.end}
 }
 
-// next goes to the next term, false at the end of the block or where it is damaged: see
-// c.Err.
+// next goes to the next term. It returns false at the end of the block, or if it is damaged: see c.Err.
 func (d *dictCursor) next() bool {
 	c := &d.c
 	if len(c.Rest) == 0 {
@@ -169,7 +167,7 @@ func (d *dictCursor) next() bool {
 	return c.Err == nil
 }
 
-// info is what next found of a field, free of the block.
+// info returns what next found in a field. It does not refer to the block.
 func (d *dictCursor) info(f Field, term string) TermInfo {
 	info := d.infos[f]
 	info.Term = term
@@ -183,8 +181,8 @@ func (x *index) blockOf(term string) int {
 	return sort.Search(len(x.dict), func(i int) bool { return x.dict[i].first > term }) - 1
 }
 
-// Lookup looks a term up in all fields: Documents is 0 in those that do not have it.
-// It reads one range, none of a term that is before all others.
+// Lookup looks a term up in all fields: Documents is 0 in those that do not have it. It reads one range, or none
+// if the term is before all others.
 func (r *Reader) Lookup(term string) (infos [NumFields]TermInfo, err error) {
 	for f := range infos {
 		infos[f] = TermInfo{Term: term, Field: Field(f)}
@@ -211,7 +209,7 @@ func (r *Reader) Lookup(term string) (infos [NumFields]TermInfo, err error) {
 // field; it skips forms ([FormMark]). It reads one range for each block of the dictionary (some thousand
 // terms), at most the given number of blocks; cut reports that more blocks may have such terms.
 func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]TermInfo, cut bool, err error) {
-	full := 0 // fields that have as many as are wanted
+	full := 0 // fields that have reached the limit
 	if limit <= 0 {
 		return infos, false, nil
 	}
@@ -277,7 +275,7 @@ func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {
 	return nil
 }
 
-// Bytes is how many bytes the list of the term has.
+// Bytes returns the size of the term's list.
 func (t *TermInfo) Bytes(withPositions bool) int64 {
 	n := int64(len(t.list.inline)) + t.list.size
 	if withPositions {
@@ -286,18 +284,17 @@ func (t *TermInfo) Bytes(withPositions bool) int64 {
 	return n
 }
 
-// Postings reads the list of a term, and with positions where it stands in each
-// document. It reads one range, or two if much lies between them; none for a short
-// list, which the dictionary has.
+// Postings reads the list of a term, with the positions if requested. It reads one range, or two if many bytes lie
+// in between; none if the list is short, because the dictionary has it.
 func (r *Reader) Postings(info TermInfo, withPositions bool) (*Postings, error) {
 	p := &Postings{}
 	if err := r.postings(p, &info, withPositions); err != nil {
-		return nil, readError("postings", err) // not of what: logs may have the error, and need not tell what was asked for
+		return nil, readError("postings", err) // without the term, because logs should not have the words of queries
 	}
 	return p, nil
 }
 
-// nearby is how much is read in vain rather than read two ranges.
+// nearby bounds the unused bytes that are read to save a second read.
 const nearby = 32 << 10
 
 func (r *Reader) postings(p *Postings, info *TermInfo, withPositions bool) error {

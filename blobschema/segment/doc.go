@@ -1,32 +1,27 @@
-// Package segment is the stored inverted index: which documents have a term, and where.
+// Package segment is the stored inverted index: it says which documents have a term, and where.
 //
-// A segment is one immutable object in blob storage. A [Builder] makes it of documents
-// and their tokens, [Merge] of other segments; a [Reader] searches it by reading ranges
-// of it, never all. A query reads, with nothing in memory,
+// A segment is one immutable object in blob storage. A [Builder] makes it of documents and their tokens, [Merge] of other
+// segments. internal/index stores segments, internal/search reads them. A [Reader] reads ranges of a segment, never all of
+// it. A query with nothing in memory reads
 //
-//	the index at the end of the object           once: Open, Reader.Columns
-//	a block of the dictionary per term           Reader.Lookup: all fields at once
-//	the lists of that term, fields side by side  Reader.Postings
-//	a block of documents per result, and a text  Reader.Document, Reader.Text
+//	the index at the end of the object, and columns   once: Open, Reader.Columns
+//	a block of the dictionary for each term           Reader.Lookup, for all fields together
+//	the lists of the term                             Reader.Postings
+//	a block of documents for each result, and a text  Reader.Document, Reader.Text
 //
-// and each of these for all terms or results at once: a reader is immutable and caches
-// nothing, a [Source] that caches does.
+// A reader is immutable and caches nothing; a [Source] may cache. Read segment.go first, for the types, then reader.go
+// for the parts of a segment. Each part has a file: documents.go, columns.go, dict.go for the terms, and list.go with
+// pack.go for their lists. builder.go, merge.go and check.go work on whole segments.
 //
 // # Order
 //
-// Documents are numbered from 0 on in order of slot, host and URL, hosts by their
-// labels from the last on. So a site is a range of documents, and so are all hosts of
-// a registrable domain where that is the crawl's unit ([Reader.Site], [Reader.Domain]);
-// neighbours have few differences, which makes lists and columns short; and a merge can
-// cut its output between two slots. Of one slot and fingerprint a segment has one
-// document. What another segment has replaced is in a [Set] beside it, until a merge.
+// Documents are numbered from 0, in order of slot, host and URL; hosts are compared by their labels from the last one on. So
+// the documents of a site are a range, and so are those of a registrable domain if that is the crawl's politeness key
+// ([Reader.Site], [Reader.Domain]). Neighbours are alike, which makes lists and columns short, and a merge can split its
+// output between two slots. A segment has one document of a slot and fingerprint. A [Set] beside the segment has
+// the documents that newer segments have replaced, until a merge drops them.
 //
-// # What it keeps
-//
-// Everything read is taken for hostile, as in blobschema: each piece that is read by
-// itself has a CRC-32C, and errors wrap wire.ErrDamaged or wire.ErrVersion. Equal
-// documents give equal bytes, built in any order, at once or merged.
-//
-// It is pure. What a token is, what a query means, and which segments make up an index is
-// for internal/token, internal/search and internal/index to know.
+// All data read is treated as hostile: each piece has a CRC-32C, and errors wrap wire.ErrDamaged or wire.ErrVersion.
+// Equal documents give equal bytes (I6), in any order, built at once or merged. The package does no I/O of its own. It
+// does not know what a token is, what a query means, or which segments make up an index.
 package segment

@@ -11,13 +11,13 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Documents are stored in blocks of 64: first their texts, in pieces of some 64 KiB
-// that several share, then one piece with the rest:
+// Documents are stored in blocks of 64: first their texts, in pieces of about 64 KiB with the texts of several
+// documents, then one piece with the rest:
 //
-//	texts: their number; of each: how many documents, and the piece
+//	texts: number of pieces; for each: number of documents, and the piece
 //	columns of slot (differences), fingerprint, generation, time, published, SimHash,
-//	body bytes, text bytes; then of each: host and URL as what differs from the one
-//	before, language, title
+//	body bytes, text bytes; then for each: host and URL by the difference to the previous
+//	ones, language, title
 const (
 	docsBlock   = 64
 	textPiece   = 64 << 10 // raw bytes after which a piece of text ends
@@ -26,15 +26,14 @@ const (
 	maxUnixTime = 1 << 38 // seconds: the year 10,680
 )
 
-// docsRef is what the tail tells of a block: where it is, and where its first document
-// stands in order.
+// docsRef is what the index has of a block: where it is, and the place of its first document in order.
 type docsRef struct {
 	texts int64 // offset
 	piece piece
 	first place
 }
 
-// place is where a document stands in order, but for its URL.
+// place is the place of a document in order, except for its URL.
 type place struct {
 	slot partition.Slot
 	host string // as hostKey makes it
@@ -44,8 +43,8 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.slot, q.slot), strings.Compare(p.host, q.host))
 }
 
-// hostKey turns a host's labels round, each with a comma after it, so that in order of
-// keys the names below a name follow it. A comma sorts before all that a label has.
+// hostKey returns a host's labels in reverse order, each with a comma behind it, so that the names below a name
+// follow it in order. A comma sorts before all characters of a label.
 func hostKey(host string) string {
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -69,18 +68,18 @@ type stored struct {
 	Document
 	host    string           // hostKey(Host)
 	lengths [NumFields]uint8 // codes
-	text    textRef          // of one that was read: where its text is
+	text    textRef          // where the text of a document that was read is
 }
 
 func (s *stored) place() place { return place{s.Slot, s.host} }
 
-// compare gives the order of documents.
+// compare compares documents in their order.
 func (s *stored) compare(t *stored) int {
 	return cmp.Or(cmp.Compare(s.Slot, t.Slot), strings.Compare(s.host, t.host), strings.Compare(s.URL, t.URL),
 		cmp.Compare(s.Fingerprint, t.Fingerprint))
 }
 
-// newer reports whether s replaces t, which has the same identity.
+// newer reports whether s replaces t, which has the same slot and fingerprint.
 func (s *stored) newer(t *stored) bool {
 	return cmp.Or(cmp.Compare(s.Generation, t.Generation), s.Time.Compare(t.Time)) > 0
 }
@@ -170,7 +169,7 @@ func (w *docsWriter) flush() {
 	w.count, w.from = 0, 0
 }
 
-// packTime keeps seconds; 0 is the zero time.
+// packTime encodes seconds; 0 is the zero time.
 func packTime(t time.Time) uint64 {
 	if t.IsZero() {
 		return 0
@@ -193,8 +192,8 @@ type docsDecoder struct {
 	host, url []byte
 }
 
-// decode reads the piece of a block of n documents. Strings are made of the documents
-// from first to end-1 only; they alone are valid, until the next call.
+// decode decodes the piece of a block of n documents. It makes strings for the documents from first to end-1 only;
+// they alone are valid, until the next call.
 func (d *docsDecoder) decode(raw []byte, ref *docsRef, n, first, end int) ([]stored, error) {
 	c := &wire.Cursor{Rest: raw}
 	docs := d.docs[:n]
@@ -318,22 +317,22 @@ func (r *Reader) Text(doc uint32) (text string, err error) {
 	return text, nil
 }
 
-// Site returns the documents of a host, first to end-1; none if the two are equal. It
-// reads two ranges at most.
+// Site returns the documents of a host, first to end-1; the two are equal if there are none. It reads at most two
+// ranges.
 func (r *Reader) Site(host string, slot partition.Slot) (first, end uint32, err error) {
 	return r.span(place{slot, hostKey(host)}, func(p, at place) bool { return p == at })
 }
 
-// Domain returns the documents of a name and of all names below it that are of the
-// slot. They are all there are if the crawl's unit is the registrable domain and the
-// slot is that of it; else some may be in other slots. It reads two ranges at most.
+// Domain returns the documents of a name and of all names below it in a slot. These are all if the slot is that of
+// the registrable domain and that is the crawl's politeness key; otherwise other slots may have more. It reads at
+// most two ranges.
 func (r *Reader) Domain(domain string, slot partition.Slot) (first, end uint32, err error) {
 	return r.span(place{slot, hostKey(domain)}, func(p, at place) bool {
 		return p.slot == at.slot && strings.HasPrefix(p.host, at.host)
 	})
 }
 
-// span finds the documents from the place on that are in it.
+// span returns the documents from a place on that are in a range.
 func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, err error) {
 	s := docsSearch{r: r, block: -1}
 	first, err = s.first(func(p place) bool { return p.compare(at) >= 0 })
@@ -346,7 +345,7 @@ func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, e
 	return first, max(first, end), nil
 }
 
-// docsSearch looks for places in the order of documents. It keeps the last block read.
+// docsSearch searches places in the order of documents. It keeps the last block it has read.
 type docsSearch struct {
 	r       *Reader
 	decoder docsDecoder
@@ -354,7 +353,7 @@ type docsSearch struct {
 	docs    []stored
 }
 
-// first is the first document that is past something, the number of all if none is.
+// first returns the first document that is past something, or the number of documents.
 func (s *docsSearch) first(past func(place) bool) (uint32, error) {
 	x := s.r.x
 	b := sort.Search(len(x.docs), func(i int) bool { return past(x.docs[i].first) }) - 1

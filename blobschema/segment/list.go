@@ -8,20 +8,19 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// A list has the documents of a term in one field. It is two pieces, so that positions
-// are read by phrases only:
+// A list has the documents of a term in one field. It is two pieces, so that only phrases read the positions:
 //
-//	postings:  per full block of 128 documents: difference of its last document to that
-//	           of the block before, bytes of its postings, bytes of its positions;
+//	postings:  for each full block of 128 documents: difference of its last document to that
+//	           of the previous block, bytes of its postings, bytes of its positions;
 //	           the blocks: a group of differences of documents, less 1, and one of
 //	           frequencies, less 1;
 //	           the rest of the documents: twice the difference, less 1, plus 1 if the
-//	           frequency is 1, else the frequency less 2 follows
-//	positions: per block, and for the rest: differences of positions, begun anew with
+//	           frequency is 1, otherwise the frequency less 2 follows
+//	positions: for each block, and for the rest: differences of positions, from 0 for
 //	           each document, 128 to a group, and what is left as varints
 //
-// Either ends with its CRC-32C. A list that is short enough stands in the dictionary,
-// the two joined and without checksums.
+// Each piece ends with its CRC-32C. The dictionary has lists that are short enough, both pieces together and
+// without checksums.
 const inlineList = 32 // bytes
 
 // list is where a list is: inline, or in the object.
@@ -33,7 +32,7 @@ type list struct {
 	length    int64 // of the positions, with the checksum
 }
 
-// rawList is a list before it is encoded, or after.
+// rawList is a list that is not encoded.
 type rawList struct {
 	docs      []uint32 // ascending
 	freqs     []uint32 // of each, at least 1
@@ -44,17 +43,17 @@ func (l *rawList) reset() {
 	l.docs, l.freqs, l.positions = l.docs[:0], l.freqs[:0], l.positions[:0]
 }
 
-// listEncoder encodes lists. Its buffers are used again.
+// listEncoder encodes lists. It reuses its buffers.
 type listEncoder struct {
 	heads, blocks, positions []byte
 }
 
-// encode returns both pieces without checksums, valid until the next call. The
-// positions of l turn into differences.
+// encode returns both pieces without checksums, valid until the next call. It turns the positions of l into
+// differences.
 func (e *listEncoder) encode(l *rawList) (postings, positions []byte) {
 	e.heads, e.blocks, e.positions = e.heads[:0], e.blocks[:0], e.positions[:0]
 	rest := l.positions
-	next := uint32(0) // the least document that may come
+	next := uint32(0) // the lowest document that may follow
 	var v [group]uint32
 	docs, freqs := l.docs, l.freqs
 	for ; len(docs) >= group; docs, freqs = docs[group:], freqs[group:] {
@@ -111,17 +110,17 @@ func appendPositions(dst []byte, freqs, positions []uint32) []byte {
 	return dst
 }
 
-// noDocument is what Doc is where there is none.
+// noDocument is the value of Doc after the last document.
 const noDocument = 1<<32 - 1
 
-// Postings goes through the documents of a term in one field, in order. It begins
-// before the first. It is for one goroutine.
+// Postings goes through the documents of a term in one field, in order. It starts before the first. It is for one
+// goroutine.
 type Postings struct {
 	documents uint32 // of the segment
 	count     int    // of the list
 	blocks    []block
-	block     int    // the one that is unpacked; len(blocks) is the rest
-	rest      []byte // of the postings, and after them of what is inline the positions
+	block     int    // the unpacked one
+	rest      []byte // of the postings, followed by the positions of an inline list
 	positions []byte // nil if not read
 	inline    bool
 	err       error
@@ -134,14 +133,14 @@ type Postings struct {
 	at positionCursor
 }
 
-// block is what the head of a list tells of a full block.
+// block is a full block, by the head of a list.
 type block struct {
 	base, last uint32 // least document that may be there, and the last that is
 	data       []byte
 	positions  int // offset
 }
 
-// open begins a list. Without positions its second piece is nil.
+// open starts a list. positions is nil if they were not requested.
 func (p *Postings) open(info *TermInfo, documents int, postings, positions []byte) error {
 	*p = Postings{documents: uint32(documents), count: info.Documents, blocks: p.blocks[:0], block: -1, i: -1, positions: positions}
 	p.inline = info.list.inline != nil
@@ -176,13 +175,13 @@ func (p *Postings) open(info *TermInfo, documents int, postings, positions []byt
 	return c.Err
 }
 
-// Err is why there is no next document, if that is not because the list has ended.
+// Err returns the error that ended the list early, if any.
 func (p *Postings) Err() error { return p.err }
 
-// Doc is the current document, 1<<32-1 after the last.
+// Doc returns the current document, 1<<32-1 after the last.
 func (p *Postings) Doc() uint32 { return p.docs[p.i&(group-1)] }
 
-// Next goes to the next document and reports whether there is one.
+// Next goes to the next document and reports whether it exists.
 func (p *Postings) Next() bool {
 	if p.i++; p.i < p.n {
 		return true
@@ -190,8 +189,8 @@ func (p *Postings) Next() bool {
 	return p.load(p.block + 1)
 }
 
-// Advance goes to the first document that is not before to, and reports whether there
-// is one. It stays where it is if that is it, and never goes back.
+// Advance goes to the first document that is not before to, and reports whether it exists. It may stay where it
+// is, and never goes back.
 func (p *Postings) Advance(to uint32) bool {
 	b := max(p.block, 0)
 	if b < len(p.blocks) && p.blocks[b].last < to {
@@ -279,7 +278,7 @@ func (p *Postings) loadRest(base uint32) bool {
 	return true
 }
 
-// Freq is how often the current document has the term in the field, at least 1.
+// Freq returns how often the current document has the term in the field, at least 1.
 func (p *Postings) Freq() int {
 	if p.packed != nil {
 		p.unpackFreqs()
@@ -295,7 +294,7 @@ func (p *Postings) unpackFreqs() {
 		bad = bad || f > MaxTokens
 		p.freqs[i] = f + 1
 	}
-	if bad { // the documents are right; who looks at Err will know
+	if bad { // the documents are right; Err reports the damage
 		for i := range p.freqs {
 			p.freqs[i] = 1
 		}
@@ -303,14 +302,14 @@ func (p *Postings) unpackFreqs() {
 	}
 }
 
-// Positions appends where the current document has the term, ascending: nothing if
-// positions were not asked for.
+// Positions appends the positions of the term in the current document, ascending. It appends nothing if they were
+// not requested.
 func (p *Postings) Positions(buf []int32) []int32 {
 	if p.positions == nil || p.n == 0 {
 		return buf
 	}
 	n := p.Freq()
-	if !p.at.begun || p.at.doc > p.i { // not yet, or asked for twice
+	if !p.at.begun || p.at.doc > p.i { // the first call for this block, or a second one for a document
 		p.beginPositions()
 	}
 	for ; p.at.doc < p.i; p.at.doc++ {
@@ -337,7 +336,7 @@ func (p *Postings) Positions(buf []int32) []int32 {
 	return buf
 }
 
-// beginPositions is at the positions of the first document of the block.
+// beginPositions goes to the positions of the first document of the block.
 func (p *Postings) beginPositions() {
 	end := len(p.positions)
 	if p.block+1 < len(p.blocks) {
@@ -354,14 +353,14 @@ func (p *Postings) beginPositions() {
 // positionCursor reads the positions of a block, by differences.
 type positionCursor struct {
 	begun bool
-	doc   int    // of the block, whose positions are next
+	doc   int    // document of the block whose positions are next
 	b     []byte // what is not unpacked yet
 	left  int    // numbers in b
 	i, n  int    // of v
 	v     [group]uint32
 }
 
-// fill unpacks the next group, or what is left where there are fewer.
+// fill unpacks the next group, or the rest after the last group.
 func (c *positionCursor) fill() bool {
 	c.i, c.n = 0, 0
 	if c.left >= group {
@@ -384,7 +383,7 @@ func (c *positionCursor) fill() bool {
 	return true
 }
 
-// skip goes past n differences, without unpacking whole groups of them.
+// skip skips n differences. It does not unpack whole groups of them.
 func (c *positionCursor) skip(n int) {
 	k := min(n, c.n-c.i)
 	c.i, n = c.i+k, n-k
@@ -401,7 +400,7 @@ func (c *positionCursor) skip(n int) {
 	}
 }
 
-// checked is a piece of a list less its checksum, once that is found right.
+// checked returns a piece of a list without its checksum, after checking it.
 func checked(b []byte) ([]byte, error) {
 	n := len(b) - 4
 	if n < 0 || wire.Checksum(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {

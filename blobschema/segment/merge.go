@@ -7,10 +7,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// windowSize is how much a merge reads at once of what it reads in order.
+// windowSize is the size of reads of data that is read in order.
 const windowSize = 1 << 20
 
-// window reads ahead: what is read in order is asked for in ranges of some size.
+// window returns a source that reads ahead of sequential reads.
 func window(src Source, size int64) Source {
 	var at int64
 	var buf []byte
@@ -30,11 +30,11 @@ func window(src Source, size int64) Source {
 	}
 }
 
-// Merge makes segments of segments. Documents that an input says are deleted are left
-// out; then of those of one identity that of the highest generation stays, among those the
-// latest, among those that of the first input. Outputs are in order, and share no slot;
-// there is none if no document is left. All inputs are read once, in ranges of 1 MiB.
-// Memory is that of the outputs, of the longest list, and four bytes for each document.
+// Merge merges segments. It leaves out the deleted documents of each input. Of the others with one slot and
+// fingerprint the highest generation stays, then the latest, then that of the first input. Outputs are in order
+// and share no slot; a new one begins with the next slot after about maxBytes (0: no limit). Without documents
+// there is no output. Merge reads each input once, in ranges of 1 MiB. It needs memory for the outputs, the
+// longest list, and four bytes for each document.
 func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 	m := &merge{maxBytes: maxBytes}
 	for i, in := range inputs {
@@ -57,8 +57,7 @@ func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 	return out, nil
 }
 
-// merge is the state of a merge. Documents have new numbers that go on from one output
-// to the next.
+// merge is the state of a merge. New numbers of documents continue from one output to the next.
 type merge struct {
 	maxBytes int64
 	inputs   []*mergeInput
@@ -139,7 +138,7 @@ func (m *mergeInput) nextDocument() error {
 	return nil
 }
 
-// loadBlock reads a block of documents, its texts at once with it.
+// loadBlock reads a block of documents, and its texts in the same read.
 func (m *mergeInput) loadBlock(b int) (err error) {
 	ref := &m.docsFrom.x.docs[b]
 	if _, err = m.docsFrom.src(ref.texts, ref.piece.off+ref.piece.length-ref.texts); err == nil {
@@ -188,7 +187,7 @@ func (m *merge) documents() error {
 		if err := m.document(best); err != nil {
 			return err
 		}
-		for _, in := range m.inputs { // the best one last: it is what is compared with
+		for _, in := range m.inputs { // the best one moves last, because the others are compared with it
 			if in != best && in.now != nil && in.now.compare(best.now) == 0 {
 				if err := in.nextDocument(); err != nil {
 					return err
@@ -225,7 +224,7 @@ func (m *merge) full(s *stored) bool {
 	}
 	sum := &m.writers[len(m.writers)-1].summary
 	if sum.Last == s.Slot {
-		return sum.Documents >= maxDocuments // there is no other way
+		return sum.Documents >= maxDocuments // otherwise a slot stays whole
 	}
 	return m.maxBytes > 0 && m.bytes >= float64(m.maxBytes)
 }
@@ -275,7 +274,7 @@ func (m *merge) terms() error {
 	}
 }
 
-// term writes a term with its lists, and goes on to the next.
+// term writes a term with its lists, and moves all inputs to their next term.
 func (m *merge) term(term []byte) error {
 	var with []*mergeInput
 	for _, in := range m.inputs {
@@ -309,7 +308,7 @@ func (m *merge) term(term []byte) error {
 	return nil
 }
 
-// field joins the lists that inputs have of a field.
+// field joins the lists of the inputs in one field.
 func (m *merge) field(f Field, inputs []*mergeInput) error {
 	var active []*mergeInput
 	for _, in := range inputs {
@@ -354,8 +353,7 @@ func (m *merge) field(f Field, inputs []*mergeInput) error {
 	return nil
 }
 
-// posting appends the current posting of an input; documents of the output have new
-// numbers from first on.
+// posting appends the current posting of an input. first is the new number of the output's first document.
 func (m *merge) posting(l *rawList, in *mergeInput, first uint32) error {
 	m.buf = in.list.Positions(m.buf[:0])
 	if err := in.list.Err(); err != nil {
@@ -369,7 +367,7 @@ func (m *merge) posting(l *rawList, in *mergeInput, first uint32) error {
 	return nil
 }
 
-// nextPosting goes to the next posting of a document that is still there.
+// nextPosting goes to the next posting of a document that was not left out.
 func (m *mergeInput) nextPosting() (bool, error) {
 	for m.list.Next() {
 		if m.to = m.renamed[m.list.Doc()]; m.to != noDocument {

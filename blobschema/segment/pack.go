@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// group is how many numbers are packed, and skipped, together.
+// group is the number of values that are packed, and skipped, together.
 const group = 128
 
 // appendGroup packs numbers with as many bits each as makes them shortest; what the
@@ -37,7 +37,7 @@ func appendGroup(dst []byte, v *[group]uint32) []byte {
 	return dst
 }
 
-// packWidth returns the best width and how many bytes its exceptions take.
+// packWidth returns the best width, and the bytes of its exceptions.
 func packWidth(v *[group]uint32) (width, exceptions int) {
 	var lengths [33]int
 	most := 0
@@ -63,8 +63,7 @@ func packWidth(v *[group]uint32) (width, exceptions int) {
 	return width, exceptions
 }
 
-// unpackGroup undoes appendGroup at the start of b, and returns what follows it; nil if
-// it is none.
+// unpackGroup decodes a group at the start of b and returns what follows it; nil if it is damaged.
 func unpackGroup(v *[group]uint32, b []byte) []byte {
 	size := groupSize(b)
 	if size == 0 {
@@ -93,7 +92,7 @@ func unpackGroup(v *[group]uint32, b []byte) []byte {
 	return b[size:len(b):len(b)]
 }
 
-// groupSize is how many bytes a group at the start of b has, 0 if there is none.
+// groupSize returns the size of the group at the start of b, 0 if it is damaged.
 func groupSize(b []byte) int {
 	if len(b) < 2 || b[0] > 32 {
 		return 0

@@ -18,28 +18,28 @@ import (
 //
 // The index tells where all else is, by lengths that add up.
 const (
-	// version is that of segments alone: version 5 had no [Aside], no forms and no Summary.Langs.
+	// version is that of segments only: version 5 had no [Aside], no forms and no Summary.Langs.
 	version  = 6
 	magic    = "OWSG"
 	magicEnd = "GSWO"
 	header   = len(magic) + 1
 	tailSize = 4 + 4 + 4 + 1 + len(magicEnd)
-	// openRead is how much of the end is read at once.
+	// openRead is the number of bytes that Open reads from the end.
 	openRead = 64 << 10
 	maxIndex = 64 << 20 // bytes, inflated
-	// indexRatio is more than an index can shrink by: a fifth of it are checksums.
+	// indexRatio bounds by how much an index is compressed: a fifth of it are checksums.
 	indexRatio = 64
-	// maxDocuments of a segment, so that a document, a field and a position fit 64 bits.
+	// maxDocuments of a segment. A document, a field and a position fit 64 bits.
 	maxDocuments = 1 << 24
-	// perByte is how many documents a byte may stand for, before anything is allocated
-	// for them. Two to four is what a document takes at the least.
+	// perByte bounds the documents for a byte of the object, before memory is allocated for them. A document takes
+	// at least two to four bytes.
 	perByte = 8
 )
 
 // scratch holds buffers for inflated pieces.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// index is what a segment's tail tells. It is immutable.
+// index is the index of a segment. It is immutable.
 type index struct {
 	summary Summary
 	docs    []docsRef
@@ -47,8 +47,8 @@ type index struct {
 	columns [numColumns]piece
 }
 
-// Reader reads a segment by ranges. It keeps the index only, and is safe for concurrent
-// use if its source is. Its errors wrap wire.ErrDamaged, or are the source's.
+// Reader reads a segment by ranges. It keeps only the index, and is safe for concurrent use if its source is. Its
+// errors wrap wire.ErrDamaged, or are those of the source.
 type Reader struct {
 	src  Source
 	size int64
@@ -59,8 +59,8 @@ func readError(what string, err error) error {
 	return fmt.Errorf("read %s of a segment: %w", what, err)
 }
 
-// Open reads the index of a segment of size bytes: the last 64 KiB, and what is missing
-// of a larger one. Errors wrap wire.ErrDamaged or wire.ErrVersion, or are the source's.
+// Open reads the index of a segment of size bytes: the last 64 KiB, and the rest of a larger index. Errors wrap
+// wire.ErrDamaged or wire.ErrVersion, or are those of the source.
 func Open(src Source, size int64) (*Reader, error) {
 	x, err := readIndex(src, size)
 	if err != nil {
@@ -83,10 +83,10 @@ func InMemory(data []byte) Source {
 // query with its own context.
 func (r *Reader) With(src Source) *Reader { return &Reader{src, r.size, r.x} }
 
-// Documents is how many there are; they are numbered from 0 on.
+// Documents returns the number of documents. They are numbered from 0.
 func (r *Reader) Documents() int { return r.x.summary.Documents }
 
-// Summary is what Finish or Merge said of the segment.
+// Summary returns the summary that the segment was made with.
 func (r *Reader) Summary() Summary { return r.x.summary }
 
 func (r *Reader) read(off, length int64) ([]byte, error) {
@@ -157,12 +157,12 @@ func readIndex(src Source, size int64) (*index, error) {
 	return decodeIndex(b, at, size)
 }
 
-// indexSum is the checksum of the index and of what the tail says of it.
+// indexSum returns the checksum of the index and of the lengths in the tail.
 func indexSum(b, tail []byte) uint32 {
 	return wire.Checksum(fmt.Appendf(nil, "%08x %x", wire.Checksum(b), tail[:8]))
 }
 
-// append appends the index of a segment whose parts have the given lengths, in order.
+// append appends the index. lists is the length of all lists.
 func (x *index) append(dst []byte, lists int64) []byte {
 	s := &x.summary
 	for _, v := range []int64{int64(s.Documents), int64(s.Terms), s.TextBytes, s.BodyBytes, int64(s.First), int64(s.Last)} {
@@ -199,7 +199,7 @@ func (x *index) append(dst []byte, lists int64) []byte {
 	return dst
 }
 
-// decodeIndex reads what append wrote; the index begins at the given offset.
+// decodeIndex decodes what append wrote. The index begins at the given offset.
 func decodeIndex(b []byte, at, size int64) (*index, error) {
 	x := &index{}
 	c := &wire.Cursor{Rest: b}

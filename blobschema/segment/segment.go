@@ -6,7 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Field is a part of a document whose terms are told apart.
+// Field is a part of a document. Terms of different fields have different lists.
 type Field uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	NumFields
 )
 
-// String is the field's name in queries and in what is printed.
+// String returns the name of the field in queries and output.
 func (f Field) String() string {
 	if f >= NumFields {
 		return "unknown"
@@ -27,8 +27,8 @@ func (f Field) String() string {
 	return [NumFields]string{"title", "headings", "body", "anchor", "url", "aside"}[f]
 }
 
-// Bounds of a document. What is above the first three is refused or, of title and
-// text, cut; terms that are longer, or empty, are left out: no query finds them.
+// Bounds of a document. Documents beyond the first three are refused. Longer titles and texts are cut. Longer and
+// empty terms are left out, so no query finds them.
 const (
 	MaxURL      = 8 << 10 // bytes
 	MaxHost     = 512     // bytes
@@ -39,14 +39,12 @@ const (
 	MaxPosition = 1<<30 - 1
 	MaxTokens   = 1 << 24 // of all fields of a document
 
-	// FormMark ends a term that is not a word of the document but another form of one, such as its
-	// stem. Such terms have lists as words have; [Summary].Lengths, [Columns.Length] and
-	// [Reader.Terms] leave them out.
+	// FormMark ends a term that is another form of a word of the document, such as its stem. Such terms have lists
+	// as words have; [Summary].Lengths, [Columns.Length] and [Reader.Terms] leave them out.
 	FormMark = "\x01"
 )
 
-// Document is what is stored of a document beside its terms. Its identity is
-// (Slot, Fingerprint).
+// Document is a stored document without its terms. Slot and Fingerprint identify it.
 type Document struct {
 	URL         string // canonical
 	Host        string // the site: weburl.Host as text
@@ -58,25 +56,24 @@ type Document struct {
 	Lang        string    // zero if unknown
 	SimHash     uint64
 	Title       string
-	Text        string // for snippets; Reader.Document leaves it out, see Reader.Text
+	Text        string // for snippets; only Reader.Text returns it
 	BodyBytes   int64  // of the body as it was fetched
 }
 
-// TermPosition is a token: a term and where it stands in its field, from 0 on. Several
-// may stand at one position.
+// TermPosition is a token: a term and its position in the field, from 0. Several terms may have one position.
 type TermPosition struct {
 	Term     string
 	Position int32
 }
 
-// Summary is what is known of a whole segment.
+// Summary describes a whole segment.
 type Summary struct {
 	Documents   int
 	Terms       int              // distinct terms, whatever their field
 	Bytes       int64            // of the object
 	TextBytes   int64            // of all Document.Text
 	BodyBytes   int64            // of all Document.BodyBytes
-	Lengths     [NumFields]int64 // tokens of all documents, without forms
+	Lengths     [NumFields]int64 // words of all documents, by field
 	Langs       []LangCount      // by language, sorted; documents without one are not counted
 	First, Last partition.Slot   // of the first and the last document
 }
@@ -87,17 +84,16 @@ type LangCount struct {
 	Documents int
 }
 
-// Source reads a range of a segment's object: exactly length bytes from off on, which
-// nobody changes any more. The package asks for nothing twice in one call, and keeps
-// nothing; a source that caches serves it best, and may read more than is asked for:
-// what is used together lies together. Callers close over their context.
+// Source reads a range of a segment's object: exactly length bytes from off on. Nobody may change them. A call of
+// this package requests nothing twice and keeps nothing. A source may cache, and may read more than requested:
+// neighbours are used together.
 type Source func(off, length int64) ([]byte, error)
 
-// Column names the columns of the document table to load, as a set.
+// Column is a set of columns of the document table.
 type Column uint16
 
 const (
-	Lengths      Column = 1 << iota // one byte a document and field
+	Lengths      Column = 1 << iota // one byte for each document and field
 	Langs                           // one
 	Slots                           // four
 	Times                           // four
@@ -108,17 +104,17 @@ const (
 	AllColumns   Column = 1<<iota - 1
 )
 
-// TermInfo is what the dictionary says of a term in one field.
+// TermInfo is what the dictionary has of a term in one field.
 type TermInfo struct {
 	Term        string
 	Field       Field
-	Documents   int   // that have the term in the field
+	Documents   int   // number of documents with the term in the field
 	Occurrences int64 // in all of them
 
 	list list
 }
 
-// Input is a segment to be merged, less the documents in Deleted (nil: none).
+// Input is a segment to merge without the documents in Deleted (nil: none).
 type Input struct {
 	Reader  *Reader
 	Deleted *Set
