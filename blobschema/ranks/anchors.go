@@ -13,7 +13,7 @@ import (
 // AnchorTarget is a page with the texts of links to it, the most frequent first.
 type AnchorTarget struct {
 	Fingerprint uint64
-	Slot        partition.Slot // of the page's unit
+	Slot        partition.Slot // of the page's politeness key
 	Host        string         // authority of the page's URL
 	Texts       []AnchorText
 }
@@ -21,15 +21,15 @@ type AnchorTarget struct {
 // AnchorText is the text of links to one page.
 type AnchorText struct {
 	Text  string
-	Pages uint32 // that have such a link; one with several counts once
-	Hosts uint32 // of those pages
+	Pages uint32 // number of pages with such a link
+	Hosts uint32 // number of hosts of these pages
 }
 
 // Bounds of the texts of one target.
 const (
 	MaxAnchorTexts = 50
-	MaxAnchorBytes = 2 << 10 // all together
-	MaxAnchorText  = 256     // one of them
+	MaxAnchorBytes = 2 << 10 // of all texts together
+	MaxAnchorText  = 256     // of one text
 )
 
 // Anchors are encoded in sections of at most anchorsAtOnce targets: at 2 KiB each they fit the bound of a section.
@@ -62,13 +62,11 @@ func anchorSections(targets []AnchorTarget) (sections []wire.Section, err error)
 	return sections, nil
 }
 
-// encodeAnchorTargets writes targets:
+// encodeAnchorTargets encodes targets, each part as a column:
 //
 //	hosts: number, lengths, names
-//	number of targets; of each: fingerprint, slot, host, number of texts
-//	number of texts; lengths; the texts; of each: pages, hosts
-//
-// Each is a column.
+//	number of targets; for each: fingerprint, slot, host, number of texts
+//	number of texts; lengths; the texts; for each: pages, hosts
 func encodeAnchorTargets(targets []AnchorTarget) ([]byte, error) {
 	var hosts wire.HostTable
 	var of []uint32
@@ -173,7 +171,7 @@ func numbered(p *wire.Pack, section string) iter.Seq2[*wire.Cursor, error] {
 	}
 }
 
-// name adds what failed to an error, if there is one.
+// name wraps an error, unless it is nil, with what failed.
 func name(err *error, what string) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", what, *err)

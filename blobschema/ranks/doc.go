@@ -1,12 +1,10 @@
-// Package ranks holds the formats of PageRank: the records of a job ([Job], a [Head] for
-// each partition), and the objects that partitions send one another by its rounds.
+// Package ranks has the formats of PageRank: the records of a job ([Job], and a [Head] for each partition), and the
+// objects that partitions send one another in its rounds. Read records.go first.
 //
-// Package rank works them out: commits become pieces of the link graph ([Graph]), these a
-// [Layout] with what each partition links to ([Targets]), then numbers alone, and at the end
-// a [Table] of ranks by fingerprint, which search and frontier read, and texts of links by
-// their target ([AnchorTarget]), which the index reads.
+// internal/rank computes them, in this order: commits become pieces of the link graph ([Graph]), then a [Layout] and the
+// pages and hosts that each partition links to ([Targets]), then rounds exchange numbers ([EncodeValues]). The results are
+// a [Table] of ranks, for search and frontier, and the texts of links ([AnchorTarget]), for the index.
 //
-// What it keeps: everything decoded is taken for hostile, and refused as wire.ErrDamaged or
-// wire.ErrVersion; encoders are deterministic, so that two which make an object make the same
-// one (I6). It computes nothing, and does no I/O.
+// Everything decoded is treated as hostile, and refused as wire.ErrDamaged or wire.ErrVersion. Equal content has equal
+// bytes (I6). The package computes nothing, and does no I/O.
 package ranks

@@ -10,18 +10,18 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Graph is a piece of the link graph: pages and what they link to. What a job gathers, and what it
-// keeps for the next one, are lists of pieces.
+// Graph is a piece of the link graph: pages and their links. A job gathers lists of pieces, and keeps one for the
+// next job.
 type Graph struct {
 	Hosts []Host
-	Nodes []Node   // linked to by followed links, in the order in which Links name them first
+	Nodes []Node   // targets of followed links, in the order of their first link
 	Texts []string // of links; the first is empty
 	Pages []Page
-	Links []Link   // of the pages, one after another: each pair of node and text once a page
-	Outs  []uint32 // hosts that pages link to out of scope, one after another: each once a page
+	Links []Link   // of all pages, page after page; a page has each pair of node and text once
+	Outs  []uint32 // hosts out of scope that pages link to, page after page; a page has each host once
 }
 
-// Host is an authority and the slot of its unit.
+// Host is an authority with the slot of its politeness key.
 type Host struct {
 	Name string
 	Slot partition.Slot
@@ -36,24 +36,24 @@ type Node struct {
 // Link is a link to one of Nodes, with one of Texts.
 type Link struct{ Node, Text uint32 }
 
-// Page is a page as one answer left it.
+// Page is a page after one answer.
 type Page struct {
 	Node
 	Generation uint32
 	Kind       Kind
 	Origin     blobschema.Origin // of the page record
-	Links      uint32            // how many of Graph.Links are its
-	Outs       uint32            // and of Outs
+	Links      uint32            // number of its Graph.Links
+	Outs       uint32            // number of its Graph.Outs
 }
 
-// Kind says what an answer means for a page's links.
+// Kind is what an answer means for the links of its page.
 type Kind uint8
 
-// The kinds.
+// Kinds of answers.
 const (
-	Linked Kind = iota // a page or a redirect: its links are those it has now
-	Same               // unchanged: its links are those it had
-	Gone               // it is no page any more
+	Linked Kind = iota // a page or a redirect, with its current links
+	Same               // unchanged: the page keeps its links
+	Gone               // the page is gone
 )
 
 const (
@@ -82,16 +82,14 @@ func EncodeGraph(pieces []*Graph) (_ []byte, err error) {
 	return wire.Append(nil, sections), nil
 }
 
-// encode writes a piece:
+// encode encodes a piece, each part as a column:
 //
 //	hosts: number, lengths, names; slots
-//	number of nodes; of each: fingerprint, host
+//	number of nodes; for each: fingerprint, host
 //	number of texts; lengths; the texts
-//	number of pages; of each: fingerprint, host, generation, kind, origin, number of links and outs
-//	of each link: node (0: the next that no link had yet; else its index + 1), text
-//	of each out: host
-//
-// Each is a column.
+//	number of pages; for each: fingerprint, host, generation, kind, origin, number of links and outs
+//	for each link: node (0: the next one without a link so far; otherwise its index + 1), text
+//	for each out: host
 func (g *Graph) encode() ([]byte, error) {
 	for _, h := range g.Hosts {
 		if len(h.Name) > wire.MaxHost || h.Slot > partition.MaxSlots-1 {
@@ -239,8 +237,8 @@ func decodeGraph(c *wire.Cursor) (*Graph, error) {
 	return g, nil
 }
 
-// Targets is what the pages of one partition link to at another: hosts, and of each the
-// fingerprints of its pages. Contributions to ranks are sent in this order.
+// Targets are the hosts of one partition that the pages of another link to, with the fingerprints of their pages.
+// Contributions to ranks are sent in this order.
 type Targets struct {
 	Hosts        []string // ascending
 	Counts       []uint32 // of Fingerprints, by host

@@ -8,15 +8,15 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Layout is a partition's share of the two graphs, pages and hosts, ready to be multiplied by. It
-// stays the same while a job iterates.
+// Layout is a partition's share of the two graphs of pages and hosts, in the form that is multiplied. It stays the
+// same while a job iterates.
 //
-// Nodes are numbered in order of host and fingerprint. What a node gives goes to targets, which are
-// numbered too: those of partition 0 first, in the order of the [Targets] that it was sent. What
-// comes from others is in the order of what they sent.
+// Nodes are numbered in order of host and fingerprint. A node gives to targets, which are numbered too: first
+// those of partition 0, in the order of the [Targets] that it was sent. What other partitions give comes in the
+// order of their Targets.
 type Layout struct {
 	HostNames []string // ascending
-	First     []uint32 // per host its first node; and their number
+	First     []uint32 // by host: its first node; last: number of nodes
 	Nodes     []uint64 // fingerprints
 	Crawled   []byte   // a bit per node: it was answered with 2xx or a redirect
 	Pages     Level
@@ -25,14 +25,14 @@ type Layout struct {
 
 // Level is the graph of one level: of pages, or of hosts.
 type Level struct {
-	OutFirst []uint32 // per node the first of its Out; and their number
+	OutFirst []uint32 // by node: the first of its Out; last: number of Out
 	Out      []uint32 // targets
-	Targets  []uint32 // per partition its first target; and their number
-	InFirst  []uint32 // per partition the first of what it sends, in In; and their number
+	Targets  []uint32 // by partition: its first target; last: number of targets
+	InFirst  []uint32 // by partition: the first of its In; last: number of In
 	In       []uint32 // nodes
 }
 
-// EncodeLayout encodes a layout: each list as it is in memory.
+// EncodeLayout encodes a layout. Lists have the same form as in memory.
 func EncodeLayout(l *Layout) []byte {
 	names := wire.AppendTexts(nil, len(l.HostNames), func(i int) string { return l.HostNames[i] })
 	sections := []wire.Section{
@@ -138,7 +138,7 @@ func (l *Level) fits(n, partitions int) bool {
 	return true
 }
 
-// ascends reports whether a list says where each of n pieces of a list begins, and where it ends.
+// ascends reports whether a list has the beginning of each of n pieces of another list, and its end.
 func ascends(first []uint32, n, end int) bool {
 	if len(first) != n+1 || first[0] != 0 || first[n] != uint32(end) {
 		return false

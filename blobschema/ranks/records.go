@@ -11,19 +11,19 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Job is the record of the computation of ranks that was begun last: what goes in, and what
-// came out. What each partition has done of it is in its [Head].
+// Job is the record of the last rank job: its inputs and its results. The [Head] of each partition has its
+// progress.
 type Job struct {
 	Version int       `json:"version"`
 	Number  uint64    `json:"number"` // grows by one with each job
 	Params  Params    `json:"params"`
-	Inputs  []Input   `json:"inputs,omitempty"` // by partition; those without commits too
-	Map     string    `json:"map,omitempty"`    // object of the map by which URLs belong to partitions here; "" for that of epoch 1
+	Inputs  []Input   `json:"inputs,omitempty"` // by partition, also for those without commits
+	Map     string    `json:"map,omitempty"`    // object of the partition map of this job; "": that of epoch 1
 	Started time.Time `json:"started"`
 	Done    time.Time `json:"done,omitzero"`    // or failed
 	Failed  string    `json:"failed,omitempty"` // why there is no result
-	Fresh   bool      `json:"fresh,omitempty"`  // whatever jobs before have made is left aside
-	// What follows is known when the job is done.
+	Fresh   bool      `json:"fresh,omitempty"`  // results of previous jobs are not used
+	// The following is set when the job is done.
 	Rounds    int        `json:"rounds,omitempty"`    // of iteration
 	Residuals []Residual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
 	Totals    Totals     `json:"totals,omitzero"`
@@ -33,13 +33,12 @@ type Job struct {
 	HostRanks    string `json:"host_ranks,omitempty"`
 	CrawledHosts string `json:"crawled_hosts,omitempty"`
 	PageRanks    string `json:"page_ranks,omitempty"`
-	// Previous is the last job that was finished before this one, without its Inputs and its own
-	// Previous: its results stay until this one is finished.
+	// Previous is the last finished job before this one, without its Inputs and Previous. Its results stay until
+	// this job is finished.
 	Previous *Job `json:"previous,omitempty"`
 }
 
-// Finished is the job whose results are there to be read: j, or the one before; nil if there is
-// none yet.
+// Finished returns the job whose results are in use: j, or the previous one; nil if there is none.
 func (j *Job) Finished() *Job {
 	if !j.Done.IsZero() && j.Failed == "" {
 		return j
@@ -47,19 +46,19 @@ func (j *Job) Finished() *Job {
 	return j.Previous
 }
 
-// Params say what is computed.
+// Params are the parameters of a job.
 type Params struct {
 	Damping   float64 `json:"damping"`    // the chance that a surfer follows a link; above 0, below 1
-	Tolerance float64 `json:"tolerance"`  // ends once no level changes by more in a round: the sum of all absolute differences
-	MaxRounds int     `json:"max_rounds"` // of iteration; then the ranks are what they are
-	// Personal says where the surfer goes who follows no link, in proportion to weights. Empty: to
-	// any page, or to any host.
+	Tolerance float64 `json:"tolerance"`  // the job ends when no level changes by more in a round: the sum of all absolute differences
+	MaxRounds int     `json:"max_rounds"` // bound on the rounds of iteration
+	// Personal is where a surfer goes without a link, in proportion to weights. Empty: to any page, or to any
+	// host.
 	Personal []Weight `json:"personal,omitempty"`
 }
 
 // Weight is the weight of a page, or of all pages of a host together.
 type Weight struct {
-	Host   string  `json:"host,omitempty"` // one of the two
+	Host   string  `json:"host,omitempty"` // either Host or URL is set
 	URL    string  `json:"url,omitempty"`  // canonical
 	Weight float64 `json:"weight"`
 }
@@ -72,12 +71,12 @@ const (
 	maxPersonalBytes = 64 << 10
 )
 
-// DefaultParams are used for what is not said.
+// DefaultParams returns the default parameters.
 func DefaultParams() Params {
 	return Params{Damping: 0.85, Tolerance: 1e-8, MaxRounds: 200}
 }
 
-// Check says what is wrong with p.
+// Check returns an error if p is invalid.
 func (p *Params) Check() error {
 	size := 0
 	for _, w := range p.Personal {
@@ -102,14 +101,14 @@ func (p *Params) Check() error {
 	return nil
 }
 
-// Input is the state of a partition that a job is about: its commits up to one of them.
+// Input is the input of a job from one partition: its commits up to one of them.
 type Input struct {
 	Partition partition.ID `json:"p"`
-	Seq       uint64       `json:"seq"` // 0: it has none
+	Seq       uint64       `json:"seq"` // 0: there is none
 	Fence     uint64       `json:"fence,omitempty"`
 }
 
-// Commit is the last commit object.
+// Commit returns the name of the last commit object.
 func (i Input) Commit(crawl string) string {
 	return naming.Commit(crawl, i.Partition, i.Seq, i.Fence)
 }
@@ -123,8 +122,8 @@ type Residual struct {
 
 // Totals are the sizes of the two graphs.
 type Totals struct {
-	Pages         int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`          // nodes: URLs known, asked for or not
-	Crawled       int64 `json:"crawled,omitempty" cbor:"2,keyasint,omitempty"`        // of them, answered with 2xx or a redirect
+	Pages         int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`          // nodes: known URLs, fetched or not
+	Crawled       int64 `json:"crawled,omitempty" cbor:"2,keyasint,omitempty"`        // nodes that were answered with 2xx or a redirect
 	Links         int64 `json:"links,omitempty" cbor:"3,keyasint,omitempty"`          // between different pages, each pair once
 	Dangling      int64 `json:"dangling,omitempty" cbor:"4,keyasint,omitempty"`       // pages without links
 	Hosts         int64 `json:"hosts,omitempty" cbor:"5,keyasint,omitempty"`          // nodes
@@ -133,7 +132,7 @@ type Totals struct {
 	Anchors       int64 `json:"anchors,omitempty" cbor:"8,keyasint,omitempty"`        // crawled pages with texts of links to them
 }
 
-// Add adds another partition's figures.
+// Add adds the figures of another partition.
 func (t *Totals) Add(o *Totals) {
 	t.Pages += o.Pages
 	t.Crawled += o.Crawled
@@ -154,21 +153,20 @@ const (
 	Iterate = 4 // and all after it: one more multiplication each
 )
 
-// Head is the record of how far a partition is with a job. It is replaced by
-// compare-and-set; whoever loses has done its work for nothing, and no harm.
+// Head is the record of a partition's progress with a job. It is replaced by compare-and-set. A step that loses
+// the race has worked for nothing, without harm.
 type Head struct {
 	Partition partition.ID `json:"partition"`
 	Job       uint64       `json:"job"`
-	// Rounds are the last two that are finished, the newer one last: others may still need what
-	// the one before has for them.
+	// Rounds are the last two finished rounds, the newer one last: other partitions may still need the older one.
 	Rounds []Round `json:"rounds"`
-	Final  bool    `json:"final,omitempty"` // the last of Rounds was the last of all
+	Final  bool    `json:"final,omitempty"` // the last of Rounds is the last round of the job
 	Totals Totals  `json:"totals,omitzero"` // from Nodes on
-	// Next is what the job has made here so far. Last is what the last finished job had made
-	// when this one began.
+	// Next is what the job has made here so far. Last is what the previous finished job had made when this one
+	// began.
 	Next Result `json:"next"`
 	Last Result `json:"last,omitzero"`
-	// Dropped are objects to be deleted once all partitions have finished a round.
+	// Dropped are objects to delete when all partitions have finished a round.
 	Dropped []Dropped        `json:"dropped,omitempty"`
 	Calls   blobschema.Calls `json:"calls,omitzero"` // of this partition's steps, for all jobs
 }
@@ -177,14 +175,14 @@ type Head struct {
 type Round struct {
 	Number int       `json:"number"`
 	Time   time.Time `json:"time"`
-	// Object holds what the round has for each partition, in their order, and at its end what
-	// this one needs for the next round. Parts are the lengths, as varints.
+	// Object has the part of the round for each partition, in their order, then the state that this partition
+	// needs for the next round. Parts are the lengths, as varints.
 	Object string `json:"object,omitempty"`
 	Parts  []byte `json:"parts,omitempty"`
 	Sums   Sums   `json:"sums,omitzero"`
 }
 
-// Round is the number of the last round that h has finished of a job; -1 if none.
+// Round returns the last round of a job that h has finished; -1 if there is none.
 func (h *Head) Round(job uint64) int {
 	if h.Job != job || len(h.Rounds) == 0 {
 		return -1
@@ -192,7 +190,7 @@ func (h *Head) Round(job uint64) int {
 	return h.Rounds[len(h.Rounds)-1].Number
 }
 
-// At is what h says of a round; nil if it is none of the last two.
+// At returns a round; nil if it is none of the last two.
 func (h *Head) At(round int) *Round {
 	for i := range h.Rounds {
 		if h.Rounds[i].Number == round {
@@ -202,8 +200,8 @@ func (h *Head) At(round int) *Round {
 	return nil
 }
 
-// Part says where in Object the n-th part is; the one after the last partition's is the
-// partition's own state. The error is [wire.ErrDamaged].
+// Part returns where the n-th part is in Object. The part after those of all partitions is the state of the
+// partition itself. The error is [wire.ErrDamaged].
 func (r *Round) Part(n int) (off, length int64, err error) {
 	c := &wire.Cursor{Rest: r.Parts}
 	for i := 0; i <= n; i++ {
@@ -216,8 +214,7 @@ func (r *Round) Part(n int) (off, length int64, err error) {
 	return off, length, nil
 }
 
-// Result is what a finished job has made of the partition; false if it is another's that the
-// head knows.
+// Result returns what a finished job has made of the partition; false if h does not have the results of that job.
 func (h *Head) Result(job uint64) (Result, bool) {
 	switch {
 	case h.Next.Job == job && h.Final:
@@ -228,8 +225,8 @@ func (h *Head) Result(job uint64) (Result, bool) {
 	return Result{}, false
 }
 
-// Sums are what all partitions' numbers are added up for, in the order of partitions, so that
-// the sums are the same to the last bit wherever they are worked out.
+// Sums are numbers that are summed over all partitions, in the order of partitions, so that the sums are the same
+// to the last bit wherever they are computed.
 type Sums struct {
 	Residual Residual `json:"residual,omitzero"` // of the round
 	Dangling Residual `json:"dangling,omitzero"` // ranks of nodes without links
@@ -264,7 +261,7 @@ type Result struct {
 	Hosts   string `json:"hosts,omitempty"`   // object: ranks of the partition's hosts
 }
 
-// Objects are the names of those there are.
+// Objects returns the names of the objects.
 func (r *Result) Objects() (names []string) {
 	for _, n := range []string{r.Graph, r.Layout, r.Anchors, r.Table, r.Rest, r.Hosts} {
 		if n != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Table holds the ranks of pages of one partition, by fingerprint. Ranks of all nodes of all
-// partitions add up to 1. It is a view of an object's bytes, 12 a page, and safe for concurrent use.
+// Table has the ranks of the pages of one partition, by fingerprint. The ranks of all nodes of all partitions add
+// up to 1. A table is a view of an object's bytes, 12 for each page, and safe for concurrent use.
 type Table struct {
 	nodes      int64 // of the whole graph
 	fps, ranks []byte
@@ -72,18 +72,18 @@ func DecodeTable(data []byte) (_ *Table, err error) {
 	return t, nil
 }
 
-// Nodes is the number of nodes of the whole graph: a rank times it has a mean of 1.
+// Nodes returns the number of nodes of the whole graph. A rank times this number has a mean of 1.
 func (t *Table) Nodes() int64 { return t.nodes }
 
-// Len is the number of pages in the table.
+// Len returns the number of pages in the table.
 func (t *Table) Len() int { return len(t.fps) / 8 }
 
-// At is the i-th page, by fingerprint, and its rank.
+// At returns the fingerprint and rank of the i-th page.
 func (t *Table) At(i int) (fp uint64, rank float64) {
 	return binary.LittleEndian.Uint64(t.fps[8*i:]), float64(math.Float32frombits(binary.LittleEndian.Uint32(t.ranks[4*i:])))
 }
 
-// Rank finds the rank of a page, 0 to 1; not ok if the table does not have it.
+// Rank returns the rank of a page, 0 to 1; ok is false if the table does not have it.
 func (t *Table) Rank(fp uint64) (rank float64, ok bool) {
 	i := sort.Search(t.Len(), func(i int) bool { return binary.LittleEndian.Uint64(t.fps[8*i:]) >= fp })
 	if i == t.Len() {

@@ -15,12 +15,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Index runs one index step of a partition. After atMost it begins nothing except a first manifest; 0 is without bound.
+// Index runs one index step of a partition. After atMost it begins nothing except a first manifest; 0: no limit.
 func (j *Jobs) Index(p partition.ID, atMost time.Duration) (index.Report, error) {
 	return j.index(context.Background(), p, index.Config{Deadline: atMost})
 }
 
-// index runs one index step; cfg holds what differs from step to step.
+// index runs one index step. cfg has the settings that differ between steps.
 func (j *Jobs) index(ctx context.Context, p partition.ID, cfg index.Config) (index.Report, error) {
 	if err := j.Check(p); err != nil {
 		return index.Report{}, err
@@ -42,7 +42,7 @@ func (j *Jobs) index(ctx context.Context, p partition.ID, cfg index.Config) (ind
 	return s.Report(), nil
 }
 
-// IndexForFunction is Index, and returns what the function's log line says of the step.
+// IndexForFunction runs Index, and returns the fields of the function's log line.
 func (j *Jobs) IndexForFunction(p partition.ID, atMost time.Duration) ([]any, error) {
 	did, err := j.Index(p, atMost)
 	outcome := "committed"
@@ -57,14 +57,14 @@ func (j *Jobs) IndexForFunction(p partition.ID, atMost time.Duration) ([]any, er
 	return []any{"outcome", outcome, "read", did.Pages, "repeated", did.Repeated, "documents", did.Head.Documents}, err
 }
 
-// Follow brings index and ranks up to all that is crawled, and crawls nothing. Begin comes first. It ends
-// when that is done, or ctx does; progress is called after each coordinator run, and may be nil.
+// Follow indexes and ranks everything that is crawled, and crawls nothing. Call Begin before. It returns when it
+// is done or ctx ends; it calls progress, unless nil, after each coordinator run.
 func (j *Jobs) Follow(ctx context.Context, progress func(*crawl.Report)) error {
 	return j.Service.Follow(ctx, j.beginAgain, progress)
 }
 
-// beginAgain has partitions whose indexes were made by another version begin them again: the coordinator only sees
-// which are behind their commits.
+// beginAgain restarts the indexes that were made by another version. The coordinator would not do it, because it
+// only compares indexes with their commits.
 func (j *Jobs) beginAgain(ctx context.Context) error {
 	parts, err := j.Partitioning()
 	for p := range parts.Record.Partitions {
@@ -75,10 +75,10 @@ func (j *Jobs) beginAgain(ctx context.Context) error {
 	return err
 }
 
-// Rebuild empties index and ranks, whatever state they are in, so that both are made again from what is crawled: by
-// Follow, or by functions. Begin comes first. Ranks come first, because an index takes up the results of a rank job.
+// Rebuild empties index and ranks in whatever state they are, so that Follow or functions make both again from the
+// crawl. Call Begin before. Ranks are emptied first, because indexes take the results of a rank job.
 //
-// A crash in here leaves some of it empty, and the rest as it was; Rebuild can be called again.
+// A crash leaves some of them empty and the others unchanged; Rebuild can be called again.
 func (j *Jobs) Rebuild(ctx context.Context) error {
 	if _, _, err := j.StartRanks(rank.StartConfig{Same: true, Rebuild: true}); err != nil && !errors.Is(err, rank.ErrNothing) {
 		return err
@@ -87,14 +87,14 @@ func (j *Jobs) Rebuild(ctx context.Context) error {
 	for p := 0; err == nil && p < parts.Record.Partitions; {
 		var did index.Report
 		did, err = j.index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond, Rebuild: true})
-		if !did.Lost { // to another step, which went on with what there was
+		if !did.Lost { // otherwise another step has changed the index: try again
 			p++
 		}
 	}
 	return err
 }
 
-// LookAtIndexes has the index steps of all partitions look for what they have to do, wherever they run.
+// LookAtIndexes wakes the index steps of all partitions, wherever they run.
 func (j *Jobs) LookAtIndexes(ctx context.Context) error {
 	parts, err := j.Partitioning()
 	if err != nil {

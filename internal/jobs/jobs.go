@@ -1,6 +1,9 @@
-// Package jobs runs what follows a crawl: the steps of its index and of its ranks, one at a time of each kind, on
-// messages of their queues. Programs that need them register them with a service, so that others do not carry the text
-// extraction and the dictionaries. See packages index and rank for the steps themselves.
+// Package jobs runs what follows a crawl: the steps of its index and of its ranks. A service runs one step of each
+// kind at a time, on the messages of their queues.
+//
+// The main type is [Jobs], a service with these steps. jobs.go registers them; index.go and rank.go run them,
+// start rank jobs and replace lost messages. Only programs that need the steps import the package, because it
+// carries the text extraction and the dictionaries. It decides nothing about a step: see packages index and rank.
 package jobs
 
 import (
@@ -17,17 +20,17 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Jobs is a service that runs index and rank steps too.
+// Jobs is a service that also runs index and rank steps.
 type Jobs struct {
 	*service.Service
 	remindAfter time.Duration
 
 	mu       sync.Mutex
-	warm     map[partition.ID]*rank.Warm // what rank steps left in memory
-	reminded time.Time                   // when lost messages were made up for last, or a rank job was seen first
+	warm     map[partition.ID]*rank.Warm // state that rank steps left in memory
+	reminded time.Time                   // when lost messages were last replaced, or a rank job was first seen
 }
 
-// Open returns a service on an open platform, with the jobs.
+// Open returns a service with the jobs, on an open platform.
 func Open(p *platform.Platform, cfg service.Config) (*Jobs, error) {
 	s, err := service.New(p, cfg)
 	if err != nil {

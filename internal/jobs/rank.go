@@ -20,7 +20,8 @@ import (
 // warmRanks is the number of partitions whose graphs a process keeps between steps. A function has memory for one.
 const warmRanks = 16
 
-// take removes and returns the graph that is kept of a partition. If that makes no room for another, it drops all graphs.
+// take removes and returns the state that is kept of a partition. If there is no room for another then, it drops
+// all states.
 func (j *Jobs) take(p partition.ID, most int) *rank.Warm {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -40,12 +41,12 @@ func (j *Jobs) give(p partition.ID, w *rank.Warm, most int) {
 	j.warm[p] = w
 }
 
-// RankStep runs one rank step of a partition. No round begins after atMost; 0 is without bound.
+// RankStep runs one rank step of a partition. It begins no round after atMost; 0: no limit.
 func (j *Jobs) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
 	return j.stepRanks(context.Background(), p, atMost)
 }
 
-// RankForFunction is RankStep, and returns what the function's log line says of the step.
+// RankForFunction runs RankStep, and returns the fields of the function's log line.
 func (j *Jobs) RankForFunction(p partition.ID, atMost time.Duration) ([]any, error) {
 	did, err := j.RankStep(p, atMost)
 	return []any{"job", did.Job, "round", did.Round, "rounds", did.Rounds, "done", did.Done}, err
@@ -90,8 +91,8 @@ func (j *Jobs) RankProgress() (rank.Progress, error) {
 	return r.Progress(), err
 }
 
-// remindAfter is the time without a finished round after which messages are taken for lost. If they are not, new
-// messages make some partition do a round twice.
+// remindAfter is the time without a finished round after which messages count as lost. If they are not lost, some
+// partition does a round twice.
 const remindAfter = 10 * time.Minute
 
 // startRanks starts a rank job if the coordinator's report wants one, and replaces lost messages of the job under way.
@@ -172,7 +173,7 @@ func (j *Jobs) ensureRankQueue(ctx context.Context) error {
 	return j.Platform.CreateQueues(ctx, parts.Record.Partitions)
 }
 
-// stepTime is the most time that a step takes before others can see its progress.
+// stepTime bounds a step, so that others can see its progress.
 const stepTime = 5 * time.Second
 
 // runRanks receives some messages and runs a step for each partition they name.
@@ -181,7 +182,7 @@ func (j *Jobs) runRanks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(msgs) == 0 { // they were lost with a process that died
+	if len(msgs) == 0 { // a process that died may have lost them
 		return j.RemindRanks()
 	}
 	var steps errgroup.Group

@@ -7,8 +7,8 @@
 // of text and the boxes around them, as flat slices (markup.go). Then it decides which of them are main text (choose.go).
 //
 // Element names, words in class and id, and the share of links tell what to leave out, but never most of the running text:
-// a lost text cannot be found, and boilerplate only ranks low. If less than a quarter of the visible text would be left,
-// only the elements decide. docs/adr/0030-text-and-tokens.md compares the result with libraries.
+// a lost text cannot be found, and boilerplate only ranks low. A rule that would leave less than a third of the text is
+// not applied to the page. docs/adr/0030-text-and-tokens.md compares the result with libraries.
 package text
 
 import (

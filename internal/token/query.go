@@ -44,12 +44,10 @@ type Term struct {
 // its beginning.
 const maxAlternative = 32
 
-// Query analyses a piece of query text. Each word is looked for as it is written, and in
-// documents of some languages by its stem there. langs are the codes of these languages (ISO 639-1);
-// nil means all that are stemmed.
+// Query analyses a piece of query text. Each word stands for itself as it is written, and in documents of some
+// languages for its stem there. langs are the codes of these languages (ISO 639-1); nil means all with stems.
 //
-// The words are in order; phrases are made by their Positions. A query may be of any
-// length: whoever evaluates it bounds the number of words.
+// The words are in order; their Positions make phrases. The caller bounds the number of words.
 func Query(text string, langs []string) []Word {
 	a := analyzers.Get().(*analyzer)
 	defer a.release()
@@ -185,8 +183,8 @@ func (q *querier) keep(w Word) {
 	}
 }
 
-// add adds an alternative: in the languages, or, if there is none, as the word is written. Languages
-// with the same terms share one alternative.
+// add adds an alternative: the form of the word in some languages, or as it is written if langs is empty.
+// Languages with the same terms share one alternative.
 func (w *Word) add(terms []Term, langs Langs) {
 	terms = terms[:min(len(terms), maxAlternative)]
 	if len(terms) == 0 {

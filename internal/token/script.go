@@ -22,7 +22,7 @@ const (
 // unspacedScripts are written without spaces and are of no dictionary here.
 var unspacedScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// scriptOf classifies a character. Points and signs are none.
+// scriptOf classifies a character. Punctuation and symbols are none.
 func scriptOf(r rune) script {
 	switch {
 	case r < utf8.RuneSelf:
@@ -73,7 +73,7 @@ func lettered(r rune) script {
 	return none
 }
 
-// fraction reports whether r is one like ½, that stands for several digits and a bar.
+// fraction reports whether r is a fraction such as ½, which stands for several digits and a bar.
 func fraction(r rune) bool {
 	return r >= '¼' && r <= '¾' || r >= '⅐' && r <= '⅟' || r == '↉'
 }

@@ -41,9 +41,8 @@ import (
 // maxTerm is the largest length of a term, in bytes. What is longer is cut.
 const maxTerm = 64
 
-// Version is that of the terms: a text may have others under another version, so an
-// index is asked only with queries of the version that it was made with.
-// Version 1 had stems instead of words.
+// Version is the version of the terms. A text may have other terms in another version, so an index only takes
+// queries of its own version. Version 1 had stems instead of words.
 const Version = 2
 
 // A Token is a term at its place in a text.
@@ -70,8 +69,7 @@ func Append(dst []Token, text, lang string) []Token {
 	return a.out
 }
 
-// analyzers keeps the scratch memory of those that are done, and the terms of words
-// that were met.
+// analyzers keeps the scratch memory of finished analyzers, and the terms of words that they have met.
 var analyzers = sync.Pool{New: func() any { return newAnalyzer() }}
 
 // Bounds on what an analyzer remembers, and on what it looks at.
