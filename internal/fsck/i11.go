@@ -53,10 +53,27 @@ const (
 	removes               // it is gone, or may not be shown
 )
 
+// pageKey names a page in an index: the fingerprint of its URL, and the slot of its host,
+// also where the address of the host decides which partition crawls it.
+type pageKey struct {
+	fp   uint64
+	slot partition.Slot
+}
+
+func (k pageKey) key() pageKey { return k }
+
+func (k pageKey) compare(l pageKey) int {
+	return cmp.Or(cmp.Compare(k.fp, l.fp), cmp.Compare(k.slot, l.slot))
+}
+
+// of returns the entries of a page in a sorted list of answers or documents.
+func of[T interface{ key() pageKey }](list []T, page pageKey) []T {
+	return equal(list, func(e *T) int { return (*e).key().compare(page) })
+}
+
 // answer is what the index is compared with: a page record.
 type answer struct {
-	fp             uint64
-	slot           partition.Slot // of the host, whatever its address
+	pageKey
 	gen, seq, unix uint32
 	does           effect
 	again          bool // its payload is one that the page had before, at the time unix
@@ -64,17 +81,14 @@ type answer struct {
 }
 
 func (a answer) compare(b answer) int {
-	return cmp.Or(a.page(b.fp, b.slot), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
-}
-
-func (a *answer) page(fp uint64, slot partition.Slot) int {
-	return cmp.Or(cmp.Compare(a.fp, fp), cmp.Compare(a.slot, slot))
+	return cmp.Or(a.pageKey.compare(b.pageKey), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
 }
 
 // answerOf says what a page record means to the index. Redirects and 4xx say that a page is
 // gone, robots.txt and the network that it must not be shown. What was not fetched says nothing.
 func (c *checker) answerOf(pg *page, seq uint64) answer {
-	a := answer{fp: pg.fp, slot: c.hash.Slot(c.unitOf(string(pg.url.Host()))), gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
+	key := pageKey{pg.fp, c.hash.Slot(c.unitOf(string(pg.url.Host())))}
+	a := answer{pageKey: key, gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
 	switch o := pg.Outcome; {
 	case o == blobschema.OutcomeRedirect, o == blobschema.OutcomeClientError, o == blobschema.OutcomeRobots, o == blobschema.OutcomeForbidden,
 		o == blobschema.OutcomeOK && pg.NoIndex:
@@ -98,24 +112,19 @@ func unixOf(t time.Time) uint32 {
 
 // document is a current document of a partition's index.
 type document struct {
-	fp        uint64
-	slot      partition.Slot
+	pageKey
 	gen, unix uint32
 	in        uint32 // segment of the manifest
 }
 
 func (d document) compare(e document) int {
-	return cmp.Or(d.page(e.fp, e.slot), cmp.Compare(d.in, e.in))
-}
-
-func (d *document) page(fp uint64, slot partition.Slot) int {
-	return cmp.Or(cmp.Compare(d.fp, fp), cmp.Compare(d.slot, slot))
+	return cmp.Or(d.pageKey.compare(e.pageKey), cmp.Compare(d.in, e.in))
 }
 
 // twice yields documents of the same page.
 func twice(docs []document, each func(d, e document)) {
 	for i := 1; i < len(docs); i++ {
-		if d, e := docs[i-1], docs[i]; d.page(e.fp, e.slot) == 0 {
+		if d, e := docs[i-1], docs[i]; d.key() == e.key() {
 			each(d, e)
 		}
 	}
@@ -264,14 +273,14 @@ func (x *index) partly(a answer) bool { return uint64(a.seq) == x.man.Seq+1 && x
 // compare compares the documents with the answers.
 func (x *index) compare() {
 	for _, d := range x.docs {
-		if len(x.of(d.fp, d.slot)) == 0 {
+		if len(of(x.answers, d.pageKey)) == 0 {
 			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was asked for", d.fp, d.slot, d.gen)
 		}
 	}
 	for answers := x.answers; len(answers) > 0; {
-		fp, slot := answers[0].fp, answers[0].slot
-		n := len(x.of(fp, slot))
-		x.comparePage(equal(x.docs, func(d *document) int { return d.page(fp, slot) }), answers[:n])
+		page := answers[0].pageKey
+		n := len(of(answers, page))
+		x.comparePage(of(x.docs, page), answers[:n])
 		answers = answers[n:]
 	}
 }
@@ -298,7 +307,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 		x.index.Unindexed++
 	}
 	for _, d := range docs {
-		of := func(a answer) bool { return a.gen == d.gen && a.gen >= last.gen && a.does != removes }
+		fits := func(a answer) bool { return a.gen == d.gen && a.gen >= last.gen && a.does != removes }
 		wrong := func(a answer, format string, args ...any) {
 			x.violate(x.segmentOf(d), "%s: %s", x.urlAt(a.fp, x.p.id, uint64(a.seq)), fmt.Sprintf(format, args...))
 		}
@@ -311,17 +320,12 @@ func (x *index) comparePage(docs []document, answers []answer) {
 			wrong(*last, "it is shown as of generation %d, and by its answer of generation %d it is gone, or must not be shown", d.gen, last.gen)
 		case d.gen < last.gen:
 			wrong(*last, "it is shown as of generation %d, and there is an answer of generation %d", d.gen, last.gen)
-		case !slices.ContainsFunc(known, of):
+		case !slices.ContainsFunc(known, fits):
 			wrong(*last, "it is shown as of generation %d, of which there is no answer", d.gen)
 		case d.unix != last.unix:
 			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
 		}
 	}
-}
-
-// of returns the answers that a page had here.
-func (x *index) of(fp uint64, slot partition.Slot) []answer {
-	return equal(x.answers, func(a *answer) int { return a.page(fp, slot) })
 }
 
 // maxRemoved is how many removed documents a manifest notes.
@@ -335,11 +339,11 @@ func (x *index) checkRemoved() {
 		return
 	}
 	for i, d := range list {
-		shown := equal(x.docs, func(e *document) int { return e.page(d.Fingerprint, d.Slot) })
-		x.must(len(shown) == 0, where, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
+		page := pageKey{d.Fingerprint, d.Slot}
+		x.must(len(of(x.docs, page)) == 0, where, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
 		x.must(i == 0 || d.Compare(list[i-1]) != 0, where, "it says twice that the document %016x of slot %d is gone", d.Fingerprint, d.Slot)
 		known, later := false, false
-		for _, a := range x.of(d.Fingerprint, d.Slot) {
+		for _, a := range of(x.answers, page) {
 			known = known || x.partly(a)
 			if uint64(a.seq) <= x.man.Seq {
 				known = known || a.gen == d.Generation
@@ -362,7 +366,7 @@ func (x *index) checkElsewhere(d document, all []*index) {
 		if q == x {
 			continue
 		}
-		for _, a := range q.of(d.fp, d.slot) {
+		for _, a := range of(q.answers, d.pageKey) {
 			if a.does != leaves && a.gen > last.gen {
 				by, last = q, a
 			}
@@ -430,7 +434,7 @@ func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current [
 	gone := x.gone(ref, r.Documents())
 	x.checkSummary(ref, r.Summary())
 	for doc := range uint32(r.Documents()) {
-		d := document{fp: cols.Fingerprint(doc), slot: cols.Slot(doc), gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
+		d := document{pageKey: pageKey{cols.Fingerprint(doc), cols.Slot(doc)}, gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
 		if d.slot < ref.First || d.slot > ref.Last || doc > 0 && d.slot < cols.Slot(doc-1) || int(d.slot) >= x.pmap.Slots() {
 			x.violate(ref.Object, "document %d is of slot %d, in a segment from %d to %d", doc, d.slot, ref.First, ref.Last)
 		}

@@ -35,12 +35,9 @@ type Part struct {
 
 // Moves are slots on their way from one partition to another, by one change of the map.
 type Moves struct {
-	Epoch partition.Epoch
-	From  partition.ID
-	To    partition.ID
-	Slots partition.Slots
-	Held  int       // of them by From still; the others are given
-	Taken int       // of them by To, whose commit confirms it
+	blobschema.Moving
+	Held  int       // slots that From still holds; the others are given
+	Taken int       // slots that To holds, by its last commit
 	Since time.Time // when the map was changed; zero where the store cannot tell
 }
 
@@ -107,7 +104,7 @@ func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head)
 	}
 	for i := range moving {
 		mv := &moving[i]
-		m := Moves{Epoch: mv.Epoch, From: mv.From, To: mv.To, Slots: mv.Slots, Since: since[mv.Epoch]}
+		m := Moves{Moving: *mv, Since: since[mv.Epoch]}
 		for _, s := range mv.Slots {
 			switch {
 			case part[mv.To].holding.Holds(s):

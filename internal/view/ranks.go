@@ -20,15 +20,20 @@ func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
 	if found, err := v.record(ctx, naming.RankKey(v.id), &job); err != nil || !found {
 		return rank.NewProgress(job, nil), err
 	}
-	heads := make([]ranks.Head, min(len(job.Inputs), partition.MaxPartitions))
-	keys, to := make([]string, len(heads)), make([]any, len(heads))
-	for p := range heads {
-		keys[p], to[p] = naming.RankHeadKey(v.id, partition.ID(p)), &heads[p]
-	}
+	heads, keys, to := v.rankHeads(&job)
 	if _, err := stored.Read(ctx, v.store, keys, to); err != nil {
 		return rank.Progress{}, err
 	}
 	return rank.NewProgress(job, heads), nil
+}
+
+// rankHeads returns room for the heads that the partitions of a job have, and their keys.
+func (v *View) rankHeads(job *ranks.Job) (heads []ranks.Head, keys []string, to []any) {
+	heads = make([]ranks.Head, min(len(job.Inputs), partition.MaxPartitions))
+	for p := range heads {
+		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &heads[p])
+	}
+	return heads, keys, to
 }
 
 // Ranked is a line of a table of ranks: a host or a URL, and how many times the mean its rank is.

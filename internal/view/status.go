@@ -8,7 +8,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/stored"
@@ -121,20 +120,12 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 
 // addFollowers reads what follows the crawl: index and ranks.
 func (v *View) addFollowers(ctx context.Context, s *Status) error {
-	var keys []string
-	var to []any
+	heads, keys, to := v.rankHeads(&s.Ranks.Job)
 	index := make([]blobschema.IndexHead, len(s.Heads))
 	if s.Crawl.Settings.Index {
 		for i := range index {
 			keys, to = append(keys, naming.IndexKey(v.id, s.Heads[i].Partition)), append(to, &index[i])
 		}
-	}
-	ranks := make([]ranks.Head, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
-	for p := range ranks {
-		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &ranks[p])
-	}
-	if len(keys) == 0 {
-		return nil
 	}
 	if _, err := stored.Read(ctx, v.store, keys, to); err != nil {
 		return err
@@ -145,10 +136,10 @@ func (v *View) addFollowers(ctx context.Context, s *Status) error {
 			s.Calls.Add(index[i].Calls)
 		}
 	}
-	for i := range ranks {
-		s.Calls.Add(ranks[i].Calls)
+	for i := range heads {
+		s.Calls.Add(heads[i].Calls)
 	}
-	s.Ranks = rank.NewProgress(s.Ranks.Job, ranks)
+	s.Ranks = rank.NewProgress(s.Ranks.Job, heads)
 	return nil
 }
 
