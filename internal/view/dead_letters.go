@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
-// DeadLetter is a message that was put aside because it could not be read.
+// DeadLetter is a message that was set aside because it could not be read.
 type DeadLetter struct {
 	ID   string // the last part of the name
 	Name string // of the object
@@ -23,8 +23,8 @@ type DeadLetter struct {
 	crawl.DeadLetter
 }
 
-// DeadLetters reads the crawl's dead letters, oldest first. One that is no JSON is there
-// with a reason that says so.
+// DeadLetters reads the dead letters of the crawl, the oldest first. The reason of one that is
+// not JSON says so.
 func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	at := map[string]time.Time{}
 	for o, err := range v.store.List(ctx, naming.DeadPrefix(v.id)) {

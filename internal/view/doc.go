@@ -1,19 +1,20 @@
-// Package view reads a crawl: what is stored of it, also while it runs.
+// Package view reads a crawl from its records and objects, also while the crawl runs.
 //
-// It stands on the side of whoever looks: commands, dashboards, indexes. The main
-// type is [View], over a [Store] of records and objects. [Open] makes one of a
-// folder, whether or not a process is at work there:
+// Commands and dashboards use it; it does no work of a crawl. The main type is [View], over a
+// [stored.Store]. [Open] makes one of a folder:
 //
-//   - nobody owns the folder: all records are read at once and the folder is given
-//     back, so that looking never keeps a crawl from beginning. Objects never
-//     change (I6), so what those records name stays as it was. The process needs
-//     no permission to write the folder;
-//   - a process owns it: that process answers for its records over a Unix socket
+//   - If no process owns the folder, Open reads all records at once and releases the folder,
+//     so that reading never keeps a crawl from starting. Objects never change (I6), so what
+//     those records name stays valid. The process needs no permission to write the folder.
+//   - If a process owns the folder, that process answers for its records over a Unix socket
 //     in the folder (package control), and objects are read from their files.
 //
-// Visible means reachable from the heads, never listed: everything here goes
-// head → manifest → commits, so a crashed step's leavings never appear.
+// Visible means reachable from the heads, never listed. Everything here goes from head to
+// manifest to commits, so objects that a crashed step left never appear.
 //
-// The package changes nothing but one object, the capture index, which is made
-// from the rest and may be made again ([WriteCDXJ]). Package control changes a crawl.
+// Read view.go, then heads.go and commits.go. slots.go finds slots that move; the explain
+// files say why a URL or host is in its state.
+//
+// The package writes one object only, the capture index ([WriteCDXJ]), which is derived from
+// the rest. Package control changes a crawl.
 package view

@@ -11,24 +11,24 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Estimates is the hosts table: what the partitions observed of the hosts they asked.
+// Estimates is the hosts table: what partitions observed of the hosts that they requested.
 type Estimates struct {
 	Hosts []HostEstimate // each once, in no order
-	// AsOf is when a tick copied them last, zero for never: every minute, in a cloud every
-	// quarter of an hour, and when a crawl is finished.
+	// AsOf is when a tick last copied them: every minute, in a cloud every quarter of an hour, and
+	// when a crawl is finished. It is zero if no tick has.
 	AsOf time.Time
-	// Behind says that partitions have committed since.
+	// Behind says that a partition has committed since.
 	Behind bool
 }
 
-// HostEstimate is what the hosts table says of a host, or of another unit of pacing.
+// HostEstimate is the row of a host, or of another politeness key, in the hosts table.
 type HostEstimate struct {
 	Host      string
 	Partition partition.ID // that owns its slot
 	crawl.HostRecord
 }
 
-// Estimates reads the hosts table. It holds all of it in memory, some 200 bytes a host.
+// Estimates reads the hosts table into memory, some 200 bytes a host.
 func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 	heads, r, err := v.headsAnd(ctx, nil, nil)
 	if err != nil {
@@ -55,8 +55,8 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 			owner := m.Owner(v.hash.Slot(host))
 			est := HostEstimate{host, owner, rec}
 			if r.Epoch > v.division.first.Epoch() {
-				// Of a host that has moved each of its partitions has a record. The one that has
-				// it now goes on counting where the others ended.
+				// Each partition that ever held a host has a record of it. The one that holds it
+				// now counts on from where the others ended.
 				if i, twice := at[host]; twice {
 					if old := &e.Hosts[i]; rec.Requests > old.Requests || rec.Requests == old.Requests && h.Partition == owner {
 						*old = est
@@ -71,9 +71,9 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 	return e, nil
 }
 
-// hostRecords reads the packs of a partition. A host that stands in two, because their
-// number has changed, is taken from the one that a later commit wrote. Packs beyond the
-// present number are looked for as long as each doubling finds some.
+// hostRecords reads the packs of a partition. If the number of packs has changed, a host may be
+// in two; the record of the later commit counts. Packs beyond the current number are read
+// until a doubling finds none.
 func (v *View) hostRecords(ctx context.Context, h *blobschema.Head) (map[string]crawl.HostRecord, error) {
 	hosts := map[string]crawl.HostRecord{}
 	now := crawl.HostPacks(h.Totals.Hosts)

@@ -12,23 +12,23 @@ import (
 // HostReport is all that is known of a host.
 type HostReport struct {
 	Place
-	Known      bool             `json:"known"` // it was asked, or URLs of it are pending
+	Known      bool             `json:"known"` // it was requested, or has pending URLs
 	Why        []string         `json:"why,omitempty"`
 	With       []string         `json:"with,omitempty"` // other hosts of the unit, at most 20
 	URLs       int64            `json:"known_urls"`
 	Capped     uint64           `json:"capped,omitempty"` // links left out for a cap
 	Pending    int64            `json:"pending"`
-	Outcomes   map[string]int64 `json:"outcomes,omitempty"` // of its URLs, robots.txt apart
-	Requests   uint64           `json:"requests"`           // of the unit, as all that follows but robots.txt
+	Outcomes   map[string]int64 `json:"outcomes,omitempty"` // of its URLs, without robots.txt
+	Requests   uint64           `json:"requests"`           // of the unit, like all that follows except robots.txt
 	Failures   uint64           `json:"failures"`
 	InARow     uint8            `json:"failures_in_a_row,omitempty"`
 	Delay      string           `json:"delay"`         // between the starts of two requests
-	Next       time.Time        `json:"next,omitzero"` // when it may be asked at the earliest
+	Next       time.Time        `json:"next,omitzero"` // earliest time of the next request
 	Backoff    time.Time        `json:"backoff_until,omitzero"`
 	Connect    string           `json:"connect,omitempty"`  // estimated time to connect
 	Response   string           `json:"response,omitempty"` // estimated time of a request
 	PerConn    float64          `json:"requests_per_connection,omitempty"`
-	Left       string           `json:"left,omitempty"` // least time for what is pending in the unit, by its pace
+	Left       string           `json:"left,omitempty"` // least time for the pending URLs of the unit, by its pace
 	RobotsHTTP RobotsReport     `json:"robots_http"`
 	RobotsTLS  RobotsReport     `json:"robots_https"`
 }
@@ -36,8 +36,7 @@ type HostReport struct {
 // maxWith bounds the hosts that a report names.
 const maxWith = 20
 
-// ExplainHost reports on a host. It reads the page records of the
-// partitions that held its slot.
+// ExplainHost reports on a host. It reads the page records of the partitions that held its slot.
 func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, error) {
 	places, err := v.placesOf(ctx, name)
 	if err != nil {

@@ -8,26 +8,8 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
-
-// eachSeed calls f with the URLs that were given from outside, and the number of the
-// batch they came in, from 1, until it returns false.
-func (v *View) eachSeed(ctx context.Context, c *blobschema.Crawl, f func(batch uint64, u weburl.URL) bool) error {
-	for i, name := range c.SeedBatches {
-		urls, err := stored.URLs(stored.Under(ctx, v.store), name)
-		if err != nil {
-			return err
-		}
-		for _, q := range urls {
-			if u, err := weburl.Parse(q.URL); err == nil && !f(uint64(i+1), u) {
-				return nil
-			}
-		}
-	}
-	return nil
-}
 
 // outOfScope says why no link to u is followed, or "" if links are.
 func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, u weburl.URL) (string, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// place is where the URLs of a host are kept, with what is known there.
+// place is a slot with URLs of a host, and its state.
 type place struct {
 	Place
 	run     *blobschema.Run   // state of the slot
@@ -20,9 +20,8 @@ type place struct {
 	pending int64             // URLs of the unit
 }
 
-// placesOf returns the places where URLs of a host are kept, the one that asks for them
-// last. There are two where names are partitioned by their addresses: a name's own slot
-// finds its address, and sends its URLs on to the slot of that.
+// placesOf returns the places of a host; the last one requests its URLs. A crawl by address has
+// two: the slot of the name resolves the address, and forwards the URLs to its slot.
 func (v *View) placesOf(ctx context.Context, h weburl.Host) ([]*place, error) {
 	key, placed := v.by.Key(string(h))
 	p, err := v.place(ctx, key, h)
@@ -90,7 +89,7 @@ func (p *place) pendingOf(h weburl.Host) (n int64) {
 	return n
 }
 
-// sites lists the hosts of the unit that were asked, but for one.
+// sites lists the hosts of the unit that were requested, except one.
 func (p *place) sites(but weburl.Host) (names []string) {
 	for i := range p.run.Hosts {
 		unit, site := frontier.SplitSite(p.run.Hosts[i].Host)
@@ -101,7 +100,7 @@ func (p *place) sites(but weburl.Host) (names []string) {
 	return names
 }
 
-// robots is what is known of the robots.txt that is asked for before a URL.
+// robots returns the robots.txt that applies to a URL.
 func (p *place) robots(u weburl.URL) *frontier.RobotsInfo {
 	if u.Scheme() == "https" {
 		return &p.site.HTTPS
@@ -109,9 +108,9 @@ func (p *place) robots(u weburl.URL) *frontier.RobotsInfo {
 	return &p.site.HTTP
 }
 
-// partitions are those whose page records may be of a URL; nil for all.
+// partitions returns the partitions that may have page records of a URL; nil stands for all.
 func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, error) {
-	// A robots.txt is kept by whoever asked for it, which may be another host's partition.
+	// The partition of another host may have requested a robots.txt, and stores its record.
 	if u.Path() == "/robots.txt" {
 		return nil, nil
 	}
@@ -135,8 +134,8 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 	return slices.Compact(out), nil
 }
 
-// History returns all page records of a URL, the latest first. It reads the commits of
-// the partitions that held its slot: of one, most often.
+// History returns all page records of a URL, the latest first. It reads the commits of the
+// partitions that held its slot, mostly one.
 func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, error) {
 	partitions, err := v.partitions(ctx, u)
 	if err != nil {

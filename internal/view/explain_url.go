@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Unknown is the state of a URL that no partition has heard of.
+// Unknown is the state of a URL that no partition knows.
 const Unknown = "unknown"
 
 // Place says where a host is kept.
@@ -29,14 +29,14 @@ type URLReport struct {
 	Place
 	State string   `json:"state"` // "fetched", "refused", "pending", or Unknown; of a robots.txt its outcome
 	Why   []string `json:"why"`   // in words
-	// Of a pending URL, as it is queued; of a settled one, from its page record.
+	// From the queue if the URL is pending, else from its page record.
 	Depth      uint16 `json:"depth"`
 	Attempts   uint8  `json:"attempts"`
 	Generation uint32 `json:"generation,omitempty"`
-	Topic      string `json:"topic,omitempty"`   // name; none if it is of no topic
-	Urgent     bool   `json:"urgent,omitempty"`  // pending, and asked for on purpose
+	Topic      string `json:"topic,omitempty"`   // name; "" for no topic
+	Urgent     bool   `json:"urgent,omitempty"`  // pending, and requested on purpose
 	Sitemap    bool   `json:"sitemap,omitempty"` // pending, to be read as a sitemap
-	// Next is when a pending URL may be asked for at the earliest; zero for at once.
+	// Next is the earliest time of the request of a pending URL; zero for at once.
 	Next    time.Time         `json:"next,omitzero"`
 	Ahead   int               `json:"ahead,omitempty"`   // pending URLs of the unit that come first
 	Page    *blobschema.Page  `json:"page,omitempty"`    // the latest record
@@ -46,15 +46,15 @@ type URLReport struct {
 	topic uint8 // its number
 }
 
-// RobotsReport is what a robots.txt says, of a URL where there is one.
+// RobotsReport is what a robots.txt says of a host, and of a URL if one is given.
 type RobotsReport struct {
 	Read     bool      `json:"read"`              // rules are known
 	Allowed  bool      `json:"allowed,omitempty"` // the URL
-	Line     int       `json:"line,omitempty"`    // that decides; 0 if none does
-	Rule     string    `json:"rule,omitempty"`    // its text, or why there are no rules
+	Line     int       `json:"line,omitempty"`    // number of the line that decides; 0 if none does
+	Rule     string    `json:"rule,omitempty"`    // text of that line, or why there are no rules
 	Delay    string    `json:"crawl_delay,omitempty"`
 	Until    time.Time `json:"until,omitzero"` // the rules are good until then
-	Retry    time.Time `json:"retry,omitzero"` // after a failure, asked for again no earlier
+	Retry    time.Time `json:"retry,omitzero"` // earliest next request after a failure
 	Failures uint8     `json:"failures,omitempty"`
 }
 
@@ -71,8 +71,8 @@ func robotsReport(r *frontier.RobotsInfo) RobotsReport {
 	return out
 }
 
-// ExplainURL reports on a URL. Of one that is not known it reads the links of all
-// commits, to tell why.
+// ExplainURL reports on a URL. If the URL is not known, it reads the links of all commits to
+// find out why.
 func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error) {
 	c, err := v.Crawl(ctx)
 	if err != nil {
@@ -119,8 +119,8 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	return r, v.requested(ctx, r)
 }
 
-// look looks for a URL in the state of its places, the last first, and fills in what
-// it finds; false if it is in none.
+// look looks a URL up in the state of its places, the last first. It fills in what it finds,
+// and reports whether a place has the URL.
 func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 	for i := len(places) - 1; i >= 0; i-- {
 		p := places[i]
@@ -147,7 +147,7 @@ func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 	return false
 }
 
-// whySettled says in words how a URL was settled.
+// whySettled adds how a URL was settled.
 func (r *URLReport) whySettled() {
 	pg := r.Page
 	if pg == nil {
@@ -188,7 +188,7 @@ func (r *URLReport) whySettled() {
 	}
 }
 
-// pending fills in what there is to say of a pending URL.
+// pending fills in what the queue says of a pending URL, and why it waits.
 func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 	r.State, r.Depth, r.Attempts, r.Generation, r.topic = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation, q.Topic
 	r.Urgent, r.Sitemap = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0

@@ -11,15 +11,13 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Layout is how a crawl is divided: which partitions there are, and what is on the move
-// between them.
+// Layout is how a crawl is divided into partitions, with the slots on the move between them.
 type Layout struct {
 	Record blobschema.MapRecord
 	Map    *partition.Map // of Record.Epoch
-	// Target is the map that is wanted: Map itself, unless slots that are on the move are to
-	// follow it later.
+	// Target is the desired map. It differs from Map while slots still have to move a second time.
 	Target *partition.Map
-	Parts  []Part // by partition: all that there are
+	Parts  []Part // all partitions, by ID
 	Moves  []Moves
 }
 
@@ -27,10 +25,10 @@ type Layout struct {
 type Part struct {
 	Partition partition.ID
 	Head      *blobschema.Head // nil before its first step
-	Held      int              // slots that it may ask for
-	Wanted    int              // by the target
-	Owes      int              // of Held, on their way to others
-	Awaits    int              // of those that it owns by the map, not here yet
+	Held      int              // slots whose URLs it may request
+	Wanted    int              // slots by the target
+	Owes      int              // held slots on their way to others
+	Awaits    int              // slots that it owns by the map and does not hold yet
 }
 
 // Moves are slots on their way from one partition to another, by one change of the map.
@@ -41,8 +39,7 @@ type Moves struct {
 	Since time.Time // when the map was changed; zero where the store cannot tell
 }
 
-// Left counts the slots that have not arrived where they are to be: those on the move, and
-// those that follow later.
+// Left counts the slots on the move, and those that have to move later.
 func (l *Layout) Left() (moving, later int) {
 	for i := range l.Parts {
 		moving += l.Parts[i].Awaits
@@ -80,7 +77,7 @@ func (v *View) Layout(ctx context.Context) (*Layout, error) {
 	return l, v.addMoves(ctx, l, heads)
 }
 
-// addMoves tells how far the moves are that the record names.
+// addMoves adds how far the moves of the record are.
 func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head) error {
 	moving := l.Record.Moving
 	if len(moving) == 0 {
@@ -123,8 +120,8 @@ func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head)
 	return nil
 }
 
-// mapTimes returns when the maps were made that are objects, as far as the store knows. Of two
-// maps of an epoch the later one was put in force; the other one was only desired then.
+// mapTimes returns the time of each stored map by epoch, if the store knows it. Of two maps of
+// an epoch the later one was put in force; the other one was only a target.
 func (v *View) mapTimes(ctx context.Context) (map[partition.Epoch]time.Time, error) {
 	since := map[partition.Epoch]time.Time{}
 	for o, err := range v.store.List(ctx, naming.MapPrefix(v.id)) {

@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Ranks is how far the rank job is that was begun last.
+// Ranks reads the progress of the last rank job.
 func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
 	var job ranks.Job
 	if found, err := v.record(ctx, naming.RankKey(v.id), &job); err != nil || !found {
@@ -36,13 +36,13 @@ func (v *View) rankHeads(job *ranks.Job) (heads []ranks.Head, keys []string, to 
 	return heads, keys, to
 }
 
-// Ranked is a line of a table of ranks: a host or a URL, and how many times the mean its rank is.
+// Ranked is a line of a table of ranks: a host or URL, and its rank as a multiple of the mean.
 type Ranked struct {
 	Name string  `json:"name"`
 	Rank float64 `json:"rank"`
 }
 
-// RankTable reads the first lines of a table of a rank job, the best; all of them if most is 0.
+// RankTable reads the best lines of a table of a rank job; all of them if most is 0.
 func (v *View) RankTable(ctx context.Context, object string, most int) ([]Ranked, error) {
 	if object == "" {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// FormerMap reads the map that was wanted before the last change, nil if none is kept.
+// FormerMap reads the map that was the target before the last change; nil if none is kept.
 func (v *View) FormerMap(ctx context.Context, l *Layout) (*partition.Map, error) {
 	if len(l.Record.Former) == 0 {
 		return nil, nil
@@ -16,9 +16,8 @@ func (v *View) FormerMap(ctx context.Context, l *Layout) (*partition.Map, error)
 	return v.mapOf(ctx, &l.Record, l.Record.Former[0])
 }
 
-// Loads are how much there is to do in each slot: the URLs that are pending, or, if none is
-// in the whole crawl, those that are known, which may be asked for again. It reads all
-// manifests.
+// Loads returns the work of each slot: its pending URLs or, if the whole crawl has none, its
+// known URLs, which may be revisited. It reads all manifests.
 func (v *View) Loads(ctx context.Context) ([]float64, error) {
 	regions, err := v.regions(ctx)
 	if err != nil {

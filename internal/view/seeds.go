@@ -7,12 +7,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// FailedSeeds returns the seeds that were never fetched, for a reason that may have passed
-// since. It reads no page records if the totals show that nothing failed, and never more than
-// maxRecords of them: what it has not found by then is not returned.
+// FailedSeeds returns the seeds that were never fetched for a reason that may have passed
+// since. It reads at most maxRecords page records, and none if the totals show no failure.
 func (v *View) FailedSeeds(ctx context.Context, maxRecords int) ([]crawl.Seed, error) {
 	heads, err := v.Heads(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func (v *View) FailedSeeds(ctx context.Context, maxRecords int) ([]crawl.Seed, e
 	return slices.DeleteFunc(failed, func(s crawl.Seed) bool { return !open[s.URL.String()] }), nil
 }
 
-// mayPass reports whether what kept a page from being fetched may be over when the crawl is
-// resumed: the server may have been started by then, or its network allowed.
+// mayPass reports whether the reason of a failed fetch may be gone when the crawl is resumed:
+// the server may run by then, or its network may be allowed.
 func mayPass(pg *blobschema.Page) bool {
 	switch pg.Outcome {
 	case blobschema.OutcomeForbidden, blobschema.OutcomeRobotsGone:
@@ -75,4 +75,20 @@ func mayPass(pg *blobschema.Page) bool {
 	}
 	again, _ := polite.Retry{}.Next(pg.Outcome, pg.Status, 0)
 	return again
+}
+
+// eachSeed calls f with each seed and the number of its batch, from 1, until f returns false.
+func (v *View) eachSeed(ctx context.Context, c *blobschema.Crawl, f func(batch uint64, u weburl.URL) bool) error {
+	for i, name := range c.SeedBatches {
+		urls, err := stored.URLs(stored.Under(ctx, v.store), name)
+		if err != nil {
+			return err
+		}
+		for _, q := range urls {
+			if u, err := weburl.Parse(q.URL); err == nil && !f(uint64(i+1), u) {
+				return nil
+			}
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -11,38 +12,39 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Where slots are. The map record says which partition each slot belongs to, and which are
-// on the move; the manifests of those two say how far that is. So one slot is found by
-// one record, one map and one or two manifests. They are not read at one moment: what
-// changes between two reads is seen by the slot being nowhere, and looked for again.
+// Where slots are. The map record names the owner of each slot and the slots on the move. The
+// manifests of giver and taker say how far a move is. So one slot is found by one record, one
+// map and one or two manifests. These are not read at one moment. If a slot moves between two
+// reads, no partition seems to hold it, and all is read again.
 
-// division is what was read of how a crawl is divided: maps never change, and partitions
-// only get more. It is safe for concurrent use.
+// division caches how a crawl is divided: maps never change, and the number of partitions
+// only grows. It is safe for concurrent use.
 type division struct {
 	crawl *blobschema.Crawl
 	first *partition.Map // of epoch 1
 
 	mu         sync.Mutex
 	read       map[string]*partition.Map // by object
-	partitions int                       // the most that a map record has told of
+	partitions int                       // highest number in a map record
 }
 
 func newDivision(c *blobschema.Crawl, first *partition.Map) *division {
 	return &division{crawl: c, first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions())}
 }
 
-// known is how many partitions there are, as far as records were read.
+// known returns the number of partitions by the records that were read.
 func (d *division) known() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.partitions
 }
 
-// MapRecord reads the record of the partition map. Before the first move it is that of
-// epoch 1. Its partitions are all that there are, those of the first map included.
+// MapRecord reads the record of the partition map, which is of epoch 1 before the first move.
+// Its partitions include those of the first map.
 func (v *View) MapRecord(ctx context.Context) (blobschema.MapRecord, error) {
 	if v.still != nil {
 		return v.still.record, nil
@@ -55,7 +57,7 @@ func (v *View) MapRecord(ctx context.Context) (blobschema.MapRecord, error) {
 	return r, err
 }
 
-// check completes a record that was read, or that there is none of, and takes note of it.
+// check completes a record that was read, or is missing, and notes its number of partitions.
 func (d *division) check(r *blobschema.MapRecord) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +77,7 @@ func (d *division) check(r *blobschema.MapRecord) error {
 	return nil
 }
 
-// mapOf reads a map that a map record names; "" is that of epoch 1.
+// mapOf reads a map that a map record names; "" names the map of epoch 1.
 func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string) (*partition.Map, error) {
 	d := v.division
 	d.mu.Lock()
@@ -98,15 +100,6 @@ func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string
 	return m, nil
 }
 
-// all are all partitions that there are: heads, and so results, are never deleted.
-func (v *View) all(ctx context.Context) ([]partition.ID, error) {
-	r, err := v.MapRecord(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return partition.All(r.Partitions), nil
-}
-
 // part is a partition with its last manifest, which is empty before the first commit.
 type part struct {
 	id      partition.ID
@@ -114,7 +107,7 @@ type part struct {
 	blobschema.Manifest
 }
 
-// parts reads the manifests of partitions, some ahead where that helps.
+// parts reads the manifests of partitions.
 func (v *View) parts(ctx context.Context, ids []partition.ID) ([]*part, error) {
 	heads, err := v.headsOf(ctx, ids)
 	if err != nil {
@@ -123,7 +116,7 @@ func (v *View) parts(ctx context.Context, ids []partition.ID) ([]*part, error) {
 	return v.partsAt(ctx, ids, heads)
 }
 
-// partsAt reads the manifests that heads name: by partition, as they are given.
+// partsAt reads the manifests that heads name, in the order of ids.
 func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobschema.Head) ([]*part, error) {
 	out := make([]*part, len(ids))
 	var names []string
@@ -153,7 +146,7 @@ func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobsche
 	return out, nil
 }
 
-// gives returns the hand-over of a slot that a receiver has not taken yet, nil for none.
+// gives returns the hand-over of a slot that a receiver has not taken yet; nil if there is no such one.
 func (p *part) gives(s partition.Slot, to *part) *blobschema.Handover {
 	for i := range p.Given {
 		if h := &p.Given[i]; h.To == to.id && h.Epoch > to.holding.Seen(s) && h.Slots.Has(s) {
@@ -163,25 +156,24 @@ func (p *part) gives(s partition.Slot, to *part) *blobschema.Handover {
 	return nil
 }
 
-// Move says that a slot is on its way from one partition to another.
+// Move is a slot on its way from one partition to another.
 type Move struct {
 	Epoch partition.Epoch `json:"epoch"`
 	From  partition.ID    `json:"from"`
 	To    partition.ID    `json:"to"`
-	Given bool            `json:"given"` // From asks for nothing of it any more
+	Given bool            `json:"given"` // From requests nothing of it any more
 }
 
-// home is where the state of a slot is: the join of some runs. A home is comparable.
+// home is where the state of a slot is stored. Homes can be compared.
 type home struct {
-	at     *part                // that holds the slot, or is to take it from the hand-over
-	given  *blobschema.Handover // of a slot that nobody holds
-	next   *part                // of a slot that is to be given away: it gets its mail already
-	moving *blobschema.Moving   // nil for a slot that stays
+	at     *part                // holder of the slot, or the one that is to take it from the hand-over
+	given  *blobschema.Handover // nil if a partition holds the slot
+	next   *part                // taker of a slot that is not given yet: it gets the mail already
+	moving *blobschema.Moving   // nil if the slot stays
 }
 
-// homeOf finds out where a slot is, given the manifests of the partition that it belongs to
-// by the map, and, if it is on the move, of the one that it comes from. The first to
-// say that it holds the slot is right: hand-overs go one way.
+// homeOf finds a slot by the manifest of its owner and, if it is on the move, by that of the
+// giver. The owner is tried first, because hand-overs go one way.
 func homeOf(s partition.Slot, owner *part, moving *blobschema.Moving, from *part) (h home, found bool) {
 	switch {
 	case owner.holding.Holds(s):
@@ -197,8 +189,8 @@ func homeOf(s partition.Slot, owner *part, moving *blobschema.Moving, from *part
 	return h, false
 }
 
-// runs are those that are joined. Some may know of the slot from when it was held before:
-// joining what is old changes nothing.
+// runs returns the runs whose join is the state. Some may hold old entries of a slot that came
+// back; joining them changes nothing.
 func (h home) runs() []blobschema.RunRef {
 	runs := slices.Clone(h.at.Runs)
 	if h.given != nil {
@@ -217,14 +209,14 @@ func (h home) move() *Move {
 	return &Move{h.moving.Epoch, h.moving.From, h.moving.To, h.given != nil}
 }
 
-// looks is how often slots are looked for. A slot is nowhere only if it has moved while it
-// was looked for, or if what is stored is damaged.
+// looks bounds how often a slot is looked up. It is nowhere only if it moves meanwhile, or if
+// the stored crawl is damaged.
 const looks = 5
 
-var errNowhere = errors.New("it moves while it is looked for, or what is stored is damaged (see 'orbweaver fsck'); look again")
+var errNowhere = errors.New("it moves meanwhile, or the stored crawl is damaged (see 'orbweaver fsck'); try again")
 
-// locate calls find with the map record and its map until it finds its slots. It fails with
-// the slot that find has named last, if that is nowhere.
+// locate calls find with the map record and its map until find knows where its slots are. Its
+// error names the slot that the last call did not find.
 func (v *View) locate(ctx context.Context, find func(*blobschema.MapRecord, *partition.Map) (lost partition.Slot, found bool, err error)) error {
 	var nowhere partition.Slot
 	for range looks {
@@ -270,8 +262,7 @@ type region struct {
 	slots partition.Slots
 }
 
-// regions finds the homes of all slots: those that stay, by partition, and those on the
-// move between. It reads all manifests.
+// regions finds the homes of all slots, by partition. It reads all manifests.
 func (v *View) regions(ctx context.Context) (out []region, err error) {
 	err = v.locate(ctx, func(r *blobschema.MapRecord, m *partition.Map) (lost partition.Slot, found bool, err error) {
 		parts, err := v.parts(ctx, partition.All(r.Partitions))
@@ -284,7 +275,7 @@ func (v *View) regions(ctx context.Context) (out []region, err error) {
 	return out, err
 }
 
-// regionsOf fails with the first slot that is nowhere.
+// regionsOf groups the slots by home. If a slot is nowhere, it returns the first such slot.
 func regionsOf(r *blobschema.MapRecord, m *partition.Map, parts []*part) (out []region, lost partition.Slot, found bool) {
 	moving := make([]*blobschema.Moving, m.Slots())
 	for i := range r.Moving {
@@ -314,8 +305,8 @@ func regionsOf(r *blobschema.MapRecord, m *partition.Map, parts []*part) (out []
 	return out, 0, true
 }
 
-// held are the partitions that hold a slot, or held it: those whose commits may have page
-// records of its URLs. Once slots have moved it reads all manifests.
+// held returns the partitions that hold a slot or held it: their commits may have page records
+// of its URLs. If slots have ever moved, it reads all manifests.
 func (v *View) held(ctx context.Context, s partition.Slot) ([]partition.ID, error) {
 	r, err := v.MapRecord(ctx)
 	if err != nil {
@@ -338,55 +329,37 @@ func (v *View) held(ctx context.Context, s partition.Slot) ([]partition.ID, erro
 	return out, nil
 }
 
-// state reads what runs say of some slots, joined.
-func (v *View) state(ctx context.Context, runs []blobschema.RunRef, slots partition.Slots) (*blobschema.Run, error) {
-	run := &blobschema.Run{}
-	first, last := slots[0], slots[len(slots)-1]
-	for _, ref := range runs {
-		if ref.Last < first || ref.First > last {
-			continue
+// Owners returns the partitions that may store page records of some URLs now, or did lately:
+// the owners of their slots by the map and by the former maps that the record names. Where
+// addresses decide, these are all partitions.
+func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
+	slots := map[partition.Slot]bool{}
+	for _, u := range urls {
+		key, placed := v.by.Key(string(u.Host()))
+		if v.by == blobschema.ByIP && !placed {
+			r, err := v.MapRecord(ctx)
+			return partition.All(r.Partitions), err
 		}
-		seen, queued, hosts := len(run.Settled), len(run.Queued), len(run.Hosts)
-		if err := v.readRun(ctx, ref, first, last, run); err != nil {
-			return nil, fmt.Errorf("run of %s: %w", ref.Object, err)
-		}
-		if len(slots) <= int(last-first) { // a run may know slots that were given away
-			run.Settled = keep(run.Settled, seen, slots, func(e *blobschema.Settled) partition.Slot { return e.Slot })
-			run.Queued = keep(run.Queued, queued, slots, func(e *blobschema.Queued) partition.Slot { return e.Slot })
-			run.Hosts = keep(run.Hosts, hosts, slots, func(e *blobschema.HostState) partition.Slot { return e.Slot })
-		}
+		slots[v.hash.Slot(key)] = true
 	}
-	blobschema.Join(v.hash, run)
-	return run, nil
-}
-
-// keep removes, from an index on, the entries of other slots.
-func keep[E any](list []E, from int, slots partition.Slots, slot func(*E) partition.Slot) []E {
-	rest := slices.DeleteFunc(list[from:], func(e E) bool { return !slots.Has(slot(&e)) })
-	return list[:from+len(rest)]
-}
-
-// readRun appends what a run says of some slots: its index, and one range of blocks.
-func (v *View) readRun(ctx context.Context, ref blobschema.RunRef, first, last partition.Slot, into *blobschema.Run) error {
-	data, err := v.store.Object(ctx, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	r, err := v.MapRecord(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ix, err := blobschema.OpenRun(data, ref)
-	if err != nil {
-		return err
-	}
-	at, length := ix.Range(first, last)
-	if length == 0 {
-		return nil
-	}
-	if data, err = v.store.Object(ctx, ref.Object, ref.Offset+at, length); err != nil {
-		return err
-	}
-	for _, b := range ix.Blocks(first, last) {
-		if err := blobschema.DecodeBlock(data[b.Offset-at:][:b.Length], b, into, first, last); err != nil {
-			return err
+	owners := map[partition.ID]bool{}
+	for _, object := range append(r.Former, r.Object) {
+		m, err := v.mapOf(ctx, &r, object)
+		if err != nil {
+			return nil, err
+		}
+		for s := range slots {
+			owners[m.Owner(s)] = true
 		}
 	}
-	return nil
+	for i := range r.Moving {
+		if slices.ContainsFunc(r.Moving[i].Slots, func(s partition.Slot) bool { return slots[s] }) {
+			owners[r.Moving[i].From] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(owners)), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// State is how a crawl is.
+// State is the state of a crawl.
 type State string
 
 // The states.
@@ -22,29 +22,28 @@ const (
 	Running  State = "running"
 	Finished State = "finished" // nothing is left to do
 	Limited  State = "limit"    // the page limit is reached
-	Paused   State = "paused"   // by an order, with more to do, and nobody at work
-	Stopped  State = "stopped"  // there is more to do, and nobody at work
-	Idle     State = "idle"     // of a shared platform: there is more to do, but not now
+	Paused   State = "paused"   // by an order; work is left, and no process runs
+	Stopped  State = "stopped"  // work is left, and no process runs
+	Idle     State = "idle"     // of a shared platform: work is left, but not for now
 )
 
 // Status is a crawl as a whole.
 type Status struct {
 	Crawl blobschema.Crawl
 	State State
-	Live  *control.Live // the process that works on the folder; nil if there is none
-	// Totals are as of the last commits, with what is on its way from one partition to
-	// another.
+	Live  *control.Live // figures of the process that owns the folder; nil if none does
+	// Totals are those of the last commits, with the slots that are handed over and not taken.
 	Totals blobschema.Totals
 	Heads  []blobschema.Head
 	Wish   blobschema.Wish
 	Map    blobschema.MapRecord
 	Owners int   // partitions that own slots
 	Unread int64 // mail sent and not applied
-	// Requests is the mail made of requests from outside, sent so far, Unasked that of it
-	// which is not applied yet.
+	// Requests counts the mail made of requests from outside; Unasked is the part that is not
+	// applied yet.
 	Requests, Unasked uint64
-	// Index are the heads of the index, by partition, of those that have one; of a crawl that is to
-	// be searchable. Ranks is how far the last rank job is.
+	// Index are the heads of the index, by partition; none if the crawl has no index. Ranks is
+	// the progress of the last rank job.
 	Index []blobschema.IndexHead
 	Ranks rank.Progress
 	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
@@ -53,16 +52,15 @@ type Status struct {
 	// Of a platform that processes share:
 
 	Leased int                   // partitions that a step holds the lease of
-	Due    time.Time             // when the first partition has a URL to ask for; zero if none has
+	Due    time.Time             // when the first partition has a URL to request; zero if none has
 	Tick   blobschema.TickRecord // what ticks remember
-	// Calls are those of steps, ticks and intake as far as the records have them, with what
-	// index and ranks took; see Calls of Head, TickRecord, Requests, IndexHead and RankHead.
+	// Calls are the calls of steps, ticks, intake, index and ranks that records count; see Calls
+	// of Head, TickRecord, Requests, IndexHead and RankHead.
 	Calls blobschema.Calls
 }
 
-// Status reads records only, those of a platform in one call, and in another one those of
-// index and ranks, where there are any; a map once, and, while slots are on their way between
-// partitions, their manifests.
+// Status reads records: those of the platform in one call, and those of index and ranks in
+// another. It reads each map once, and manifests only while slots are on the move.
 func (v *View) Status(ctx context.Context) (s Status, err error) {
 	s.Live = v.Live(ctx)
 	var requests blobschema.Requests
@@ -118,7 +116,7 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	return s, nil
 }
 
-// addFollowers reads what follows the crawl: index and ranks.
+// addFollowers adds index and ranks, which follow the crawl.
 func (v *View) addFollowers(ctx context.Context, s *Status) error {
 	heads, keys, to := v.rankHeads(&s.Ranks.Job)
 	index := make([]blobschema.IndexHead, len(s.Heads))
@@ -143,7 +141,7 @@ func (v *View) addFollowers(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// Behind is how many commits are not in the index yet.
+// Behind counts the commits that are not in the index yet.
 func (s *Status) Behind() (commits uint64) {
 	seqs := map[partition.ID]uint64{}
 	for i := range s.Index {
@@ -157,8 +155,8 @@ func (s *Status) Behind() (commits uint64) {
 	return commits
 }
 
-// addGiven adds what is known of slots that were given away and not taken yet: they are in
-// no partition's totals.
+// addGiven adds the slots that were given away and not taken yet: the totals of no partition
+// have them.
 func (v *View) addGiven(ctx context.Context, heads []blobschema.Head, t *blobschema.Totals) error {
 	var givers []blobschema.Head
 	var ids []partition.ID
@@ -207,8 +205,7 @@ func (v *View) addGiven(ctx context.Context, heads []blobschema.Head, t *blobsch
 	return nil
 }
 
-// confirmed reports whether a partition has taken all that it was to get by the maps up to
-// an epoch.
+// confirmed reports whether a partition has taken all slots of the maps up to an epoch.
 func confirmed(h *blobschema.Head, epoch partition.Epoch) bool {
 	return h != nil && h.Epoch >= epoch && (h.Awaits == 0 || h.Awaits > epoch)
 }
@@ -235,7 +232,7 @@ func (s *Status) state(shared bool, now time.Time) State {
 	return Idle
 }
 
-// work reports whether there is something to do now, for a step that begins soon.
+// work reports whether a step would have something to do now.
 func (s *Status) work(now time.Time) bool {
 	if s.Unread != 0 || s.Crawl.Published < len(s.Crawl.SeedBatches) || !s.Due.IsZero() && !s.Due.After(now) {
 		return true
@@ -248,8 +245,8 @@ func (s *Status) work(now time.Time) bool {
 	return false
 }
 
-// shared reports whether other processes may work on what the view reads, and only its
-// records tell.
+// shared reports whether other processes may work on the crawl, so that only its records show
+// who does.
 func (v *View) shared() bool {
 	s, ok := v.store.(platformStore)
 	return ok && !s.p.Exclusive

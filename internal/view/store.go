@@ -26,7 +26,7 @@ import (
 // bucket is the objects of a Store.
 type bucket struct{ b *blob.Bucket }
 
-// Object tells no meter: what viewers read is not part of the crawl's bill.
+// Object is not metered: reads of viewers are not part of the bill of the crawl.
 func (s bucket) Object(ctx context.Context, name string, offset, length int64) ([]byte, error) {
 	p := platform.Platform{Bucket: s.b}
 	data, err := p.GetObject(ctx, name, offset, length)
@@ -99,17 +99,17 @@ func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, e
 	return values, nil
 }
 
-// folderStore is the Store of a folder that this process does not own. It asks the owner for
-// records while there is one. Otherwise it reads all records at once, and again when the folder
-// has changed.
+// folderStore is the Store of a folder that this process does not own. If another process owns
+// the folder, that process is asked for records. Otherwise all records are read at once, and
+// again when the folder has changed.
 type folderStore struct {
 	bucket
 	dir   string
 	owner *control.Socket
 
 	mu       sync.Mutex
-	snapshot map[string][]byte // nil while there is an owner
-	written  time.Time         // when the records were written last, as of snapshot
+	snapshot map[string][]byte // nil while a process owns the folder
+	written  time.Time         // last write of the records when snapshot was read
 }
 
 // ErrNoFolder says that a folder holds no crawl.
@@ -210,7 +210,7 @@ func (s *folderStore) record(ctx context.Context, key string) ([]byte, error) {
 	return s.snapshot[key], nil
 }
 
-// lastWritten is when a record was written last; the zero time if that is not known.
+// lastWritten returns the time of the last write of a record; zero if it is not known.
 func (s *folderStore) lastWritten() time.Time {
 	info, err := os.Stat(filepath.Join(s.dir, naming.DatabaseFile))
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *folderStore) lastWritten() time.Time {
 	return info.ModTime()
 }
 
-// live returns the owner's figures, nil if there is no owner.
+// live returns the figures of the owner; nil if no process owns the folder.
 func (s *folderStore) live(ctx context.Context) *control.Live {
 	s.mu.Lock()
 	owned := s.snapshot == nil

@@ -6,7 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// TopicStatus is how far a topic is.
+// TopicStatus is the progress of a topic.
 type TopicStatus struct {
 	Name    string  // empty for URLs of no topic
 	Numbers []uint8 // of its rows in the settings, in their order; 0 of no topic
@@ -14,14 +14,14 @@ type TopicStatus struct {
 	Priorities []int
 	Slice      time.Duration // of its turns, as it was given
 	Shrunk     time.Duration // what the slice is now, since the topic has had its minimum; 0 for Slice
-	Minimum    int64         // pages that it is to have in each Period; 0 for none
+	Minimum    int64         // least pages in each Period; 0 for no minimum
 	Period     time.Duration
-	Had        int64     // of its minimum, in the period that is
-	Until      time.Time // when that ends; zero if none is, or no tick has begun it
+	Had        int64     // pages in the current period
+	Until      time.Time // end of the period; zero if no tick has begun one
 	Totals     blobschema.TopicTotals
 }
 
-// Topics are the crawl's topics in their order, and, last, what belongs to none.
+// Topics returns the topics in their order, and at the end the URLs of no topic.
 func (s *Status) Topics() (out []TopicStatus) {
 	none := TopicStatus{Numbers: []uint8{0}, Totals: blobschema.TopicTotals{
 		Pages: s.Totals.Pages, Pending: s.Totals.Pending + s.Totals.Unexamined, Bytes: s.Totals.Bytes,
@@ -52,7 +52,7 @@ func (s *Status) Topics() (out []TopicStatus) {
 	return append(out, none)
 }
 
-// Fill puts the defaults where the settings leave them out.
+// Fill sets the defaults of settings that are left out.
 func (t *TopicStatus) Fill() {
 	if t.Slice == 0 {
 		t.Slice = blobschema.DefaultSlice
@@ -62,7 +62,7 @@ func (t *TopicStatus) Fill() {
 	}
 }
 
-// TopicName is the name of a topic by its number; empty for none.
+// TopicName returns the name of the topic with a number; "" for no topic.
 func TopicName(set *blobschema.Settings, number uint8) string {
 	if number == 0 || int(number) > len(set.Topics) {
 		return ""
@@ -70,7 +70,7 @@ func TopicName(set *blobschema.Settings, number uint8) string {
 	return set.Topics[number-1].Name
 }
 
-// TopicNumbers are the numbers of the topics of a name.
+// TopicNumbers returns the numbers of the topics with a name.
 func TopicNumbers(set *blobschema.Settings, name string) (numbers []uint8) {
 	for i := range set.Topics {
 		if set.Topics[i].Name == name {
