@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Store is what Check reads. One goroutine calls it.
+// Store is what Check reads, from one goroutine.
 type Store = stored.Store
 
 // WARCs says how many WARC objects are read: they are nearly all the bytes of a crawl.
@@ -31,22 +31,22 @@ const sampleEvery = 32
 type Options struct {
 	Crawl string // id; "" for the one that the record of the active crawl names
 	WARCs WARCs
-	// Delay is the least time between two answers of a host (I9); 0 stands for the one that
-	// each commit was made under.
+	// Delay is the least time between two answers of a host (I9). If it is 0, each commit is
+	// checked against its own delay.
 	Delay time.Duration
-	// Skew bounds the error of each clock of those that crawled: two times that differ by less
-	// than twice the skew may be in either order.
+	// Skew bounds the error of each clock of the crawl: two times that differ by less than twice
+	// the skew may be in either order.
 	Skew time.Duration
-	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
+	// MaxViolations bounds the violations kept of each invariant; 0 means 100.
 	MaxViolations int
 	// Software and Time are copied into the report.
 	Software string
 	Time     time.Time
-	// Progress, if not nil, is called now and then by the goroutine that runs Check.
+	// Progress, if not nil, is called now and then from the goroutine of Check.
 	Progress func(Progress)
 }
 
-// Progress says how far a check is.
+// Progress is the progress of a check.
 type Progress struct {
 	Phase       string // "state", "commits"
 	Done, Total int    // partitions
@@ -63,10 +63,10 @@ type Violation struct {
 // String is the violation on one line.
 func (v Violation) String() string { return v.Invariant + " " + v.Where + ": " + v.What }
 
-// Tally says how many facts were checked for an invariant, and how often it was broken.
+// Tally counts the facts that were checked for an invariant, and its violations.
 type Tally struct {
 	Invariant  string `json:"invariant"`
-	Checked    int64  `json:"checked"` // URLs, slots, commits, mails or answers, as the invariant is about
+	Checked    int64  `json:"checked"` // URLs, slots, commits, mails or answers, depending on the invariant
 	Violations int    `json:"violations"`
 }
 
@@ -124,13 +124,13 @@ func (r *Report) Clean() bool { return r.Found == 0 }
 // ErrNoCrawl says that the store holds no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
 
-// Check checks a crawl. Its error says why that was not possible: a record could not be
-// read, ctx ended, or there is no crawl. Whatever is wrong with the stored crawl is in the
-// report, also an object that cannot be read.
+// Check checks a crawl. It returns an error only if the check was not possible: a record could
+// not be read, ctx ended, or there is no crawl. Damage of the stored crawl is in the report,
+// also an object that cannot be read.
 //
-// Slots move between partitions, and page records stay where they were committed. What is
-// known of a URL is therefore looked up at the home of its slot: the one partition that
-// holds it, or that is to take it from a hand-over. Its page records may be anywhere.
+// Slots move between partitions, and page records stay where they were committed. A URL is
+// therefore looked up at the home of its slot: the one partition that holds the slot, or
+// that is to take it from a hand-over. The page records of the URL may be anywhere.
 //
 // Some facts are not stored, so they can be checked less strictly. A link that a cap left
 // out has neither URL nor reason: Check compares the number of missing links with what the
@@ -140,9 +140,9 @@ var ErrNoCrawl = errors.New("there is no crawl")
 // address of a name is known from mail, pending URLs and the WARC objects that are read.
 //
 // Heads are not read at one moment, because a large crawl never stands still. A head that
-// is read early tells too little, which looks like mail on its way. Only where slots are
-// must agree, and is read again until it does. A violation counts if a second check finds
-// it too, or if the crawl has not gone on.
+// is read early shows too little, which looks like mail on its way. Only the places of
+// slots must agree, so heads are read again until they do. If the crawl has made commits
+// during a check with violations, Check checks again, and the second check counts.
 func Check(ctx context.Context, s Store, opt Options) (Report, error) {
 	c, err := check(ctx, s, opt)
 	return c.report, err
@@ -163,7 +163,7 @@ func check(ctx context.Context, s Store, opt Options) (*checker, error) {
 		if c.err != nil {
 			return c, fmt.Errorf("check crawl: %w", c.err)
 		}
-		// A crawl that goes on deletes runs as it merges them. Real damage is found again.
+		// A running crawl deletes runs as it merges them. Real damage is found again.
 		if c.report.Clean() || checks == maxChecks || !c.wentOn() {
 			return c, c.err
 		}
@@ -184,8 +184,8 @@ func (c *checker) invariants() (judges []*judge) {
 	return judges
 }
 
-// judge checks one invariant. Its function is shown every fact of the pass, ignores those
-// that say nothing about the invariant, and sees all that was gathered.
+// judge checks one invariant. Its function sees every fact of the pass and all that was
+// gathered, and ignores facts that say nothing about its invariant.
 type judge struct {
 	*checker
 	Tally
@@ -217,7 +217,7 @@ func (c *checker) judge(invariant string) *judge {
 	return c.judges[slices.IndexFunc(c.judges, func(v *judge) bool { return v.Invariant == invariant })]
 }
 
-// damaged reports something that cannot be read, so that no fact can be made of it.
+// damaged reports something that cannot be read, so that it gives no fact.
 func (c *checker) damaged(where, format string, args ...any) {
 	c.judge("I6").violate(where, format, args...)
 }
@@ -243,9 +243,9 @@ func (c *checker) add(found Violation) {
 // maxReadings bounds how often something that changes is read.
 const maxReadings = 5
 
-// steadily checks what records name that others may be changing. They delete what they
-// replace a while later, or at once. So if something is wrong and the records have changed
-// meanwhile, the result is forgotten and all is checked again.
+// steadily checks what records name while others may change them, and delete what they
+// replace. If it finds a violation and the records have changed meanwhile, it forgets the
+// result and checks again.
 func (c *checker) steadily(keys []string, check func()) {
 	stamp := func() (s string) {
 		for _, key := range keys {

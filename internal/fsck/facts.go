@@ -14,8 +14,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The facts of a check, in the order in which the pass shows them. Only what a later fact
-// is compared with is kept: a commit and a block of a run are gone once they were shown.
+// The facts of a check, in the order in which the pass shows them. The checker keeps only what
+// later facts are compared with; it drops commits and blocks of runs once they were shown.
 //
 //	moment    records, heads and their manifests, the list of objects (fields of checker)
 //	*batch    URLs of one batch of seeds or requests
@@ -77,7 +77,7 @@ type checker struct {
 	asked    []asked          // for I9
 	hops     map[uint64]bool  // for I9
 
-	lastJob uint64 // of ranks, as far as it was read
+	lastJob uint64 // highest rank job of the records that were read
 	index   IndexReport
 	ranks   RanksReport
 }
@@ -86,7 +86,7 @@ type moment struct{}
 
 type end struct{}
 
-// part is what is known of a partition. URLs are kept at the home of their slot.
+// part is a partition. URLs are kept at the home of their slot.
 type part struct {
 	id partition.ID
 	manifest
@@ -111,7 +111,7 @@ type part struct {
 	work
 }
 
-// work is what is kept of a partition while its group is checked.
+// work holds what is kept of a partition only while its group is checked.
 type work struct {
 	state     []entry   // of the slots at home here, by fingerprint
 	records   []settled // page records of these slots
@@ -190,7 +190,7 @@ type address struct {
 type page struct {
 	*blobschema.Page
 	address
-	asked netip.Addr // as far as a WARC record that was read says it
+	asked netip.Addr // address by its WARC record, if that was read
 }
 
 // links are the links of the pages of a commit.
@@ -225,14 +225,14 @@ type commit struct {
 	warcs   [][]string           // what is wrong with each of its WARC objects
 }
 
-// group is what partitions know together that have no slots or pages of others.
+// group is a set of partitions that have no slots or pages of others.
 type group struct {
 	parts  []*part
 	broken bool // something cannot be read: counts and comparisons would only repeat it
 }
 
-// urls yields what the state says of each URL, and its page records. One of the two may
-// be empty. The state has two entries of a URL that was forwarded from one slot to another.
+// urls yields the state and the page records of each URL. One of the two may be empty. The
+// state has two entries of a URL that was forwarded from one slot to another.
 func (p *part) urls() iter.Seq2[[]entry, []settled] {
 	return func(yield func([]entry, []settled) bool) {
 		state, records := p.state, p.records
@@ -264,8 +264,8 @@ type urls struct {
 	list  []address
 }
 
-// located is something that is stored with the slot of its unit: the state of a unit or
-// site, what was observed of it, a document, or texts of links to a page.
+// located is anything stored with the slot of its unit: the state or the observations of a unit
+// or site, a document, or texts of links to a page.
 type located struct {
 	object, what, name string
 	unit               string

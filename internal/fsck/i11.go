@@ -44,13 +44,13 @@ type IndexReport struct {
 	Stale  int64 `json:"stale"`
 }
 
-// effect is what an answer does to the document that the index has of its page.
+// effect is what an answer changes in the index.
 type effect uint8
 
 const (
-	leaves  effect = iota // as it is, or as it is not
-	writes                // a new version
-	removes               // it is gone, or may not be shown
+	leaves  effect = iota // nothing
+	writes                // a new version of the document
+	removes               // the document
 )
 
 // pageKey names a page in an index: the fingerprint of its URL, and the slot of its host,
@@ -84,8 +84,9 @@ func (a answer) compare(b answer) int {
 	return cmp.Or(a.pageKey.compare(b.pageKey), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
 }
 
-// answerOf says what a page record means to the index. Redirects and 4xx say that a page is
-// gone, robots.txt and the network that it must not be shown. What was not fetched says nothing.
+// answerOf returns the effect of a page record on the index. A redirect or 4xx means that the
+// page is gone; robots.txt or the network can forbid to show it. A record without an answer
+// changes nothing.
 func (c *checker) answerOf(pg *page, seq uint64) answer {
 	key := pageKey{pg.fp, c.hash.Slot(c.unitOf(string(pg.url.Host())))}
 	a := answer{pageKey: key, gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
@@ -197,8 +198,8 @@ func (x *index) check() {
 	}
 }
 
-// readManifest reads the manifest that the head names, compares the two, and reports
-// whether there is one to go on with.
+// readManifest reads the manifest that the head names and compares the two. It returns false
+// if the manifest cannot be read.
 func (x *index) readManifest() bool {
 	h, m := &x.head, &x.man
 	var data []byte
@@ -247,8 +248,8 @@ func (x *index) checkAnchorJob() {
 		"its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
 }
 
-// isAhead reports whether the index has commits that were made after the head was read that
-// the check is about. Nobody can say then what it should show.
+// isAhead reports whether the index has commits that were made after the head of this check
+// was read. Then the expected content of the index is not known.
 func (x *index) isAhead() bool {
 	if x.last() <= x.p.head.Seq {
 		return false
@@ -266,15 +267,15 @@ func (x *index) last() uint64 {
 	return x.man.Seq
 }
 
-// partly reports whether an answer is of a commit that the index has in part: nobody knows
-// whether it has the answer.
+// partly reports whether the index has a part of the commit of an answer: it may have the
+// answer or not.
 func (x *index) partly(a answer) bool { return uint64(a.seq) == x.man.Seq+1 && x.man.Part > 0 }
 
 // compare compares the documents with the answers.
 func (x *index) compare() {
 	for _, d := range x.docs {
 		if len(of(x.answers, d.pageKey)) == 0 {
-			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was asked for", d.fp, d.slot, d.gen)
+			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was requested", d.fp, d.slot, d.gen)
 		}
 	}
 	for answers := x.answers; len(answers) > 0; {
@@ -313,7 +314,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 		}
 		switch {
 		case len(known) == 0:
-			wrong(answers[0], "it is shown, and was first asked for in commit %d; those up to %d are in the index", answers[0].seq, x.man.Seq)
+			wrong(answers[0], "it is shown, and was first requested in commit %d; those up to %d are in the index", answers[0].seq, x.man.Seq)
 		case last == nil:
 			wrong(known[0], "it is shown, and no answer brought a page")
 		case last.does == removes:
@@ -356,8 +357,8 @@ func (x *index) checkRemoved() {
 	}
 }
 
-// checkElsewhere checks a document that another partition, which has its slot since, has
-// found gone: its index must say so, and searches leave it out.
+// checkElsewhere checks a document whose slot has moved to another partition. If that found the
+// page gone, its index must say so, so that searches leave the document out.
 func (x *index) checkElsewhere(d document, all []*index) {
 	var by *index
 	last := answer{gen: d.gen}
@@ -445,8 +446,8 @@ func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current [
 	return current, nil
 }
 
-// openSegment returns a reader of a segment: whole, or in ranges where little of it is
-// needed. It returns nil, and has reported why, if there is none.
+// openSegment returns a reader of a segment, which reads ranges if whole is false. If the
+// segment cannot be read, it reports the damage and returns nil.
 func (x *index) openSegment(ref *blobschema.SegmentRef, whole bool) segment.Source {
 	p, number, err := naming.ParseIndex(ref.Object)
 	if err != nil || p != x.p.id || number > x.man.Number {
@@ -473,7 +474,7 @@ func (x *index) openSegment(ref *blobschema.SegmentRef, whole bool) segment.Sour
 	return func(offset, length int64) ([]byte, error) { return piece(data, offset, length) }
 }
 
-// gone returns the documents of a segment that are current no more.
+// gone returns the deleted documents of a segment.
 func (x *index) gone(ref *blobschema.SegmentRef, documents int) *segment.Set {
 	if len(ref.Deleted) == 0 && ref.Gone == 0 {
 		return nil
@@ -487,7 +488,7 @@ func (x *index) gone(ref *blobschema.SegmentRef, documents int) *segment.Set {
 	return set
 }
 
-// checkSummary compares what a segment and its manifest say of it.
+// checkSummary compares the summary of a segment with its manifest.
 func (x *index) checkSummary(ref *blobschema.SegmentRef, sum segment.Summary) {
 	same := slices.EqualFunc(ref.Lengths, sum.Lengths[:], func(a uint64, b int64) bool { return a == uint64(b) })
 	x.must(same && sum.Documents == int(ref.Documents) && sum.First == ref.First && sum.Last == ref.Last, x.head.Manifest,
@@ -495,7 +496,7 @@ func (x *index) checkSummary(ref *blobschema.SegmentRef, sum segment.Summary) {
 		ref.Object, sum.Documents, sum.First, sum.Last, sum.Lengths, ref.Documents, ref.First, ref.Last, ref.Lengths)
 }
 
-// visit checks what a document says of its page, and shows its URL and slot.
+// visit checks the page of a document, and shows its URL and slot.
 func (x *index) visit(ref *blobschema.SegmentRef, d *segment.Document, anchors bool) error {
 	f := &located{object: ref.Object, what: "document of", name: d.Host, unit: x.unitOf(d.Host), slot: d.Slot}
 	if anchors {

@@ -41,7 +41,7 @@ func i2(v *judge, fact any) {
 	}
 }
 
-// pin keeps the address of a name, if it is told. It never changes.
+// pin keeps the address of a name, which never changes.
 func (v *judge) pin(of weburl.URL, at netip.Addr, where string) {
 	if !at.IsValid() {
 		return
@@ -72,6 +72,6 @@ func (v *judge) fetchedInPlace(f *commit, pg *page) {
 	}
 	v.pin(pg.url, pg.asked, f.name)
 	if of := v.hash.Slot(addressUnit(pg.asked)); of != pg.slot && !f.broken {
-		v.violate(f.name, "%s was asked for at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
+		v.violate(f.name, "%s was requested at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
 	}
 }

@@ -79,8 +79,8 @@ func (v *judge) ownWARCs(f *commit) {
 	}
 }
 
-// madeIt checks that a run is in a visible commit of the partition, or is a merged run that
-// was made before the manifest: by the partition itself, or by one that slots came from.
+// madeIt checks that a run is part of a visible commit, or a merged run that is older than the
+// manifest. It is of the partition itself, or of one that slots came from.
 func (v *judge) madeIt(f *runName) {
 	of, seq, fence, ok := v.maker(f)
 	object, where := f.ref.Object, f.head.Commit
@@ -89,7 +89,7 @@ func (v *judge) madeIt(f *runName) {
 	case inCommit && (of.man == nil || seq > of.man.Seq || object != v.commitOf(of.id, seq)):
 		v.violate(where, "it names a run in %s, which is no visible commit of it", object)
 	case !ok || of.man == nil || seq > of.man.Seq || fence > of.man.Fence:
-		v.violate(where, "it names a run %s of tier %d, which is none of it", object, f.ref.Tier)
+		v.violate(where, "it names a run %s of tier %d, which is none of its runs", object, f.ref.Tier)
 	case !inCommit && f.again && len(f.man.Moved) == 0: // a slot that came back may bring it again
 		v.violate(where, "it names the run %s, which is named already", object)
 	}
@@ -98,8 +98,8 @@ func (v *judge) madeIt(f *runName) {
 	}
 }
 
-// maker returns the partition and commit that made a run; ok is false if its name is none
-// that the manifest may have.
+// maker returns the partition and commit that made a run. ok is false if the manifest may not
+// name such a run.
 func (c *checker) maker(f *runName) (of *part, seq, fence uint64, ok bool) {
 	var tier uint8
 	p, seq, fence, err := naming.ParseCommit(f.ref.Object)

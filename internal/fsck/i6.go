@@ -10,10 +10,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// i6 checks that stored objects have not changed: what was read agrees with its name and
-// with what others say of it, runs are in order, WARC records have their digests and agree
-// with the page records, and the original of every revisit is a response in an earlier
-// commit or the same one. The pass itself reports what cannot be read at all.
+// i6 checks that stored objects have not changed. Objects agree with their names and with the
+// objects that name them, and runs are in order. WARC records have their digests and agree
+// with the page records. The original of every revisit is a response in the same commit or
+// an earlier one. The pass itself reports objects that cannot be read.
 func i6(v *judge, fact any) {
 	switch f := fact.(type) {
 	case moment:

@@ -144,7 +144,7 @@ func (v *judge) outcomes(f *commit) {
 	}
 }
 
-// missing is a URL that a commit made known, and that the state does not have.
+// missing is a URL of a commit that the state does not have.
 type missing struct {
 	fp     uint64
 	seq    uint32 // of the commit
@@ -170,8 +170,8 @@ func (a missing) compare(b missing) int {
 
 func (a missing) same(b missing) bool { return a.fp == b.fp && a.slot == b.slot }
 
-// miss notes a URL that was made known and that the state does not have. The end of the
-// pass knows what is on its way, and what a cap may have left out.
+// miss notes a URL of a commit that the state does not have. At the end of the pass it is known
+// which URLs are on their way, and which a cap may have left out.
 func (v *judge) miss(f *commit, m missing) {
 	v.Checked++
 	if home := v.homeOf(partition.Slot(m.slot)); home.broken || home.has(m.fp) {
@@ -191,8 +191,9 @@ func (v *judge) compactMissing() {
 	v.missing = slices.CompactFunc(v.missing, missing.same)
 }
 
-// missingExplained checks that a URL that no run has is on its way, or was left out for a
-// cap: no more URLs than the partitions say, together where slots have moved.
+// missingExplained checks that each URL that no run has is on its way, or was left out for a
+// cap. At most as many were left out as each partition has counted, or, if slots have moved,
+// all partitions together.
 func (v *judge) missingExplained() {
 	v.compactMissing()
 	leftOut, all := map[*part]int64{}, int64(0)
@@ -219,8 +220,8 @@ func (v *judge) missingExplained() {
 		"%d URLs that partitions were told of are not known, and they have left out %d", all, v.report.Capped)
 }
 
-// fullSlot is how many URLs a slot holds before the text of pending ones may be too much
-// for a frontier, which then leaves out more whatever the caps.
+// fullSlot is the number of URLs in a slot above which a frontier may leave out more, whatever
+// the caps, because the text of its pending URLs takes too much memory.
 const fullSlot = 1 << 18
 
 // mayLeaveOut reports whether a cap may be why the home of a slot does not know a URL. No
@@ -252,8 +253,8 @@ func capped(p *part) int64 {
 	return p.man.Totals.Capped
 }
 
-// deltaKept checks that what a commit added to the state is still in it, however runs were
-// merged and slots moved since.
+// deltaKept checks that no merge of runs and no move of a slot has lost what a commit added to
+// the state.
 func (v *judge) deltaKept(f *commit) {
 	runs := f.m.Runs
 	named := func(ref blobschema.RunRef) bool { return ref.Object == f.name }
@@ -274,8 +275,8 @@ func (v *judge) deltaKept(f *commit) {
 	}
 }
 
-// settledAsSaid compares what the state says of a URL with its page records. In a crawl by
-// IP a partition may have both the slot that has it and the one that sent it on.
+// settledAsSaid compares the state of a URL with its page records. In a crawl by IP a partition
+// may have both the slot of the URL and the slot that forwarded it.
 func (v *judge) settledAsSaid(p *part, state []entry, records []settled) {
 	var home, sent *entry
 	for i := range state {
@@ -387,8 +388,8 @@ func (v *judge) summed(p *part, of summaries) {
 	}
 }
 
-// forwardedTotal counts forwarded URLs over all partitions of a group: what one has
-// forwarded may be in a slot of another by now.
+// forwardedTotal counts forwarded URLs over all partitions of a group, because the slot that
+// forwarded one may have moved since.
 func (v *judge) forwardedTotal(f *group) {
 	var total, urls, generations int64
 	for _, p := range f.parts {

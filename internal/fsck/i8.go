@@ -63,7 +63,7 @@ func (v *judge) visibleOnce(p *part, state []entry, records []settled) {
 		home = e
 		for _, r := range records {
 			if e.state == blobschema.Pending && r.gen == e.gen && !r.scope {
-				v.violate(v.recordAt(r), "%s has a page record and is pending still: it will be asked for again", v.urlBy(r))
+				v.violate(v.recordAt(r), "%s has a page record and is pending still: it will be requested again", v.urlBy(r))
 			}
 		}
 	}

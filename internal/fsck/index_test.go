@@ -290,10 +290,10 @@ var indexCorruptions = []corruption{
 		})
 	}},
 	{"page shown that was refused", indexed, "I11", "no answer brought a page", func(m *maker) { m.add(nil, m.pageOf(2, "down")) }},
-	{"page shown that was never asked for", indexed, "I11", "is of no page that was asked for", func(m *maker) {
+	{"page shown that was never requested", indexed, "I11", "is of no page that was requested", func(m *maker) {
 		m.add(func(d *segment.Document) { d.URL += "?"; d.Fingerprint = m.hash.Fingerprint(d.URL) }, m.pageOf(1, "copy"))
 	}},
-	{"page shown of a commit to come", indexed, "I11", "was first asked for in commit 3", func(m *maker) { m.add(nil, m.pageOf(3, "late")) }},
+	{"page shown of a commit to come", indexed, "I11", "was first requested in commit 3", func(m *maker) { m.add(nil, m.pageOf(3, "late")) }},
 	{"generation that is none", indexed, "I11", "of which there is no answer", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Generation = 1 }, m.pageOf(1, "notext"))
 	}},

@@ -25,6 +25,6 @@ func limit(v *judge, fact any) {
 		granted, unused = granted+n, unused || pages < n
 		v.must(pages <= n, key, "partition %d has %d pages and was granted %d", p.id, pages, n)
 	}
-	// The limit may be lowered below what is there.
+	// An operator may lower the limit below the number of stored pages.
 	v.must(granted <= g.Limit || !unused, key, "%d pages are granted of a limit of %d", granted, g.Limit)
 }

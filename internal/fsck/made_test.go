@@ -414,7 +414,7 @@ var madeCorruptions = []corruption{
 	{"mailed to another's address", byIP, "I3", "was mailed to partition 1", func(m *maker) {
 		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(3, 0).String() + "]" })
 	}},
-	{"asked at an address of another slot", byIP, "I2", "was asked for at", func(m *maker) {
+	{"asked at an address of another slot", byIP, "I2", "was requested at", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
 			slot := m.owned(1)
 			for i := range r.Settled {

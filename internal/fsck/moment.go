@@ -14,11 +14,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// atlas is what is stored of the map, and where the slots are. The home of a slot knows
-// what it holds: the partition that holds it, or, during a hand-over, the one that is to
-// take it.
+// atlas is the stored map and the places of slots. The home of a slot is the partition that
+// holds it or, during a hand-over, the one that is to take it.
 type atlas struct {
-	record   blobschema.MapRecord                  // of epoch 1 where there is none
+	record   blobschema.MapRecord                  // of epoch 1 if no record exists
 	home     []partition.ID                        // by slot
 	moving   map[partition.Slot]*blobschema.Moving // of the record
 	handed   map[partition.Slot]*handed            // hand-overs that nobody has taken
@@ -31,8 +30,8 @@ type handed struct {
 	from partition.ID
 }
 
-// readMoment reads the records and heads that the check is about, and lists the objects
-// after them, so that the list has all that the heads name. It reports whether they allow a check.
+// readMoment reads the records and heads of the check. It lists the objects after them, so that
+// the list has every object that the heads name. It returns false if a check is not possible.
 func (c *checker) readMoment() bool {
 	c.id = c.opt.Crawl
 	if c.id == "" {
@@ -56,17 +55,17 @@ func (c *checker) readMoment() bool {
 		c.damaged(key, "%v", err)
 		return false
 	}
-	// The first record of requests has all that the heads have not applied and that were
-	// numbered by then; the second numbers all that the heads have applied.
+	// The record of requests is read twice, so that the heads fit between: the first has every
+	// request that was numbered and not applied, the second numbers all that the heads applied.
 	c.requests, _ = record[blobschema.Requests](c, naming.RequestsKey(c.id))
 	c.readPlaces()
 	later, _ := record[blobschema.Requests](c, naming.RequestsKey(c.id))
 	c.numbered = later.Sent
-	// A domain that has reached its cap stays at it, and the wish names older ranks of hosts
-	// until newer ones are there: so a later wish than the heads knew is harmless.
+	// The desired state may be later than the heads: a domain that has reached its cap stays
+	// there, and older ranks of hosts are named until newer ones exist.
 	c.wish, _ = record[blobschema.Wish](c, naming.WishKey(c.id))
-	// The record names a batch of seeds before its mail is sent: so it now has all that the
-	// heads may know of.
+	// The record of the crawl names a batch of seeds before its mail is sent, so read after the
+	// heads it has every batch that they may have applied.
 	if crawl, found := record[blobschema.Crawl](c, key); found {
 		c.crawl = crawl
 	}
@@ -126,11 +125,10 @@ func (c *checker) readFrozen() (err error) {
 
 // readPlaces reads the record of the map and all heads, so that they can be compared.
 //
-// Steps go on committing meanwhile, so heads are not of one moment. They need not be: a
-// commit that is read early tells too little, which looks like mail on its way. Only where
-// a slot is must agree: a giver read before its commit and a taker read after its own would
-// both hold it. Then all is read again. If two readings are the same and still disagree,
-// that is damage.
+// Steps commit meanwhile, so heads are not of one moment. They need not be: a commit that is
+// read early shows too little, which looks like mail on its way. Only the places of slots
+// must agree: if a giver is read before its commit and the taker after its own, both seem to
+// hold the slot. Then all heads are read again. Two equal readings that disagree are damage.
 func (c *checker) readPlaces() {
 	const tries = 50
 	var last []string
@@ -281,7 +279,7 @@ func (c *checker) anyBroken() bool {
 	return slices.ContainsFunc(c.parts, func(p *part) bool { return p.broken })
 }
 
-// homeOf is the partition that knows what there is of a slot.
+// homeOf returns the home of a slot.
 func (c *checker) homeOf(s partition.Slot) *part { return c.parts[c.atlas.home[s]] }
 
 // awaits reports whether a slot is to come to a partition, as its last commit knew.
@@ -306,7 +304,7 @@ func (c *checker) had(p partition.ID, s partition.Slot) bool {
 	return c.pmap.Owner(s) == p || q.holding.Seen(s) > 1 || c.awaits(q, s)
 }
 
-// where names what says how a partition is: its last commit, or its head before that.
+// where names the last commit of a partition, or its head if it has no commit.
 func (c *checker) where(p *part) string {
 	return cmp.Or(p.head.Commit, naming.HeadKey(c.id, p.id))
 }

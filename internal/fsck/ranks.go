@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// rankSums checks the ranks that were computed last, and what is stored of those under way.
-// Each partition has its result of a job that is done, and all ranks add up to 1.
+// rankSums checks the ranks of the last finished job, and the objects of a job under way. Each
+// partition has its result of a finished job, and all ranks add up to 1.
 func rankSums(v *judge, fact any) {
 	if _, ends := fact.(end); !ends {
 		return
@@ -47,12 +47,12 @@ type RanksReport struct {
 // sumTolerance is how far the sum of all ranks may be from 1: tables keep seven digits.
 const sumTolerance = 1e-6
 
-// rankJob is the last job, with the sums of what partitions have of the one that is finished.
+// rankJob is the last job, with the sums of the results of the finished one.
 type rankJob struct {
 	*judge
 	key   string
 	job   ranks.Job
-	done  *ranks.Job // finished; nil if there is none
+	done  *ranks.Job // the last finished one; nil if no job has finished
 	sizes ranks.Totals
 	nodes int64 // by the tables
 	pages float64
@@ -114,7 +114,7 @@ func (r *rankJob) checkInputs() {
 	}
 }
 
-// rankPart is what a partition has of jobs.
+// rankPart is a partition with its head of rank jobs.
 type rankPart struct {
 	*rankJob
 	head ranks.Head
@@ -140,7 +140,7 @@ func (r *rankJob) checkPart(p partition.ID) {
 			r.must(int(p) >= len(inputs), part.key, "job %d is done, and of this partition there is no result", r.done.Number)
 		} else if r.ranks.Partitions++; int(p) < len(inputs) {
 			r.must(summed.Seq == inputs[p].Seq, part.key,
-				"its result of job %d is of the commits up to %d, and the job is of those up to %d", r.done.Number, summed.Seq, inputs[p].Seq)
+				"its result of job %d is of the commits up to %d, and the job is of the commits up to %d", r.done.Number, summed.Seq, inputs[p].Seq)
 		}
 	}
 	if found {

@@ -208,7 +208,7 @@ var rankCorruptions = []corruption{
 	{"no result of a partition, of the job before", ranked, "ranks", "it says", func(m *maker) {
 		m.rankHead(3, func(h *ranks.Head) { h.Final = false })
 	}},
-	{"result of other commits", finished, "ranks", "the job is of those up to", func(m *maker) {
+	{"result of other commits", finished, "ranks", "the job is of the commits up to", func(m *maker) {
 		m.rankHead(1, func(h *ranks.Head) { h.Next.Seq++ })
 	}},
 	{"ranks lost", finished, "ranks", "add up to", func(m *maker) {

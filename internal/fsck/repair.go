@@ -17,14 +17,14 @@ import (
 // RepairStore is a [Store] that can be repaired.
 type RepairStore interface {
 	Store
-	// Delete deletes an object. It is no error if there is none.
+	// Delete deletes an object. It is no error if the object does not exist.
 	Delete(ctx context.Context, name string) error
 }
 
 // RepairOptions configure a repair.
 type RepairOptions struct {
 	Options               // Time is needed
-	Grace   time.Duration // an object that is younger stays; 0 stands for an hour
+	Grace   time.Duration // least age of an object to delete; 0 means an hour
 	DryRun  bool          // only say what would be done
 }
 
@@ -109,8 +109,8 @@ func (c *checker) stays(name, why string, opt RepairOptions) string {
 	return ""
 }
 
-// orphaned says why an object that nothing names may be deleted: no step can come to name
-// it any more. It returns "" if one might.
+// orphaned says why no step can come to name an orphan any more, so that it may be deleted. It
+// returns "" if one can.
 func (c *checker) orphaned(name string) string {
 	of := func(p partition.ID) *part {
 		if int(p) < len(c.parts) {

@@ -47,7 +47,7 @@ func join(state []entry) []entry {
 	return slices.CompactFunc(state, func(a, b entry) bool { return a.compare(b) == 0 })
 }
 
-// summaries are what a manifest or hand-over says of slots, and what its runs say.
+// summaries are the summaries of slots in a manifest or hand-over, with counts of its runs.
 type summaries struct {
 	sums   []blobschema.SlotSummary
 	counts map[partition.Slot]*slotCount
@@ -62,8 +62,8 @@ type runAt struct {
 	offset int64
 }
 
-// readState reads the runs that manifests name, and those of hand-overs that nobody has
-// taken, and gives what they say to the homes of the slots.
+// readState reads the runs of manifests, and those of hand-overs that were not taken, and gives
+// their entries to the homes of the slots.
 func (c *checker) readState(group []*part) {
 	n := c.pmap.Slots()
 	for _, p := range group {
@@ -125,8 +125,8 @@ func (c *checker) settle(p *part, state []entry, s summaries) {
 	p.summaries = append(p.summaries, s)
 }
 
-// readRuns reads runs, and joins what they say of the slots that are taken. All blocks of a
-// run are shown once.
+// readRuns reads runs, and joins their entries of the slots in takes. It shows all blocks of a
+// run once.
 func (c *checker) readRuns(p *part, refs []blobschema.RunRef, takes []bool) (state []entry) {
 	named := map[runAt]bool{}
 	for _, ref := range refs {

@@ -206,7 +206,7 @@ var corruptions = []struct {
 	{"page URL", "I1", "not canonical", func(h *hand) {
 		h.page(func(p *blobschema.Page) { p.URL = strings.Replace(p.URL, "http://", "HTTP://", 1) })
 	}},
-	{"URL out of scope", "I1", "is none", func(h *hand) {
+	{"URL out of scope", "I1", "is not a URL", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Outside = append(c.Outside, blobschema.Queued{URL: "ftp://x/"}) })
 	}},
 	{"URL in mail", "I1", "not canonical", func(h *hand) {

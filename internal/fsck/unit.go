@@ -10,9 +10,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// unit returns the unit of a host: it has one slot and one pace. In a crawl by IP the unit
-// of a name is the name itself, where its address is looked up and pinned. From there the
-// URLs of the name go on to the unit of the address, which only their records tell.
+// unit returns the unit of a host, which is its politeness key. In a crawl by IP the unit of a
+// name is at first the name itself: there its address is resolved and pinned. From there the
+// URLs of the name are forwarded to the unit of the address, which only their records name.
 // literal says that the host is an address.
 func (c *checker) unit(h weburl.Host) (unit string, literal bool) {
 	switch c.crawl.Settings.PartitionBy {
@@ -44,18 +44,18 @@ func parseAddressUnit(unit string) (a netip.Addr, ok bool) {
 	return a, bracketed && err == nil && addressUnit(a) == unit
 }
 
-// parse takes a stored URL apart.
+// parse parses a stored URL.
 func parse(text string) (a address) {
 	a.text = text
 	if a.url, a.err = weburl.Parse(text); a.err != nil {
-		a.err = fmt.Errorf("is none: %w", a.err)
+		a.err = fmt.Errorf("is not a URL: %w", a.err)
 	} else if s := a.url.String(); s != text {
 		a.err = fmt.Errorf("is not canonical: it would be %q", s)
 	}
 	return a
 }
 
-// address takes a stored URL apart, and places it by its host.
+// address parses a stored URL, and places it by its host.
 func (c *checker) address(text string) address {
 	a := parse(text)
 	a.fp = c.hash.Fingerprint(text)
@@ -66,7 +66,7 @@ func (c *checker) address(text string) address {
 	return a
 }
 
-// place takes a URL apart that waits or travels, and may have been placed by its address.
+// place parses a URL that is pending or in mail, and that may have been placed by an address.
 func (c *checker) place(q *blobschema.Queued) address {
 	a := c.address(q.URL)
 	a.flags = q.Flags

@@ -15,9 +15,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
-// readWARCs reads the WARC objects of a commit, and compares them with its page records.
-// Objects are read one after another and verified side by side, which is nearly all the
-// work of a check. Pages get the addresses that were asked for them.
+// readWARCs reads the WARC objects of a commit, and compares them with its page records. It
+// reads them one after another and verifies them in parallel, which is nearly all the work
+// of a check. It sets the addresses that pages were requested at.
 func (c *checker) readWARCs(f *commit) {
 	in := map[string][]*page{}
 	for i := range f.pages {
@@ -53,7 +53,7 @@ func (c *checker) readWARCs(f *commit) {
 	wg.Wait()
 }
 
-// maxPerWARC bounds what is said of one object.
+// maxPerWARC bounds the messages about one object.
 const maxPerWARC = 20
 
 // verify checks one WARC object: every record's digests, and that its responses and
