@@ -62,14 +62,10 @@ func newFsck() *cobra.Command {
 
 // options are the options of a check.
 func (f *fsckFlags) options(cmd *cobra.Command, v *view.View) fsck.Options {
-	opt := fsck.Options{
-		Crawl: v.ID(), Delay: f.delay, MaxViolations: f.max, Software: "orbweaver " + version, Time: time.Now().UTC(),
+	return fsck.Options{
+		Crawl: v.ID(), Quick: f.quick, Delay: f.delay, MaxViolations: f.max, Software: "orbweaver " + version, Time: time.Now().UTC(),
 		Progress: fsckProgress(cmd.ErrOrStderr()),
 	}
-	if f.quick {
-		opt.WARCs = fsck.SomeWARCs
-	}
-	return opt
 }
 
 // conclude reports a check, and a repair if there was one.

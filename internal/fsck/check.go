@@ -16,21 +16,15 @@ import (
 // Store is what Check reads, from one goroutine.
 type Store = stored.Store
 
-// WARCs says how many WARC objects are read: they are nearly all the bytes of a crawl.
-type WARCs uint8
-
-// The extents.
-const (
-	allWARCs  WARCs = iota
-	SomeWARCs       // one in 32, the first included; of the others only that they exist
-)
-
+// sampleEvery is the part of the WARC objects and segments that a quick check reads: one in 32.
 const sampleEvery = 32
 
 // Options configure a check. The zero value checks all of the active crawl.
 type Options struct {
 	Crawl string // id; "" for the one that the record of the active crawl names
-	WARCs WARCs
+	// Quick reads one in 32 of the WARC objects, the first included, and checks only that the
+	// others exist. WARC objects are nearly all the bytes of a crawl.
+	Quick bool
 	// Delay is the least time between two answers of a host (I9). If it is 0, each commit is
 	// checked against its own delay.
 	Delay time.Duration

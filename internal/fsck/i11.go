@@ -412,7 +412,7 @@ func (x *index) readSegments(refs []blobschema.SegmentRef, anchors bool) (docs [
 // where few WARC objects are read, mostly what tells the documents apart.
 func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current []document, err error) {
 	x.name(ref.Object, x.head.Manifest)
-	whole := x.opt.WARCs == allWARCs || x.index.Segments%sampleEvery == 0
+	whole := !x.opt.Quick || x.index.Segments%sampleEvery == 0
 	x.index.Segments++
 	src := x.openSegment(ref, whole)
 	if src == nil {

@@ -106,10 +106,7 @@ func (c *checker) readFrozen() (err error) {
 	if err := naming.CheckCrawlID(c.id); err != nil {
 		return err
 	}
-	if len(c.crawl.HashKey) != 16 {
-		return fmt.Errorf("the hash key has %d bytes, not 16", len(c.crawl.HashKey))
-	}
-	if c.hash, err = partition.NewHash([16]byte(c.crawl.HashKey), c.crawl.Slots); err != nil {
+	if c.hash, err = c.crawl.Hash(); err != nil {
 		return err
 	}
 	if c.pmap, err = partition.NewMap(c.crawl.Slots, c.crawl.Partitions); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -201,9 +202,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		c.damaged(name, "%v", err)
 		return nil
 	}
-	if !slices.EqualFunc(prev.Moved, m.Moved, func(a, b blobschema.Moved) bool {
-		return a.Epoch == b.Epoch && a.Held == b.Held && slices.Equal(a.Slots, b.Slots)
-	}) {
+	if !reflect.DeepEqual(prev.Moved, m.Moved) {
 		f.is = blobschema.NewHolding(p.id, c.pmap, m.Moved)
 	}
 	p.then = f.is

@@ -70,7 +70,7 @@ func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, err
 		if !c.report.Clean() {
 			return did, ErrViolations
 		}
-		opt.WARCs = SomeWARCs
+		opt.Quick = true
 	}
 	first, again := checks[0], checks[1]
 	for _, name := range slices.Sorted(maps.Keys(first.orphans)) {

@@ -28,7 +28,7 @@ func (c *checker) readWARCs(f *commit) {
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, w := range f.m.WARCs {
 		c.report.WARCs++
-		if c.opt.WARCs == SomeWARCs && (c.report.WARCs-1)%sampleEvery != 0 {
+		if c.opt.Quick && (c.report.WARCs-1)%sampleEvery != 0 {
 			f.unread = true
 			if !c.exists(w, f.name) {
 				c.report.WARCsBad++
