@@ -19,7 +19,7 @@ import (
 
 // A place is where a record begins.
 type place struct {
-	file   string // its name without folders
+	file   string // without folders
 	offset int64
 }
 
@@ -27,18 +27,15 @@ type place struct {
 type capture struct {
 	warc.Record // without header and body
 	status      int
-	payload     [sha256.Size]byte // of a response: of the payload without its content coding
+	payload     [sha256.Size]byte // of a response, without its content coding
 }
 
-// archive is what a folder of WARC files holds.
+// archive has the captures of a folder of WARC files.
 type archive struct {
 	captures map[place]*capture
 	files    []string
 	bytes    int64
 }
-
-// maxPayload bounds a payload without its content coding, in bytes.
-const maxPayload = 1 << 30
 
 // readArchive reads all WARC files of a folder, and verifies the digests of all records.
 func readArchive(dir string) (*archive, error) {
@@ -88,7 +85,7 @@ func (a *archive) read(name string) error {
 	}
 }
 
-// newCapture keeps what is needed of a record.
+// newCapture keeps what page records are compared with.
 func newCapture(rec *warc.Record) (*capture, error) {
 	c := &capture{Record: *rec}
 	c.Header, c.Body = nil, nil
@@ -107,50 +104,42 @@ func newCapture(rec *warc.Record) (*capture, error) {
 	var payload io.Reader = bytes.NewReader(rec.Body)
 	for _, f := range m.Fields {
 		if strings.EqualFold(f.Name, "Content-Encoding") {
-			if f.Value != "gzip" {
-				return nil, fmt.Errorf("its coding is %q, which the server has not", f.Value)
-			}
 			if payload, err = gzip.NewReader(payload); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("coding %q: %w", f.Value, err)
 			}
 		}
 	}
+	const most = 1 << 30
 	h := sha256.New()
-	if n, err := io.Copy(h, io.LimitReader(payload, maxPayload)); err != nil || n == maxPayload {
-		return nil, fmt.Errorf("its payload has %d bytes or more (%w)", n, err)
+	if n, err := io.Copy(h, io.LimitReader(payload, most)); err != nil || n == most {
+		return nil, fmt.Errorf("payload of %d bytes or more: %w", n, err)
 	}
 	h.Sum(c.payload[:0])
 	return c, nil
 }
 
-// find returns the capture that a page record names, and the response record that holds
-// the payload, which is another one for a revisit; what says what is wrong with them.
-func (a *archive) find(p *blobschema.Page) (own, original *capture, what string) {
-	own = a.captures[place{path.Base(p.WARC), p.Offset}]
+// payload returns the digest of the payload that a page record refers to, and whether it is
+// stored with the page ("response") or is that of an earlier record ("revisit").
+func (a *archive) payload(p *blobschema.Page) (sum [sha256.Size]byte, kind string, err error) {
+	own := a.captures[place{path.Base(p.WARC), p.Offset}]
 	switch {
 	case own == nil:
-		return nil, nil, "no record is where its page record says"
+		return sum, "", errors.New("no record at the place that the page record names")
 	case own.TargetURI != p.URL || own.status != int(p.Status) || own.Length != p.Length || own.PayloadDigest != p.Digest:
-		return nil, nil, fmt.Sprintf("the record of %s, status %d, %d bytes, %s is not what its page record says",
-			own.TargetURI, own.status, own.Length, own.PayloadDigest)
-	case p.Original == nil && own.Type != warc.TypeResponse:
-		return nil, nil, fmt.Sprintf("a %s record, but its page record names no original", own.Type)
+		return sum, "", fmt.Errorf("another record at its place: %s, status %d, %d bytes, %s", own.TargetURI, own.status, own.Length, own.PayloadDigest)
+	case (p.Original == nil) != (own.Type == warc.TypeResponse):
+		return sum, "", fmt.Errorf("a %s record; the page record names the original %+v", own.Type, p.Original)
 	case p.Original == nil:
-		return own, own, ""
+		return own.payload, "response", nil
 	}
 	o := p.Original
-	original = a.captures[place{path.Base(o.WARC), o.Offset}]
+	original := a.captures[place{path.Base(o.WARC), o.Offset}]
 	switch {
-	case own.Type != warc.TypeRevisit:
-		return nil, nil, fmt.Sprintf("a %s record, but its page record names an original", own.Type)
 	case original == nil || original.Type != warc.TypeResponse:
-		return nil, nil, "no response record is where its original should be"
-	case original.TargetURI != o.URL || own.RefersToTargetURI != o.URL:
-		return nil, nil, fmt.Sprintf("its original is of %s, by its revisit record of %s, by its page record of %s", original.TargetURI, own.RefersToTargetURI, o.URL)
-	case !own.RefersToDate.Equal(original.Date):
-		return nil, nil, fmt.Sprintf("its original has the date %s, by its revisit record %s", original.Date, own.RefersToDate)
-	case original.PayloadDigest != own.PayloadDigest:
-		return nil, nil, fmt.Sprintf("its digest is %s, that of its original %s", own.PayloadDigest, original.PayloadDigest)
+		return sum, "", errors.New("no response record at the place of its original")
+	case original.TargetURI != o.URL || own.RefersToTargetURI != o.URL || !own.RefersToDate.Equal(original.Date) || original.PayloadDigest != own.PayloadDigest:
+		return sum, "", fmt.Errorf("the original is %s of %s, %s; the revisit record has %s of %s, %s; the page record %s",
+			original.TargetURI, original.Date, original.PayloadDigest, own.RefersToTargetURI, own.RefersToDate, own.PayloadDigest, o.URL)
 	}
-	return own, original, ""
+	return original.payload, "revisit", nil
 }

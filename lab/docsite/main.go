@@ -1,30 +1,23 @@
-// Docsite crawls a real documentation site, served on loopback by a real web server, and
-// holds the crawl to the files that were served:
+// Docsite crawls real documentation that nginx serves on loopback, and compares the crawl
+// with the files that were served:
 //
 //	make docsite DOCS=/usr/share/doc/linux-doc/html
 //
-// Any folder of HTML with an index.html will do. A copy of it is served by nginx, as
-// compressed as nginx does by itself; the crawler is the orbweaver program, used through
-// its commands alone. There are four phases:
+// Any folder of HTML with an index.html will do; nginx serves a copy of it. The crawler is
+// the orbweaver program, used through its commands. There are four phases:
 //
-//   - crawl: from index.html, until nothing is left to do. What links lead to is computed
-//     from the files (truth.go), without the crawler's own parser.
-//   - recrawl: each page is asked for once more. The server must answer every request
-//     with 304, and nothing may be stored but references.
-//   - changes: five pages are changed, and five get a new time only; each page is asked
-//     for again. Five are stored anew, five are found equal by their digest, and all
-//     others are not modified.
-//   - removals: five pages are removed, and all are asked for again.
+//   - crawl: from index.html until nothing is left. Then the pages are indexed and ranked.
+//   - recrawl: each page is requested again, and is not modified.
+//   - changes: five pages have a new word, and five a new time only.
+//   - removals: five pages are gone.
 //
-// After the first of them comes another, the search: the crawl is indexed, and pages are looked for by
-// titles, words and phrases that are read from the files (search.go, corpus.go); ranks are
-// computed from the files' links in another way (rank.go). Changes and removals are
-// looked for too.
+// After each phase, everything is compared: page records and stored payloads with the
+// files, the server's log with the requests that the files call for, the crawler's figures
+// with the log and the archive, ranks with those of the files' links, and searches with the
+// files' text. There is one comparison, trial.compare: both sides are tables of text. Links,
+// text and ranks of the files are computed here, without the crawler's packages.
 //
-// After each, all is compared: page records with the files, every stored payload with its
-// file, the server's log with what should have been asked for, the crawler's figures with
-// what is there; and fsck must find nothing. The exit status is 0 only if all is right, 2
-// if something is missing that the program needs.
+// The exit status is 0 only if no comparison differs.
 package main
 
 import (
@@ -34,41 +27,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 )
 
-// defaultDocs is where Debian's package linux-doc puts the kernel's documentation.
-const defaultDocs = "/usr/share/doc/linux-doc/html"
-
-func main() {
-	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	release()
-	var wrong wrongUse
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case errors.As(err, &wrong):
-		fmt.Fprintln(os.Stderr, "docsite:", err)
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "docsite:", err)
-		os.Exit(1)
-	}
-}
-
-// wrongUse is an error that says what to do otherwise, or what to install.
-type wrongUse string
-
-func (w wrongUse) Error() string { return string(w) }
-
-// errDiffers is how a run ends that found something wrong, and has said what.
-var errDiffers = errors.New("the crawl is not what it should be")
-
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	docs       string
 	binary     string
@@ -76,86 +42,77 @@ type settings struct {
 	partitions int
 	maxTime    time.Duration
 	keep       bool
-	json       bool
-	verbose    bool
-	sample     int
-	seed       uint64
 }
 
-func parse(args []string, stderr io.Writer) (settings, error) {
+func main() {
 	var s settings
-	fs := flag.NewFlagSet("docsite", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.StringVar(&s.docs, "docs", defaultDocs, "`folder` of HTML files with an index.html")
-	fs.StringVar(&s.binary, "binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
-	fs.StringVar(&s.warcio, "warcio", "", "a warcio `program`; if given, it checks the WARC files too")
-	fs.IntVar(&s.partitions, "partitions", 0, "`number` of partitions to crawl with; 0 for the program's default")
-	fs.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which it gives up")
-	fs.BoolVar(&s.keep, "keep", false, "leave the temporary folder behind and say where it is")
-	fs.BoolVar(&s.verbose, "v", false, "say what the search misses")
-	fs.IntVar(&s.sample, "sample", 200, "look for so many `pages` of each language, drawn at random; 0 for all")
-	fs.Uint64Var(&s.seed, "seed", 1, "`seed` of what is drawn")
-	fs.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
-	if err := fs.Parse(args); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			err = wrongUse(err.Error())
-		}
-		return s, err
+	flag.StringVar(&s.docs, "docs", "/usr/share/doc/linux-doc/html", "`folder` of HTML files with an index.html")
+	flag.StringVar(&s.binary, "binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
+	flag.StringVar(&s.warcio, "warcio", "", "a warcio `program` that checks the WARC files too")
+	flag.IntVar(&s.partitions, "partitions", 2, "`number` of partitions to crawl with")
+	flag.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which the run is given up")
+	flag.BoolVar(&s.keep, "keep", false, "keep the temporary folder")
+	flag.Parse()
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, &s, os.Stdout)
+	release()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "docsite:", err)
+		os.Exit(1)
 	}
-	switch {
-	case fs.NArg() > 0:
-		return s, wrongUse(fmt.Sprintf("unexpected argument %q", fs.Arg(0)))
-	case s.partitions < 0:
-		return s, wrongUse(fmt.Sprintf("-partitions is %d", s.partitions))
+}
+
+// run checks the settings and makes all phases in a temporary folder.
+func run(ctx context.Context, s *settings, out io.Writer) (err error) {
+	if _, err := os.Stat(filepath.Join(s.docs, "index.html")); err != nil {
+		return fmt.Errorf("%w; give another -docs, or on Debian and Ubuntu: apt-get install linux-doc", err)
 	}
-	if info, err := os.Stat(filepath.Join(s.docs, "index.html")); err != nil || info.IsDir() {
-		return s, wrongUse(fmt.Sprintf("%s has no index.html; give another folder, or on Debian and Ubuntu: apt-get install linux-doc", s.docs))
+	if s.binary, err = filepath.Abs(s.binary); err != nil {
+		return err
 	}
 	if _, err := os.Stat(s.binary); err != nil {
-		return s, wrongUse(fmt.Sprintf("there is no %s; build it with 'make build'", s.binary))
-	}
-	var err error
-	s.binary, err = filepath.Abs(s.binary)
-	return s, err
-}
-
-// run makes all phases and prints the report. What is found goes to stderr as it is found.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	s, err := parse(args, stderr)
-	if err != nil {
-		return err
+		return fmt.Errorf("%w; build it with 'make build'", err)
 	}
 	nginx, err := findNginx()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.maxTime, fmt.Errorf("it took longer than -max-time %s", s.maxTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.maxTime, fmt.Errorf("the run took longer than -max-time %s", s.maxTime))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "orbweaver-docsite-")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if s.keep {
-			fmt.Fprintln(stderr, "kept:", dir)
-			return
-		}
-		err = errors.Join(err, os.RemoveAll(dir))
-	}()
-	r, err := crawlAndCheck(ctx, &s, nginx, dir, stderr)
+	if s.keep {
+		fmt.Fprintln(out, "folder:", dir)
+	} else {
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	www := filepath.Join(dir, webDir)
+	// Validators are made of the times of files, so the copy keeps them.
+	if said, err := exec.CommandContext(ctx, "cp", "-RLp", s.docs, www).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", s.docs, err, said)
+	}
+	port, err := freePort()
 	if err != nil {
+		return err
+	}
+	t := &trial{
+		out:     out,
+		site:    newSite(www, port),
+		server:  server{nginx: nginx, dir: dir, port: port},
+		crawler: crawler{binary: s.binary, data: filepath.Join(dir, "crawl")},
+		warcio:  s.warcio,
+	}
+	if err := t.all(ctx, s.partitions); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return err
 	}
-	if s.json {
-		err = r.writeJSON(stdout)
-	} else {
-		err = r.writeText(stdout)
+	if t.wrong > 0 {
+		return fmt.Errorf("%d of %d comparisons differ", t.wrong, t.compared)
 	}
-	if err == nil && !r.OK {
-		err = errDiffers
-	}
-	return err
+	fmt.Fprintf(out, "%d comparisons, none differs\n", t.compared)
+	return nil
 }

@@ -1,316 +1,233 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
+	"unicode"
 )
 
-// What a search must come up to, as shares of what is asked. What is missed was looked at, and
-// is explained in docs/experiments/docsite.md.
+// Shares of searches that must succeed. docs/experiments/docsite.md explains the misses.
 const (
-	minFirst   = 0.95 // pages found first by their titles as words
-	minTen     = 0.98 // among the first ten
-	minQuoted  = 0.97 // found first by their titles as phrases
+	minFirst   = 0.95 // pages found first by their titles
+	minTen     = 0.98 // pages among the first ten
 	minWords   = 0.93 // own words that find their page and no other
 	minPhrases = 0.95 // phrases that find their page
 )
 
-// sought is how pages of a language were found.
-type sought struct {
-	Group   string `json:"group"`
-	Pages   int    `json:"pages"`
-	Alone   int    `json:"own_titles"` // pages with a title that is theirs alone
-	Titles  tally  `json:"titles"`     // looked for as words
-	Quoted  tally  `json:"title_phrases"`
-	Words   tally  `json:"own_words"` // first: that page and no other
-	Phrases tally  `json:"phrases"`
-}
+const (
+	drawn      = 200  // pages that are searched for
+	maxResults = 1000 // results that a search shows
+	// Ranks are printed with six digits, and exact to the tolerance of the computation.
+	rankDigits = 2e-5
+)
 
-// A tally counts where what was looked for was found.
-type tally struct {
-	Asked      int     `json:"asked"`
-	First      int     `json:"first"`
-	Ten        int     `json:"ten"`        // among the first ten
-	Found      int     `json:"found"`      // at all
-	Reciprocal float64 `json:"reciprocal"` // of the places, in all
-	missed     []string
-}
-
-func (t *tally) add(place int) {
-	t.Asked++
-	if place == 1 {
-		t.First++
-	}
-	if place > 0 && place <= 10 {
-		t.Ten++
-	}
-	if place > 0 {
-		t.Found++
-		t.Reciprocal += 1 / float64(place)
-	}
-}
-
-// missf says of what was added last that it was not where it should be.
-func (t *tally) missf(format string, args ...any) {
-	t.missed = append(t.missed, fmt.Sprintf(format, args...))
-}
-
-func (t *tally) mrr() float64 { return t.Reciprocal / max(1, float64(t.Asked)) }
-
-// followed looks up what a phase has changed, and whether the ranks are those of what is there now.
-func (t *trial) followed(ctx context.Context, lookups []lookup) ([]check, error) {
-	ranks, _, err := t.checkRanks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := t.crawler.serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := check{Name: "followed"}
-	err = errors.Join(t.lookUp(ctx, s, lookups, &c), s.stop())
-	return []check{ranks, c}, err
-}
-
-func (t *trial) lookUp(ctx context.Context, s *searcher, lookups []lookup, c *check) error {
-	anew, gone := 0, 0
-	for _, l := range lookups {
-		for _, w := range []string{l.word, l.was} {
-			if w == "" {
-				continue
-			}
-			f, err := s.ask(ctx, question{query: w, all: true})
-			if err != nil {
-				return err
-			}
-			switch {
-			case w == l.was && f.Total > 0:
-				c.wrongf("%s finds %v, though it is gone from %s", w, f.urls(), l.page.key)
-			case w == l.word && (f.Total != 1 || f.place(l.page.url) != 1):
-				c.wrongf("%s finds %d, %v, not only %s", w, f.Total, f.urls(), l.page.key)
-			case w == l.word && l.was != "" && !strings.Contains(strings.ToLower(f.Results[0].Snippet.Text+f.Results[0].Title.Text), w):
-				c.wrongf("%s finds %s, but the text shown is %q", w, l.page.key, f.Results[0].Snippet.Text)
-			}
-		}
-		f, err := s.ask(ctx, question{query: `title:"` + quoted(l.page.title) + `"`, all: true, limit: maxResults})
-		if err != nil {
-			return err
-		}
-		if l.page.title != "" && f.Error == "" && f.Total <= maxResults && (f.place(l.page.url) > 0) != (l.word != "") {
-			c.wrongf("%s is number %d by its title", l.page.key, f.place(l.page.url))
-		}
-		if l.word == "" {
-			gone++
-		} else if l.was != "" {
-			anew++
-		}
-	}
-	all, err := s.ask(ctx, question{query: "site:" + t.site.home.Host, all: true})
+// index makes the crawl searchable.
+func (t *trial) index(ctx context.Context) error {
+	out, err := t.crawler.run(ctx, "", "index", "--json", "--quiet")
 	if err != nil {
 		return err
 	}
-	if want := t.documents - int64(gone); all.Total != want {
-		c.wrongf("there are %d documents, not %d", all.Total, want)
+	var x struct {
+		Done  bool `json:"done"`
+		Index struct {
+			Documents int64 `json:"documents"`
+			Behind    int64 `json:"behind"`
+		} `json:"index"`
 	}
-	c.Fact = fmt.Sprintf("%d documents; %d pages found by their new words and not by the old ones, %d not found any more", all.Total, anew, gone)
+	if err := json.Unmarshal(out, &x); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "search: %d documents\n", x.Index.Documents)
+	t.compare("index", table{"done": fmt.Sprint(x.Done, x.Index.Behind, x.Index.Documents > 0)}, table{"done": fmt.Sprint(true, 0, true)})
 	return nil
 }
 
-// quoted is a title for a phrase.
-func quoted(title string) string { return strings.ReplaceAll(title, `"`, " ") }
-
-// draw chooses some of n at random, all if the sample is 0 or larger.
-func (t *trial) draw(r *rand.Rand, n int) []int {
-	all := r.Perm(n)
-	if s := t.settings.sample; s > 0 {
-		all = all[:min(s, n)]
-	}
-	return all
-}
-
-// A searching is what came of the index, and of asking it.
-type searching struct {
-	Documents int64     `json:"documents"`
-	Bytes     int64     `json:"index_bytes"`
-	Indexing  float64   `json:"index_seconds"` // with the ranks
-	Seconds   float64   `json:"seconds"`       // of asking
-	Sought    []*sought `json:"sought"`
-	Checks    []check   `json:"checks"`
-}
-
-// search makes the crawl searchable, and asks.
-func (t *trial) search(ctx context.Context) (*searching, error) {
-	fmt.Fprintln(t.stderr, "search:")
-	x, err := t.crawler.index(ctx)
+// ranks compares the best pages, and the numbers of pages and links, with those of the files.
+func (t *trial) ranks(ctx context.Context) error {
+	show := []string{"rank", "--show", "--level", "pages"}
+	out, err := t.crawler.run(ctx, "", append(show, "--json")...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t.documents = x.Index.Documents
-	out := &searching{Documents: t.documents, Bytes: x.Index.Bytes, Indexing: x.Seconds}
-	indexed := check{Name: "index", Fact: fmt.Sprintf("%d documents in %s", t.documents, size(out.Bytes))}
-	if !x.Done || x.Index.Behind > 0 || x.Index.Documents == 0 {
-		indexed.wrongf("%+v", *x)
+	var shown struct {
+		Params struct {
+			Damping float64 `json:"damping"`
+		} `json:"params"`
+		Totals struct {
+			Pages int `json:"pages"`
+			Links int `json:"links"`
+		} `json:"totals"`
 	}
-	if t.corpus, err = readCorpus(t.truth, t.urls); err != nil {
-		return nil, err
+	if err := json.Unmarshal(out, &shown); err != nil {
+		return err
 	}
-	ranks, byKey, err := t.checkRanks(ctx)
-	if err != nil {
-		return nil, err
+	if out, err = t.crawler.run(ctx, "", append(show, "--out", "-")...); err != nil {
+		return err
 	}
-	s, err := t.crawler.serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	out.Checks = []check{indexed, ranks}
-	err = t.ask(ctx, s, byKey, out)
-	out.Seconds = time.Since(began).Seconds()
-	if err = errors.Join(err, s.stop()); err != nil {
-		return nil, err
-	}
-	fsck, err := checkFsck(ctx, &t.crawler)
-	out.Checks = append(out.Checks, fsck)
-	writeChecks(t.stderr, out.Checks, t.settings.verbose)
-	return out, err
-}
-
-// ask makes all the checks that ask the page.
-func (t *trial) ask(ctx context.Context, s *searcher, ranks map[string]float64, out *searching) error {
-	for _, group := range t.corpus.groups() {
-		f, err := t.seek(ctx, s, group)
+	g, edges := t.site.graph()
+	truth := g.ranks(shown.Params.Damping)
+	got := table{"pages": strconv.Itoa(shown.Totals.Pages), "links": strconv.Itoa(shown.Totals.Links)}
+	expected := table{"pages": strconv.Itoa(len(g)), "links": strconv.Itoa(edges)}
+	best := slices.SortedFunc(maps.Keys(truth), func(a, b string) int { return cmp.Or(cmp.Compare(truth[b], truth[a]), cmp.Compare(a, b)) })
+	best = slices.DeleteFunc(best, func(k string) bool { return t.site.pages[k].status >= 400 })
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for i := 0; lines.Scan() && i < len(best); i++ {
+		name, number, _ := strings.Cut(lines.Text(), "\t")
+		x, err := strconv.ParseFloat(number, 64)
 		if err != nil {
 			return err
 		}
-		out.Sought = append(out.Sought, f)
-		out.Checks = append(out.Checks, f.check())
+		k := keyOf(name)
+		got[k], expected[k] = near(x, truth[k], rankDigits), fmt.Sprint(truth[k])
+		place := fmt.Sprintf("number %d", i+1) // pages of one rank are in any order
+		got[place], expected[place] = near(truth[k], truth[best[i]], rankDigits), fmt.Sprint(truth[best[i]])
 	}
-	explain := func(ctx context.Context, s *searcher) (check, error) { return t.checkExplain(ctx, s, ranks) }
-	for _, look := range []func(context.Context, *searcher) (check, error){t.checkSites, t.checkLanguages, t.checkPaging, explain, t.checkShown, t.checkRefused} {
-		c, err := look(ctx, s)
+	t.compare("ranks", got, expected)
+	return lines.Err()
+}
+
+// searches looks for pages by their titles, own words and phrases, and compares answers of one
+// query with each other.
+func (t *trial) searches(ctx context.Context, s searcher) error {
+	r := rand.New(rand.NewPCG(1, 0))
+	draw := func(all []string) []string {
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		return all[:min(drawn, len(all))]
+	}
+	const shared = "?"
+	titles := slices.DeleteFunc(slices.Sorted(maps.Keys(t.words.titled)), func(title string) bool { return t.words.titled[title] == shared })
+	var first, ten, alone, phrases share
+	for _, title := range draw(titles) {
+		f, err := s.ask(ctx, words(title), 0, 10)
 		if err != nil {
 			return err
 		}
-		out.Checks = append(out.Checks, c)
-	}
-	return nil
-}
-
-// check says what is too little.
-func (f *sought) check() check {
-	c := check{Name: f.Group}
-	for _, x := range []struct {
-		what  string
-		tally *tally
-		found int
-		least float64
-	}{
-		{"titles", &f.Titles, f.Titles.First, minFirst},
-		{"titles, in the first ten", &f.Titles, f.Titles.Ten, minTen},
-		{"titles as phrases", &f.Quoted, f.Quoted.First, minQuoted},
-		{"own words", &f.Words, f.Words.First, minWords},
-		{"phrases", &f.Phrases, f.Phrases.Found, minPhrases},
-	} {
-		c.Fact += fmt.Sprintf("%s: %d of %d; ", x.what, x.found, x.tally.Asked)
-		if !enough(x.found, x.tally.Asked, x.least) {
-			c.wrongf("%s: %d of %d are too few, they should be %.0f %%", x.what, x.found, x.tally.Asked, 100*x.least)
+		place := f.place(t.spelled[t.words.titled[title]])
+		if place != 1 {
+			fmt.Fprintf(t.out, "  number %d for its title: %s\n", place, t.words.titled[title])
 		}
+		first.add(place == 1)
+		ten.add(place > 0)
 	}
-	c.Fact = strings.TrimSuffix(c.Fact, "; ")
-	for _, t := range []*tally{&f.Titles, &f.Quoted, &f.Words, &f.Phrases} {
-		c.missed = append(c.missed, t.missed...)
-	}
-	return c
-}
-
-// enough reports whether some of n are at least a share of them. Of a few, one may be missed.
-func enough(some, n int, least float64) bool {
-	return float64(some) >= min(least*float64(n), float64(n-1))
-}
-
-// seek looks for the pages of a language.
-func (t *trial) seek(ctx context.Context, s *searcher, group string) (*sought, error) {
-	r := rand.New(rand.NewPCG(t.settings.seed, uint64(len(group))))
-	var pages, alone []int // of the corpus
-	for i, d := range t.corpus.pages {
-		if d.group == group {
-			pages = append(pages, i)
-			if d.alone {
-				alone = append(alone, i)
-			}
+	for _, k := range draw(slices.Sorted(maps.Keys(t.words.own))) {
+		f, err := s.ask(ctx, t.words.own[k][0], 0, 10)
+		if err != nil {
+			return err
 		}
+		alone.add(f.Total == 1 && f.place(t.spelled[k]) == 1)
 	}
-	out := &sought{Group: group, Pages: len(pages), Alone: len(alone)}
-	for _, i := range t.draw(r, len(alone)) {
-		d := t.corpus.pages[alone[i]]
-		for tally, query := range map[*tally]string{&out.Titles: asked(d.title), &out.Quoted: `title:"` + quoted(d.title) + `"`} {
-			f, err := s.ask(ctx, question{query: query})
+	for _, k := range draw(slices.Clone(t.words.keys)) {
+		text := t.site.pages[k].text.phrase(r)
+		if text == "" {
+			continue
+		}
+		f, err := s.ask(ctx, `"`+text+`"`, 0, maxResults)
+		if err != nil {
+			return err
+		}
+		// With more results, the page may be one that is not shown.
+		phrases.add(f.Total > maxResults || f.place(t.spelled[k]) > 0)
+	}
+	fmt.Fprintf(t.out, "  titles: %v first, %v in ten; own words: %v; phrases: %v\n", first, ten, alone, phrases)
+	t.compare("shares", table{"first": first.least(minFirst), "ten": ten.least(minTen), "words": alone.least(minWords), "phrases": phrases.least(minPhrases)},
+		table{"first": "enough", "ten": "enough", "words": "enough", "phrases": "enough"})
+	return t.compareAnswers(ctx, s)
+}
+
+// words is a text as a query without operators.
+func words(text string) string {
+	fields := strings.Fields(strings.ToLower(strings.ReplaceAll(text, `"`, "")))
+	for i, w := range fields {
+		fields[i] = strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	}
+	return strings.Join(fields, " ")
+}
+
+// A share counts successes.
+type share struct{ some, of int }
+
+func (s *share) add(success bool) {
+	s.of++
+	if success {
+		s.some++
+	}
+}
+
+func (s share) String() string { return fmt.Sprintf("%d of %d", s.some, s.of) }
+
+// least is "enough" if the share is at least min. Of a few, one may fail.
+func (s share) least(minimum float64) string {
+	if float64(s.some) >= min(minimum*float64(s.of), float64(s.of-1)) {
+		return "enough"
+	}
+	return s.String()
+}
+
+// compareAnswers compares the pages of an answer with the whole answer, HTML with JSON, and
+// scores with their parts.
+func (t *trial) compareAnswers(ctx context.Context, s searcher) error {
+	pages, wholes, scores, sums := table{}, table{}, table{}, table{}
+	const limit = 10
+	for _, text := range []string{t.words.common, "title:" + t.words.common, t.words.common[:4] + "*", "-the " + t.words.common, "qzxwvkjq"} {
+		whole, err := s.ask(ctx, text, 0, maxResults)
+		if err != nil {
+			return err
+		}
+		paged, shown := "", ""
+		for offset, more := 0, true; more; offset += limit {
+			f, err := s.ask(ctx, text, offset, limit)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			tally.add(f.place(d.url))
-			if p := f.place(d.url); p != 1 {
-				tally.missf("%s is number %d of %d for %s, first is %v", d.url, p, f.Total, query, f.urls()[:min(1, len(f.Results))])
+			page, err := s.shown(ctx, text, offset, limit)
+			if err != nil {
+				return err
 			}
+			paged, shown, more = paged+f.urls(), shown+page, f.More
+		}
+		pages[text], wholes[text] = paged, whole.urls()
+		pages[text+" as HTML"], wholes[text+" as HTML"] = shown, whole.urls()
+		for _, h := range whole.Results {
+			x := h.Explain
+			sum := x.Exact + x.Titled + x.Rank.Score
+			for _, w := range x.Words {
+				sum += w.Score
+			}
+			name := text + ": " + h.URL
+			scores[name], sums[name] = near(sum, h.Score, 1e-6), fmt.Sprint(h.Score)
 		}
 	}
-	for _, i := range t.draw(r, len(pages)) {
-		if err := t.seekOwn(ctx, s, r, pages[i], out); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// seekOwn looks for a page by a word that is its own, and by a phrase of its text.
-func (t *trial) seekOwn(ctx context.Context, s *searcher, r *rand.Rand, i int, out *sought) error {
-	d := t.corpus.pages[i]
-	if own := t.corpus.ownWords(i); len(own) > 0 {
-		w := own[r.IntN(len(own))]
-		f, err := s.ask(ctx, question{query: w, all: true})
-		if err != nil {
-			return err
-		}
-		place := f.place(d.url)
-		if f.Total != 1 {
-			place = 0
-		}
-		if out.Words.add(place); place != 1 {
-			out.Words.missf("%s finds %d, %v, not only %s", w, f.Total, f.urls()[:min(3, len(f.Results))], d.url)
-		}
-	}
-	if phrases := d.phrases(); len(phrases) > 0 {
-		p := phrases[r.IntN(len(phrases))]
-		f, err := s.ask(ctx, question{query: `"` + p + `"`, all: true, limit: maxResults})
-		if err != nil {
-			return err
-		}
-		place := f.place(d.url)
-		if place == 0 && f.Total > maxResults {
-			return nil // it may be among those that are not shown
-		}
-		if out.Phrases.add(place); place == 0 {
-			out.Phrases.missf("%q of %s finds %d others", p, d.url, f.Total)
-		}
-	}
+	t.compare("pages of answers", pages, wholes)
+	t.compare("explanations", scores, sums)
 	return nil
 }
 
-// maxResults is how many results there are at most.
-const maxResults = 1000
-
-// groups are the languages of the corpus.
-func (c *corpus) groups() (out []string) {
-	for _, d := range c.pages {
-		if !slices.Contains(out, d.group) {
-			out = append(out, d.group)
+// lookUp compares what words find with the keys of pages, "" for none; and counts documents.
+func (t *trial) lookUp(ctx context.Context, s searcher, want table) error {
+	got := table{}
+	for word := range want {
+		f, err := s.ask(ctx, word, 0, 10)
+		if err != nil {
+			return err
+		}
+		if got[word] = keyOf(strings.TrimSpace(f.urls())); f.Total == 0 {
+			got[word] = ""
 		}
 	}
-	slices.Sort(out)
-	return out
+	f, err := s.ask(ctx, "site:"+t.site.home.Host, 0, 1)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "  %d documents\n", f.Total)
+	t.compare("words", got, want)
+	return nil
 }
