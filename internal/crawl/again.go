@@ -106,6 +106,10 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 		}
 		return
 	}
+	if s.st.f.Pending(l.Slot, l.Fingerprint) { // perhaps in a later generation, or under way: its answer widens the scope
+		s.add(l)
+		return
+	}
 	if placed, ok := s.st.f.SentOn(l); ok && !s.closed { // its page is there
 		s.buffer(placed) // also to this partition itself: as mail it is looked at
 		return

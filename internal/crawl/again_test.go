@@ -136,6 +136,39 @@ func TestSeedJustSettled(t *testing.T) {
 	}
 }
 
+// TestLateSeedOfARecrawl: a URL that was requested once more turns out to be a seed, before that request or during it.
+// What it redirects to is in scope then.
+func TestLateSeedOfARecrawl(t *testing.T) {
+	const at, to = "https://www.example", "https://to.example/x"
+	for _, during := range []bool{false, true} {
+		c, w := newCrawl(1), newWorld(t)
+		c.Settings.Scope = blobschema.ScopeHost
+		asked := w.serve(answers{at + "/": linking(t, actor.LinkAnchor, at+"/go"), at + "/go": linking(t, actor.LinkRedirect, to)})
+		c = w.begin(c, at+"/")
+		cfg := StepConfig{Crawl: c, Process: "p"}
+		w.crawlOn(cfg)
+		if got := depths(*asked); len(got) != 2 {
+			t.Fatalf("at first requested: %v", got)
+		}
+		seed := func() { w.request(c.ID, blobschema.Request{ID: "s", Seeds: []string{at + "/go"}}) }
+		w.slow = func(r actor.Request) time.Duration {
+			if r.Generation == 1 && during {
+				w.aside(seed)
+				return 30 * time.Second // longer than mail is waited for
+			}
+			return fetchTime
+		}
+		w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{at + "/go"}})
+		if !during {
+			seed()
+		}
+		w.crawlOn(cfg)
+		if _, ok := depths(*asked)[to]; !ok {
+			t.Errorf("during the request %v: requested %v", during, depths(*asked))
+		}
+	}
+}
+
 // TestRecrawlOfUnloaded: requests for pages of many slots reach each of them once, though few slots fit into memory, in
 // steps of any process; and one for a slot that another partition has by now is sent on.
 func TestRecrawlOfUnloaded(t *testing.T) {

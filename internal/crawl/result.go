@@ -42,6 +42,7 @@ type warcFile struct {
 
 // done takes what came of a task: record and links of an answer, or its refusal.
 func (s *Step) done(t frontier.Task, o *actor.Outcome) {
+	t.Flags = s.st.f.FlagsOf(t)
 	verdict := s.st.f.Done(s.Clock(), t, o)
 	s.refusals()
 	s.st.totals.Bytes += o.Wire

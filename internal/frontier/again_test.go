@@ -394,3 +394,38 @@ func TestSeedTriedAgain(t *testing.T) {
 		t.Errorf("the task is %+v", task)
 	}
 }
+
+// TestSeedOfAnEarlierGeneration: a URL that was requested once more is a seed if a late mail of the generation
+// before says so, also while its request is under way, and after a commit; other late mail changes nothing.
+func TestSeedOfAnEarlierGeneration(t *testing.T) {
+	for _, underWay := range []bool{false, true} {
+		r := begun(t, Config{}, urlX)
+		r.done(r.mustNext(urlX), answer{})
+		r.state(5)
+		r.again(urlX, 0)
+		var task Task
+		if underWay {
+			task = r.mustNext(urlX)
+		}
+		if got := r.queue(urlX, blobschema.Queued{Depth: 1}); got != Known {
+			t.Errorf("under way %v: a late link: %d", underWay, got)
+		}
+		if got := r.queue(urlX, blobschema.Queued{Flags: blobschema.FlagSeed}); got != Lowered {
+			t.Errorf("under way %v: a late seed: %d", underWay, got)
+		}
+		if got := r.queue(urlX, blobschema.Queued{Flags: blobschema.FlagSeed}); got != Known {
+			t.Errorf("under way %v: the same seed again: %d", underWay, got)
+		}
+		r.check()
+		run, _ := r.f.Delta(6)
+		if len(run.Queued) != 1 || run.Queued[0].Generation != 1 || run.Queued[0].Flags != blobschema.FlagSeed {
+			t.Errorf("under way %v: the commit has %+v", underWay, run.Queued)
+		}
+		if !underWay {
+			task = r.mustNext(urlX)
+		}
+		if task.Request.Generation != 1 || r.f.FlagsOf(task) != blobschema.FlagSeed {
+			t.Errorf("under way %v: generation %d has flags %b", underWay, task.Request.Generation, r.f.FlagsOf(task))
+		}
+	}
+}

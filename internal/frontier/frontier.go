@@ -370,8 +370,10 @@ func (f *Frontier) rejoin(now time.Time, p *part, i uint32, q *blobschema.Queued
 	case q.Generation > it.gen:
 		topic = q.Topic
 		it.gen, it.depth, it.rank, it.attempts, it.flags = q.Generation, q.Depth, q.Rank, q.Attempts, q.Flags
-	case q.Generation < it.gen:
+	case q.Generation < it.gen && q.Flags&blobschema.FlagSeed == 0:
 		return Known
+	case q.Generation < it.gen: // that a URL is a seed holds for every generation, however late it comes
+		it.flags = it.flags.Join(q.Flags)
 	default:
 		it.depth = min(it.depth, q.Depth)
 		if from == fromOutside && it.rank > 0 && q.Rank > 0 {

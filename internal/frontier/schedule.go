@@ -36,6 +36,14 @@ func (t Task) Host() string { return t.lane.door.site.unit.key }
 // Fingerprint is that of the URL, 0 for a robots.txt or a name to be resolved.
 func (t Task) Fingerprint() uint64 { return t.fp }
 
+// FlagsOf returns the flags that the URL of a task under way has by now: mail may have told more since it began.
+func (f *Frontier) FlagsOf(t Task) blobschema.QueuedFlags {
+	if t.page {
+		return t.lane.part.items[t.item].flags
+	}
+	return t.Flags
+}
+
 // Rank is that of the URL, 0 for what is none.
 func (t Task) Rank() uint32 { return t.rank }
 
