@@ -31,7 +31,7 @@ func TestDocsNameWhatIsThere(t *testing.T) {
 	if found < 50 {
 		t.Errorf("only %d references found: the pattern misses them", found)
 	}
-	if resolve("step.go", "Step.fetch") != "" || resolve("step.go", "Step.nothingOfTheKind") == "" || resolve("none.go", "") == "" {
+	if resolve("fetch.go", "Step.fetch") != "" || resolve("step.go", "Step.nothingOfTheKind") == "" || resolve("none.go", "") == "" {
 		t.Error("references are not resolved")
 	}
 }

@@ -15,23 +15,23 @@ import (
 // changes nothing: the owner remembers the request.
 func (s *Step) askAgain(mail blobschema.Mail, list []frontier.Link, applied func()) {
 	key := fmt.Sprint(mail.From, "/", mail.Number)
-	if s.asking[key] {
+	if s.inbox.requests[key] {
 		return
 	}
-	s.asking[key] = true
+	s.inbox.requests[key] = true
 	id := mail.Request
 	if id == 0 { // what a sitemap said: the mail itself is the request
-		id = s.links.Hash.Fingerprint(fmt.Sprintf("mail %s to %d", key, s.cfg.Partition))
+		id = s.st.links.Hash.Fingerprint(fmt.Sprintf("mail %s to %d", key, s.cfg.Partition))
 	}
 	s.Spawn(func(t *actor.Task) error {
-		defer delete(s.asking, key)
+		defer delete(s.inbox.requests, key)
 		for _, l := range list {
 			if l.Ask == 0 {
 				l.Ask = id
 			}
 			s.again(t, l)
 		}
-		if !s.closed {
+		if s.lease.phase != closed {
 			applied()
 		}
 		return nil
@@ -40,7 +40,7 @@ func (s *Step) askAgain(mail blobschema.Mail, list []frontier.Link, applied func
 
 // again gives a URL its next generation, or follows the redirect of a late seed.
 func (s *Step) again(t *actor.Task, l frontier.Link) {
-	if s.closed {
+	if s.lease.phase == closed {
 		return
 	}
 	if l.Flags&blobschema.FlagAgain == 0 {
@@ -50,7 +50,7 @@ func (s *Step) again(t *actor.Task, l frontier.Link) {
 	if l.Flags&blobschema.FlagSeed == 0 {
 		topic, ok := s.st.scopes.admit(l.URL)
 		if !ok {
-			s.refuseOutside(l.URL)
+			s.st.refuseOutside(l.URL)
 			return
 		}
 		if l.Topic == 0 {
@@ -59,95 +59,83 @@ func (s *Step) again(t *actor.Task, l frontier.Link) {
 	}
 	if s.awaitPart(t, l) {
 		s.st.f.Again(s.Clock(), l, l.Ask)
-	} else if !s.closed {
-		s.buffer(l)
+	} else if s.lease.phase != closed {
+		s.st.buffer(l)
 	}
 }
 
 // awaitPart waits until the part of a slot that a link belongs to is loaded. It returns false if the
 // step ends before, or if the slot is another partition's.
 func (s *Step) awaitPart(t *actor.Task, l frontier.Link) bool {
-	here := func() bool { return s.owner(l.Slot) == s.cfg.Partition }
+	here := func() bool { return s.st.owner(l.Slot) == s.cfg.Partition }
 	if here() {
 		s.st.f.Want(l.Slot, l.Fingerprint)
 	}
-	s.waited[l.Slot]++
-	t.Await(func() bool { return s.closed || !here() || s.st.f.Loaded(l.Slot, l.Fingerprint) })
-	if s.waited[l.Slot]--; s.waited[l.Slot] == 0 {
-		delete(s.waited, l.Slot)
+	s.inbox.waiting[l.Slot]++
+	t.Await(func() bool { return s.lease.phase == closed || !here() || s.st.f.Loaded(l.Slot, l.Fingerprint) })
+	if s.inbox.waiting[l.Slot]--; s.inbox.waiting[l.Slot] == 0 {
+		delete(s.inbox.waiting, l.Slot)
 	}
-	return !s.closed && here()
-}
-
-// stuck is the number of mails with requests that wait for slots that others have to give
-// first. The step does not stay for them: they come again.
-func (s *Step) stuck() (n int) {
-	for slot, asks := range s.waited {
-		if s.st.ter.awaited[slot] != 0 {
-			n += asks
-		}
-	}
-	return n
+	return s.lease.phase != closed && here()
 }
 
 // widen follows the redirect of a seed that was settled before it was known to be one. Its
 // page record names the target.
 func (s *Step) widen(t *actor.Task, l frontier.Link) {
 	elsewhere := func() bool { // the new owner of the slot looks at it again
-		if s.owner(l.Slot) == s.cfg.Partition {
+		if s.st.owner(l.Slot) == s.cfg.Partition {
 			return false
 		}
-		s.buffer(l)
+		s.st.buffer(l)
 		return true
 	}
 	if !s.awaitPart(t, l) {
-		if !s.closed {
+		if s.lease.phase != closed {
 			elsewhere()
 		}
 		return
 	}
 	if s.st.f.Pending(l.Slot, l.Fingerprint) { // perhaps in a later generation, or under way: its answer widens the scope
-		s.add(l)
+		s.st.add(l)
 		return
 	}
-	if placed, ok := s.st.f.SentOn(l); ok && !s.closed { // its page is there
-		s.buffer(placed) // also to this partition itself: as mail it is looked at
+	if placed, ok := s.st.f.SentOn(l); ok && s.lease.phase != closed { // its page is there
+		s.st.buffer(placed) // also to this partition itself: as mail it is looked at
 		return
 	}
 	// What was settled since the last commit has its record when the next is made.
 	t.Await(func() bool {
-		return s.closed || s.st.f.Pending(l.Slot, l.Fingerprint) || s.st.f.Origin(l.Slot, l.Fingerprint).Seq > 0 || !s.dirty() && !s.busy
+		return s.lease.phase == closed || s.st.f.Pending(l.Slot, l.Fingerprint) || s.st.f.Origin(l.Slot, l.Fingerprint).Seq > 0 || !s.st.dirty() && s.doing == nil
 	})
 	o := s.st.f.Origin(l.Slot, l.Fingerprint)
-	if s.closed || elsewhere() || o.Seq == 0 {
+	if s.lease.phase == closed || elsewhere() || o.Seq == 0 {
 		return
 	}
-	p := s.former(t, o, l.URL.String())
-	if p == nil || p.Redirect == "" || s.closed {
+	p := s.st.former(t, o, l.URL.String())
+	if p == nil || p.Redirect == "" || s.lease.phase == closed {
 		return
 	}
 	u, err := weburl.Parse(p.Redirect)
 	if err != nil {
 		return
 	}
-	to := s.links.Link(u)
+	to := s.st.links.Link(u)
 	to.Depth, to.Topic, to.Flags = p.Depth, l.Topic, to.Flags|l.Flags.NextHop()
 	sc := s.st.scopes.of(to.Topic)
 	if !sc.patterns(u) || to.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
 		return
 	}
-	to.Rank = s.rank(u, frontier.Candidate{Depth: to.Depth, Fingerprint: to.Fingerprint, Cash: 1}) // as if a seed led to it
-	s.deliver(to)
+	to.Rank = s.st.rank(u, frontier.Candidate{Depth: to.Depth, Fingerprint: to.Fingerprint, Cash: 1}) // as if a seed led to it
+	s.st.deliver(to)
 }
 
 // refuseOutside keeps a record of a URL that was asked for on purpose but is out of
 // scope: a crawl asks only where it was sent.
-func (s *Step) refuseOutside(u weburl.URL) {
+func (st *state) refuseOutside(u weburl.URL) {
 	p := blobschema.Page{
-		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: s.Now().Wall.UTC(),
+		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: st.lease.Now().Wall.UTC(),
 		Detail: "it is outside of the crawl's scope: begin with it as a seed",
 	}
-	s.count(&p, true)
-	s.batch.pages = append(s.batch.pages, p)
-	s.sinceCommit++
+	st.count(&p, true)
+	st.batch.add(&p)
 }

@@ -86,7 +86,7 @@ func TestSeedAfterAll(t *testing.T) {
 			if _, ok := depths(*asked)[to]; ok || len(depths(*asked)) != 3 {
 				t.Fatalf("at first asked for %v", depths(*asked))
 			}
-			slot := stepOf(t, cfg, nil).links.Hash.Slot(ofPartition(t, c, 0))
+			slot := hashOf(t, cfg.Crawl).Slot(ofPartition(t, c, 0))
 			if k.meantime != nil {
 				k.meantime(w, c, slot)
 			}
@@ -182,7 +182,7 @@ func TestRecrawlOfUnloaded(t *testing.T) {
 	cfg := StepConfig{Crawl: c, Process: "p", MaxResident: 3}
 	w.crawlOn(cfg)
 	*asked = nil
-	h := stepOf(t, cfg, nil).links.Hash
+	h := hashOf(t, cfg.Crawl)
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: append(seeds, "https://new.example/")})
 	w.give(c.ID, 1, h.Slot("h0.example"), h.Slot("h2.example"))
 	w.give(c.ID, 0, h.Slot("h1.example"), h.Slot("h3.example"))

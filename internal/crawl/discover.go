@@ -26,46 +26,46 @@ const (
 )
 
 // discover decides what becomes of each link of an answer, and adds all of them to the link graph.
-func (s *Step) discover(t frontier.Task, o *actor.Outcome) {
+func (st *state) discover(t frontier.Task, o *actor.Outcome) {
 	if len(o.Links) == 0 {
 		return
 	}
 	graph := blobschema.PageLinks{
-		Source: t.Fingerprint(), Slot: s.links.Hash.Slot(t.Host()), Host: string(t.Request.URL.Host()),
+		Source: t.Fingerprint(), Slot: st.links.Hash.Slot(t.Host()), Host: string(t.Request.URL.Host()),
 		Targets: make([]blobschema.Target, 0, len(o.Links)),
 	}
-	cash := s.cash(t, o.Links)
+	cash := st.cash(t, o.Links)
 	for i := range o.Links {
 		found := &o.Links[i]
-		l := s.links.Link(found.URL)
+		l := st.links.Link(found.URL)
 		target := blobschema.Target{
 			Fingerprint: l.Fingerprint, Slot: l.Slot, Host: string(found.URL.Host()), NoFollow: found.NoFollow, Anchor: found.Anchor,
 		}
 		if !found.NoFollow {
-			f := s.follow(t, found, l, cash)
-			countFate(&s.st.totals, f)
+			f := st.follow(t, found, l, cash)
+			countFate(&st.totals, f)
 			target.Followed = f <= known
 		}
 		graph.Targets = append(graph.Targets, target)
 	}
 	if !t.Request.Robots {
-		s.batch.links = append(s.batch.links, graph)
+		st.batch.links = append(st.batch.links, graph)
 	}
 }
 
 // follow decides what becomes of one link of an answer.
-func (s *Step) follow(t frontier.Task, found *actor.Link, l frontier.Link, cash float64) fate {
+func (st *state) follow(t frontier.Task, found *actor.Link, l frontier.Link, cash float64) fate {
 	// Depth, flags and topic come from the page that the link is on.
 	if !descend(&l, t, found) {
 		return trapped
 	}
 	seed := l.Flags&blobschema.FlagSeed != 0
 	// A trap shows in the URL alone. A seed may look like one.
-	if !seed && Trap(&s.cfg.Crawl.Settings, l.URL) != "" {
+	if !seed && Trap(&st.cfg.Crawl.Settings, l.URL) != "" {
 		return trapped
 	}
 	// Each topic has its own scope. A redirect of a seed widens it.
-	sc := s.st.scopes.of(l.Topic)
+	sc := st.scopes.of(l.Topic)
 	inside := seed || sc.host(l.URL.Host())
 	switch {
 	case !sc.depth(int(l.Depth)):
@@ -73,52 +73,52 @@ func (s *Step) follow(t frontier.Task, found *actor.Link, l frontier.Link, cash 
 	case inside && !sc.patterns(l.URL):
 		return excluded
 	}
-	l.Rank = s.rank(l.URL, frontier.Candidate{
-		Depth: l.Depth, Priority: found.Priority, Relevant: s.relevant(l.Topic, found), Fingerprint: l.Fingerprint, Cash: cash,
+	l.Rank = st.rank(l.URL, frontier.Candidate{
+		Depth: l.Depth, Priority: found.Priority, Relevant: st.relevant(l.Topic, found), Fingerprint: l.Fingerprint, Cash: cash,
 	})
 	if !inside {
-		s.keepOutside(l)
+		st.keepOutside(l)
 		return outside
 	}
 	// A sitemap may say that a page has changed: then it is requested once more.
-	if !s.hint(t, found, l) && changedSince(t, found) {
+	if !st.hint(t, found, l) && changedSince(t, found) {
 		l.Flags |= blobschema.FlagAgain
-		s.buffer(l)
+		st.buffer(l)
 		return buffered
 	}
-	return s.deliver(l)
+	return st.deliver(l)
 }
 
 // deliver takes a link that is in scope to the owner of its slot. Mail and redirects of late seeds come here too.
-func (s *Step) deliver(l frontier.Link) fate {
+func (st *state) deliver(l frontier.Link) fate {
 	seed := l.Flags&blobschema.FlagSeed != 0
 	// Another partition's link is buffered, unless its owner was told before.
-	if s.owner(l.Slot) != s.cfg.Partition {
-		rank, news := s.st.sent.tell(&l)
+	if st.owner(l.Slot) != st.cfg.Partition {
+		rank, news := st.sent.tell(&l)
 		if !news && !seed {
 			return known
 		}
 		if news {
 			l.Rank = rank
 		}
-		s.buffer(l)
+		st.buffer(l)
 		return buffered
 	}
 	// What a settled URL redirects to was not in scope before the URL was known to be a seed. It is
 	// buffered even here: as mail it is looked at (again.go), and not lost.
-	if s.lateSeed(l) && (!s.st.f.Loaded(l.Slot, l.Fingerprint) || s.st.f.Settled(l.Slot, l.Fingerprint)) {
-		s.buffer(l)
+	if st.lateSeed(l) && (!st.f.Loaded(l.Slot, l.Fingerprint) || st.f.Settled(l.Slot, l.Fingerprint)) {
+		st.buffer(l)
 		return buffered
 	}
-	return s.add(l)
+	return st.add(l)
 }
 
 // add puts a link of this partition into the frontier. The host of a seed comes into the scope.
-func (s *Step) add(l frontier.Link) fate {
-	if host := l.URL.Host(); l.Flags&blobschema.FlagSeed != 0 && s.st.scopes.take(l.Topic, host) {
-		s.batch.newScope = append(s.batch.newScope, scopeEntry(l.Topic, host))
+func (st *state) add(l frontier.Link) fate {
+	if host := l.URL.Host(); l.Flags&blobschema.FlagSeed != 0 && st.scopes.take(l.Topic, host) {
+		st.batch.newScope = append(st.batch.newScope, scopeEntry(l.Topic, host))
 	}
-	switch s.st.f.Add(s.Clock(), l) {
+	switch st.f.Add(st.lease.Clock(), l) {
 	case frontier.Known, frontier.Capped:
 		return known
 	}
@@ -126,21 +126,16 @@ func (s *Step) add(l frontier.Link) fate {
 }
 
 // buffer keeps a link for the owner of its slot until a commit mails it.
-func (s *Step) buffer(l frontier.Link) {
-	owner := s.owner(l.Slot)
-	o := s.st.out[owner]
-	if o == nil {
-		o = &outgoing{}
-		s.st.out[owner] = o
-	}
+func (st *state) buffer(l frontier.Link) {
+	o := st.out.of(st.owner(l.Slot))
 	o.links = append(o.links, l.Queued())
 }
 
 // keepOutside keeps a link for a later commit to follow, should its host come into the scope: see [Step.rescan].
-func (s *Step) keepOutside(l frontier.Link) {
-	if rank, news := s.st.sent.tell(&l); news {
+func (st *state) keepOutside(l frontier.Link) {
+	if rank, news := st.sent.tell(&l); news {
 		l.Rank = rank
-		s.batch.outside = append(s.batch.outside, l.Queued())
+		st.batch.outside = append(st.batch.outside, l.Queued())
 	}
 }
 
@@ -179,9 +174,9 @@ func changedSince(t frontier.Task, found *actor.Link) bool {
 
 // lateSeed reports whether a link turns out to be a seed, but may have been settled
 // already as one that was found: what it redirects to was not in scope then.
-func (s *Step) lateSeed(l frontier.Link) bool {
-	return l.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(l.Topic).kind != blobschema.ScopeAny &&
-		s.owner(l.Slot) == s.cfg.Partition && !s.st.f.Pending(l.Slot, l.Fingerprint)
+func (st *state) lateSeed(l frontier.Link) bool {
+	return l.Flags&blobschema.FlagSeed != 0 && st.scopes.of(l.Topic).kind != blobschema.ScopeAny &&
+		st.owner(l.Slot) == st.cfg.Partition && !st.f.Pending(l.Slot, l.Fingerprint)
 }
 
 // mapping returns how a crawl maps URLs to politeness keys and slots.

@@ -75,7 +75,7 @@ func troubled(t *testing.T) (*world, StepConfig) {
 		t.Fatal(err)
 	}
 	w.tick(c.ID)
-	hash := stepOf(t, cfg, nil).links.Hash
+	hash := hashOf(t, cfg.Crawl)
 	w.give(c.ID, 0, hash.Slot(there))
 	w.step(other, nil)
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://" + here + "/3", "https://" + there + "/0"}})
@@ -247,7 +247,7 @@ func TestIntakeCrashes(t *testing.T) {
 			ended := try.live(intake())
 			try.fault = nil
 			if moves {
-				h := stepOf(t, cfg, nil).links.Hash
+				h := hashOf(t, cfg.Crawl)
 				try.give(c.ID, 1, h.Slot(ofPartition(t, c, 0)))
 				try.crawlOn(cfg)
 			}

@@ -14,20 +14,20 @@ const formerCommits = 4
 
 // former returns the page record that a URL has in a commit, of an answer or of a refusal; nil if
 // it cannot be read: then the URL is fetched without a condition, and its answer stored whole.
-func (s *Step) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
-	if p, ok := s.st.formers.newest.get(url); ok {
+func (st *state) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
+	if p, ok := st.formers.newest.get(url); ok {
 		return &p
 	}
-	if o.Partition == s.cfg.Partition { // its commit may be under way
-		t.Await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed })
+	if o.Partition == st.cfg.Partition { // its commit may be under way
+		t.Await(func() bool { return st.man.Seq >= uint64(o.Seq) || st.lease.phase == closed })
 	}
-	t.Await(func() bool { return !s.st.formers.reading })
-	pages, ok := s.st.formers.get(o)
+	t.Await(func() bool { return !st.formers.reading })
+	pages, ok := st.formers.get(o)
 	if !ok {
-		s.st.formers.reading = true
-		pages = s.readFormers(t, o)
-		s.st.formers.reading = false
-		s.st.formers.put(o, pages)
+		st.formers.reading = true
+		pages = st.readFormers(t, o)
+		st.formers.reading = false
+		st.formers.put(o, pages)
 	}
 	if p, ok := pages[url]; ok {
 		return &p
@@ -36,9 +36,9 @@ func (s *Step) former(t *actor.Task, o blobschema.Origin, url string) *blobschem
 }
 
 // readFormers reads the page records of a commit, the last of each URL.
-func (s *Step) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobschema.Page {
+func (st *state) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobschema.Page {
 	pages := map[string]blobschema.Page{}
-	man, err := s.manifestWith(t, o)
+	man, err := st.manifestWith(t, o)
 	if err != nil {
 		return pages
 	}
@@ -64,14 +64,14 @@ func (s *Step) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobsc
 
 // manifestWith is a manifest that names the commit of an origin: this partition's, or that
 // of another which held the slot before.
-func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Manifest, error) {
-	if o.Partition == s.cfg.Partition {
-		return &s.st.man, nil
+func (st *state) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Manifest, error) {
+	if o.Partition == st.cfg.Partition {
+		return &st.man, nil
 	}
-	if man := s.st.formers.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
+	if man := st.formers.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
 		return man, nil
 	}
-	rec, err := t.Record(naming.HeadKey(s.cfg.Crawl.ID, o.Partition))
+	rec, err := t.Record(naming.HeadKey(st.cfg.Crawl.ID, o.Partition))
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +83,10 @@ func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Man
 	if err != nil {
 		return nil, err
 	}
-	if s.st.formers.others == nil {
-		s.st.formers.others = map[partition.ID]*blobschema.Manifest{}
+	if st.formers.others == nil {
+		st.formers.others = map[partition.ID]*blobschema.Manifest{}
 	}
-	s.st.formers.others[o.Partition] = man
+	st.formers.others[o.Partition] = man
 	return man, nil
 }
 
@@ -128,10 +128,3 @@ func (f *formers) put(o blobschema.Origin, pages map[string]blobschema.Page) {
 	}
 	f.order, f.pages[o] = append(f.order, o), pages
 }
-
-// Payloads that are worth a reference instead of a copy, and how many are remembered: one that
-// is forgotten is stored once more.
-const (
-	minRevisit  = 1 << 10 // bytes: the record of a revisit takes half of this
-	maxPayloads = 1 << 15
-)

@@ -86,7 +86,7 @@ func TestFormersOfAnother(t *testing.T) {
 	small := cfg
 	small.CommitPages = 11
 	w.step(small, nil)
-	w.give(c.ID, 1, stepOf(t, cfg, nil).links.Hash.Slot(host))
+	w.give(c.ID, 1, hashOf(t, cfg.Crawl).Slot(host))
 	w.crawlOn(cfg)
 	asked = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:30]})

@@ -192,7 +192,7 @@ func TestSeedsThatComeLate(t *testing.T) {
 				c.Settings.Scope, c.Settings.Exclude = blobschema.ScopeHost, []string{`\.pdf$`}
 				here := ofPartition(t, c, 0)
 				other := "late." + ofPartition(t, c, there)
-				for h := stepOf(t, StepConfig{Crawl: c}, nil).links.Hash; h.Slot(other)%2 != h.Slot(ofPartition(t, c, there))%2; {
+				for h := hashOf(t, c); h.Slot(other)%2 != h.Slot(ofPartition(t, c, there))%2; {
 					other = "x" + other
 				}
 				out := "https://" + other + "/found"

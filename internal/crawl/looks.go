@@ -13,14 +13,14 @@ import (
 func looks(set *blobschema.Settings) bool { return set.RecrawlPerHour > 0 }
 
 // obeyThreshold tells the frontier from which worth on a look is taken, if a tick has said so.
-func (s *Step) obeyThreshold(threshold float64) {
-	if !looks(&s.cfg.Crawl.Settings) || threshold <= 0 {
+func (st *state) obeyThreshold(threshold float64) {
+	if !looks(&st.cfg.Crawl.Settings) || threshold <= 0 {
 		return
 	}
-	s.st.wish.Threshold = threshold
-	s.st.f.SetThreshold(s.Clock(), threshold)
-	if stale(&s.head, threshold) { // the head must say that it is obeyed
-		s.batch.applied = true
+	st.wish.Threshold = threshold
+	st.f.SetThreshold(st.lease.Clock(), threshold)
+	if stale(&st.lease.head, threshold) { // the head must say that it is obeyed
+		st.batch.applied = true
 	}
 }
 
@@ -31,24 +31,24 @@ func stale(h *blobschema.Head, wanted float64) bool {
 }
 
 // countLook takes note of how a look ended.
-func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
+func (st *state) countLook(t frontier.Task, p *blobschema.Page) {
 	if !t.Look() {
 		return
 	}
-	s.st.totals.Again++
+	st.totals.Again++
 	if p.Change == blobschema.PageChanged {
-		s.st.totals.Changed++
+		st.totals.Changed++
 	}
 }
 
 // hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
 // believed. It reports false where the crawl wants no looks.
-func (s *Step) hint(t frontier.Task, found *actor.Link, l frontier.Link) bool {
-	if !looks(&s.cfg.Crawl.Settings) {
+func (st *state) hint(t frontier.Task, found *actor.Link, l frontier.Link) bool {
+	if !looks(&st.cfg.Crawl.Settings) {
 		return false
 	}
-	if found.Kind == actor.LinkListed && found.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(l.Slot) == s.cfg.Partition {
-		s.st.f.Hint(s.Clock(), l.Key, l.Fingerprint, time.Unix(found.Modified, 0))
+	if found.Kind == actor.LinkListed && found.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && st.owner(l.Slot) == st.cfg.Partition {
+		st.f.Hint(st.lease.Clock(), l.Key, l.Fingerprint, time.Unix(found.Modified, 0))
 	}
 	return true
 }
@@ -60,11 +60,11 @@ const looksAtLeast = 10 * time.Minute
 // looksDue is when a step should see to looks again, if there is nothing else that it may ask for: what was found
 // is due as well, but over the limit on pages. Else it is zero.
 func (s *Step) looksDue() time.Time {
-	if !looks(&s.cfg.Crawl.Settings) || !s.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
+	if !looks(&s.cfg.Crawl.Settings) || !s.budget.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
 		return time.Time{}
 	}
 	latest := s.Clock().Add(looksAtLeast).UTC()
-	if next := s.st.f.NextAt(); !next.IsZero() && next.Before(latest) {
+	if next := s.next(); !next.IsZero() && next.Before(latest) {
 		return next.UTC()
 	}
 	return latest
@@ -77,11 +77,11 @@ func (s *Step) limitLooks(t *actor.Task) error {
 	if set := &s.cfg.Crawl.Settings; !looks(set) || set.MaxPages == 0 {
 		return nil
 	}
-	s.exhausted = false
-	if n := s.st.f.Counts(); n.Pending > n.Looks || n.Unexamined > 0 || s.granted <= s.st.totals.Pages {
+	s.budget.exhausted = false
+	if n := s.st.f.Counts(); n.Pending > n.Looks || n.Unexamined > 0 || s.budget.granted <= s.st.totals.Pages {
 		return nil
 	}
-	return s.giveBack(t)
+	return s.budget.giveBack(t, &s.st.totals.Pages)
 }
 
 // Times of steering.

@@ -121,7 +121,7 @@ func TestHintOfOthers(t *testing.T) {
 		url := urls(t, all("www.example")[0])[0]
 		task := frontier.Task{Request: actor.Request{URL: urls(t, of+"sitemap.xml")[0]}}
 		before := s.st.f.Summaries()
-		s.hint(task, &actor.Link{URL: url, Kind: actor.LinkListed, Modified: 1}, s.links.Link(url))
+		s.st.hint(task, &actor.Link{URL: url, Kind: actor.LinkListed, Modified: 1}, s.st.links.Link(url))
 		if hinted := s.st.f.Dirty(); hinted != (of == "https://www.example/") {
 			t.Errorf("a sitemap of %s: hinted %v; %v became %v", of, hinted, before, s.st.f.Summaries())
 		}

@@ -56,7 +56,7 @@ func TestMailIsApplied(t *testing.T) {
 		t.Errorf("sent on to 1: %v", got)
 	}
 	// A slot comes from 1, with mail of it by the new map before this step has read that.
-	slot := stepOf(t, StepConfig{Crawl: c}, nil).links.Hash.Slot(hosts[1])
+	slot := hashOf(t, c).Slot(hosts[1])
 	w.give(c.ID, 0, slot)
 	*asked = nil
 	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 2, Epoch: 2, URLs: []blobschema.Queued{of(hosts[1], "/new")}})

@@ -67,21 +67,21 @@ func (m *merged) replace(runs []blobschema.RunRef) (out []blobschema.RunRef, dro
 // next commit takes its result in. A crash before that leaves an object that nothing
 // names.
 func (s *Step) compact() {
-	if s.merging || s.st.merged != nil || s.stopping {
+	if s.reading.merge || s.st.merged != nil || s.lease.hurry {
 		return
 	}
 	from := mergeable(s.st.man.Runs, s.cfg.MergeFanIn)
 	if len(from) == 0 {
 		return
 	}
-	s.merging = true
-	seq, fence, takes := s.st.man.Seq, s.head.Fence, s.st.ter.takes
+	s.reading.merge = true
+	seq, fence, takes := s.st.man.Seq, s.lease.head.Fence, s.st.ter.takes
 	s.Spawn(func(t *actor.Task) error {
-		defer func() { s.merging = false }()
+		defer func() { s.reading.merge = false }()
 		var datas [][]byte
 		for _, r := range from {
 			data, err := t.Object(r.Object, r.Offset, r.Length)
-			if errors.Is(err, actor.ErrNotFound) && s.leaseLeft() <= 0 {
+			if errors.Is(err, actor.ErrNotFound) && s.lease.left() <= 0 {
 				return ErrLeaseLost
 			}
 			if err != nil {
@@ -89,7 +89,7 @@ func (s *Step) compact() {
 			}
 			datas = append(datas, data)
 		}
-		h, ours := s.links.Hash, s.ours()
+		h, ours := s.st.links.Hash, s.st.ours()
 		type result struct {
 			data []byte
 			ref  blobschema.RunRef
@@ -116,7 +116,7 @@ func (s *Step) compact() {
 			m.to.Tier = from[0].Tier + 1
 			m.to.Object = naming.Run(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, m.to.Tier)
 			stored := false
-			s.put(actor.PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
+			s.lease.put(actor.PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
 			t.Await(func() bool { return stored })
 		}
 		if s.st.ter.takes == takes { // else slots that came meanwhile may have their state in these runs: left out of it

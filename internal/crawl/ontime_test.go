@@ -144,7 +144,7 @@ func TestFloorMoves(t *testing.T) {
 	h.Owner, h.LeaseUntil, h.Fence = "b/9", virtual.Epoch.Add(w.Mono), h.Fence+1 // a step that crashed just now
 	w.says(c, 0, h)
 	crashed := w.Mono
-	w.give(c.ID, 1, stepOf(t, StepConfig{Crawl: c}, nil).links.Hash.Slot(host))
+	w.give(c.ID, 1, hashOf(t, c).Slot(host))
 	w.step(StepConfig{Crawl: c, Process: "c", Deadline: 5 * time.Second}, nil)
 	n := len(*asked)
 	at := time.Duration(0)
@@ -170,7 +170,7 @@ func TestWaitsForNoGiver(t *testing.T) {
 	c = w.begin(c, "https://"+host+"/0", "https://"+host+"/1")
 	cfg := StepConfig{Crawl: c, Process: "p"}
 	w.crawlOn(cfg)
-	w.give(c.ID, 1, stepOf(t, cfg, nil).links.Hash.Slot(host))
+	w.give(c.ID, 1, hashOf(t, cfg.Crawl).Slot(host))
 	*asked = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://" + host + "/0"}})
 	m := w.queues[naming.MailboxQueue(1)]

@@ -166,12 +166,12 @@ func TestCash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Step{policy: p}
+		s := &state{policy: p}
 		if got := s.cash(frontier.Task{}, links); got != want {
 			t.Errorf("%s: each link of a seed brings %g, want %g", source, got, want)
 		}
 	}
-	s := &Step{policy: frontier.BreadthFirst{}}
+	s := &state{policy: frontier.BreadthFirst{}}
 	if got := s.cash(frontier.Task{}, links); got != 0 {
 		t.Errorf("breadth-first: each link brings %g", got)
 	}

@@ -22,38 +22,38 @@ func policyOf(c *blobschema.Crawl, given frontier.Policy) (frontier.Policy, erro
 	return p, nil
 }
 
-// readRanks completes the policy of a crawl that goes by the ranks of hosts: its table is an
+// policy returns the policy of a crawl, with a table of the ranks of hosts. The table is an
 // object, "" if there is none yet.
-func (s *Step) readRanks(t *actor.Task, name string) error {
-	if name == "" || s.cfg.Policy != nil {
-		return nil
+func (c *StepConfig) policy(t *actor.Task, name string) (frontier.Policy, error) {
+	if name == "" || c.Policy != nil {
+		return policyOf(&c.Crawl, c.Policy)
 	}
 	data, err := t.Object(name, 0, frontier.MaxHostRankBytes+1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := t.Do(actor.Work{Do: func() (any, error) { return frontier.ParseHostRanks(data) }})
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	s.policy, err = frontier.NewPolicy(s.cfg.Crawl.Settings.Policy, v.(frontier.HostRanks))
-	return err
+	return frontier.NewPolicy(c.Crawl.Settings.Policy, v.(frontier.HostRanks))
 }
 
-// takeRanks goes by the ranks of hosts that the wish names, where the crawl has none of its own: URLs
+// takeRanks uses the ranks of hosts that the wish names, where the crawl has none of its own: URLs
 // found from now on are ranked by them.
-func (s *Step) takeRanks(t *actor.Task, name string) error {
-	set := &s.cfg.Crawl.Settings
-	if name == s.st.wish.HostRanks || set.HostRanks != "" || set.Quality != (frontier.HostRanks{}).Name() {
+func (st *state) takeRanks(t *actor.Task, name string) error {
+	set := &st.cfg.Crawl.Settings
+	if name == st.wish.HostRanks || set.HostRanks != "" || set.Quality != (frontier.HostRanks{}).Name() {
 		return nil
 	}
-	switch err := s.readRanks(t, name); {
+	policy, err := st.cfg.policy(t, name)
+	switch {
 	case errors.Is(err, actor.ErrNotFound): // newer ones have taken their place; the wish will say so
 		return nil
 	case err != nil:
 		return err
 	}
-	s.st.policy, s.st.wish.HostRanks = s.policy, name
+	st.policy, st.wish.HostRanks = policy, name
 	return nil
 }
 
@@ -63,9 +63,9 @@ func seedRank(p frontier.Policy, l frontier.Link) uint32 {
 }
 
 // rank is the place of a URL in the order within its unit, by the crawl's policy.
-func (s *Step) rank(u weburl.URL, c frontier.Candidate) uint32 {
+func (st *state) rank(u weburl.URL, c frontier.Candidate) uint32 {
 	c.Host = string(u.Host())
-	return s.policy.URLRank(c)
+	return st.policy.URLRank(c)
 }
 
 // summing is the policy, if what several finds of a URL tell adds up; else nil.
@@ -78,8 +78,8 @@ func summing(p frontier.Policy) frontier.Rated {
 
 // cash is what each link of an answer brings: the page's quality, in equal parts. That
 // of a robots.txt is a seed's.
-func (s *Step) cash(t frontier.Task, links []actor.Link) float64 {
-	r := summing(s.policy)
+func (st *state) cash(t frontier.Task, links []actor.Link) float64 {
+	r := summing(st.policy)
 	if r == nil {
 		return 0
 	}

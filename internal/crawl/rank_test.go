@@ -55,8 +55,8 @@ func TestWhichRanks(t *testing.T) {
 				if err != nil {
 					return
 				}
-				a := step.rank(urls(t, "https://a.example/")[0], frontier.Candidate{Depth: 1})
-				b := step.rank(urls(t, "https://b.example/")[0], frontier.Candidate{Depth: 1})
+				a := step.st.rank(urls(t, "https://a.example/")[0], frontier.Candidate{Depth: 1})
+				b := step.st.rank(urls(t, "https://b.example/")[0], frontier.Candidate{Depth: 1})
 				got := ""
 				switch {
 				case a < b:
@@ -79,7 +79,7 @@ func TestCashOfOneLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Step{policy: p}
+	s := &state{policy: p}
 	for _, links := range [][]actor.Link{nil, {{}}, {{NoFollow: true}}} {
 		if got := s.cash(frontier.Task{}, links); got != 1 {
 			t.Errorf("of %d links each brings %g", len(links), got)

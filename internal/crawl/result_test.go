@@ -201,7 +201,7 @@ func TestFollowSitemaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, l := range links {
-				if l.Source == stepOf(t, StepConfig{Crawl: c}, nil).links.Hash.Fingerprint(at+"/robots.txt") {
+				if l.Source == hashOf(t, c).Fingerprint(at+"/robots.txt") {
 					t.Error("a robots.txt is in the link graph")
 				}
 			}

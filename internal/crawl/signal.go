@@ -18,3 +18,13 @@ type (
 func (Stop) signal()      {}
 func (Look) signal()      {}
 func (Appetites) signal() {}
+
+// Appetite says how much a step wants mail.
+type Appetite uint8
+
+// The appetites.
+const (
+	Fed     Appetite = iota // enough hosts are at work
+	Hungry                  // few are
+	Starved                 // none is, nor will be soon
+)

@@ -124,7 +124,7 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	name := naming.Ranks(c.ID, table)
 	w.Objects[name] = table
 	rankOf := func(s *Step, host string) uint32 {
-		return s.rank(urls(t, "https://"+host+"/x")[0], frontier.Candidate{Depth: 1})
+		return s.st.rank(urls(t, "https://"+host+"/x")[0], frontier.Candidate{Depth: 1})
 	}
 	s, _ := w.step(inCloud(c, 0), nil)
 	if rankOf(s, "good.example") != rankOf(s, "bad.example") {

@@ -50,21 +50,21 @@ func HostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 
 // takeTopics takes over what has changed of a crawl's topics. There may be more than before: the
 // hosts of their seeds come with these.
-func (s *Step) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Duration) error {
-	s.cfg.Crawl.Settings.Topics = list
-	if reflect.DeepEqual(list, s.st.topics) {
+func (st *state) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Duration) error {
+	st.cfg.Crawl.Settings.Topics = list
+	if reflect.DeepEqual(list, st.topics) {
 		return nil
 	}
-	sc, err := newScopes(&s.cfg.Crawl.Settings)
+	sc, err := newScopes(&st.cfg.Crawl.Settings)
 	if err != nil {
 		return err
 	}
-	sc.adopt(s.st.scopes)
-	more := len(sc) > len(s.st.scopes)
-	s.st.scopes, s.st.topics = sc, list
-	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, shrunk))
+	sc.adopt(st.scopes)
+	more := len(sc) > len(st.scopes)
+	st.scopes, st.topics = sc, list
+	st.f.SetTopics(topics(&st.cfg.Crawl.Settings, shrunk))
 	if more { // what was told of them was not understood
-		for _, entry := range slices.Concat(s.st.man.Scope, s.st.man.NewScope, s.st.wish.Scope) {
+		for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope, st.wish.Scope) {
 			sc.add(entry)
 		}
 	}
@@ -73,20 +73,20 @@ func (s *Step) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Duratio
 
 // alignTopics has the topics of a step's crawl record and of the state that it goes on with
 // agree: either may be older, and topics only come.
-func (s *Step) alignTopics() error {
-	if known := s.st.topics; len(known) > len(s.cfg.Crawl.Settings.Topics) {
-		s.cfg.Crawl.Settings.Topics = known
+func (st *state) alignTopics() error {
+	if known := st.topics; len(known) > len(st.cfg.Crawl.Settings.Topics) {
+		st.cfg.Crawl.Settings.Topics = known
 		return nil
 	}
-	return s.takeTopics(s.cfg.Crawl.Settings.Topics, s.st.wish.Slices)
+	return st.takeTopics(st.cfg.Crawl.Settings.Topics, st.wish.Slices)
 }
 
 // relevant reports whether a link has a word of its topic, in its URL or its anchor.
-func (s *Step) relevant(topic uint8, l *actor.Link) bool {
-	if topic == 0 || int(topic) > len(s.cfg.Crawl.Settings.Topics) {
+func (st *state) relevant(topic uint8, l *actor.Link) bool {
+	if topic == 0 || int(topic) > len(st.cfg.Crawl.Settings.Topics) {
 		return false
 	}
-	words := s.cfg.Crawl.Settings.Topics[topic-1].Words
+	words := st.cfg.Crawl.Settings.Topics[topic-1].Words
 	if len(words) == 0 {
 		return false
 	}
@@ -95,16 +95,16 @@ func (s *Step) relevant(topic uint8, l *actor.Link) bool {
 }
 
 // topicTotals are the figures of topics as of now.
-func (s *Step) topicTotals() map[uint8]blobschema.TopicTotals {
-	n := len(s.cfg.Crawl.Settings.Topics)
+func (st *state) topicTotals() map[uint8]blobschema.TopicTotals {
+	n := len(st.cfg.Crawl.Settings.Topics)
 	if n == 0 {
 		return nil
 	}
 	out := make(map[uint8]blobschema.TopicTotals, n)
 	for i := range n {
 		topic := uint8(i + 1)
-		t := s.st.totals.Topics[topic]
-		if t.Pending = s.st.f.PendingOf(topic); t != (blobschema.TopicTotals{}) {
+		t := st.totals.Topics[topic]
+		if t.Pending = st.f.PendingOf(topic); t != (blobschema.TopicTotals{}) {
 			out[topic] = t
 		}
 	}
@@ -112,15 +112,15 @@ func (s *Step) topicTotals() map[uint8]blobschema.TopicTotals {
 }
 
 // countTopic adds to the figures of a topic.
-func (s *Step) countTopic(topic uint8, pages, bytes int64) {
+func (st *state) countTopic(topic uint8, pages, bytes int64) {
 	if topic == 0 {
 		return
 	}
-	if s.st.totals.Topics == nil {
-		s.st.totals.Topics = map[uint8]blobschema.TopicTotals{}
+	if st.totals.Topics == nil {
+		st.totals.Topics = map[uint8]blobschema.TopicTotals{}
 	}
-	t := s.st.totals.Topics[topic]
+	t := st.totals.Topics[topic]
 	t.Pages += pages
 	t.Bytes += bytes
-	s.st.totals.Topics[topic] = t
+	st.totals.Topics[topic] = t
 }

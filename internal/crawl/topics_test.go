@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // widened is a crawl of one topic with a step behind it, and its record after another topic came, with
@@ -122,6 +123,15 @@ func TestWarmSettings(t *testing.T) {
 	}
 }
 
+func hashOf(t *testing.T, c blobschema.Crawl) partition.Hash {
+	t.Helper()
+	h, err := c.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // stepOf is NewStep without an error.
 func stepOf(t *testing.T, cfg StepConfig, warm *Warm) *Step {
 	t.Helper()
@@ -162,7 +172,7 @@ func TestHostRules(t *testing.T) {
 
 // TestRelevant: a link is relevant if its URL or its anchor has a word of its topic, in whatever case.
 func TestRelevant(t *testing.T) {
-	s := &Step{cfg: StepConfig{Crawl: blobschema.Crawl{Settings: blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Words: []string{"wine", "beer"}}, {Name: "b"}}}}}}
+	s := &state{cfg: &StepConfig{Crawl: blobschema.Crawl{Settings: blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Words: []string{"wine", "beer"}}, {Name: "b"}}}}}}
 	for _, k := range []struct {
 		topic  uint8
 		url    string

@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // A step that begins and ends costs as much as one that waits for some seconds. So
@@ -28,23 +25,20 @@ const (
 // lastHead is the head that releases the lease. wake says that a wake is to be sent for
 // the time it names.
 func (s *Step) lastHead() (h blobschema.Head, wake bool) {
-	h = s.head
+	h = s.lease.head
 	h.Owner = ""
-	h.Published = s.st.man.Seq
-	if len(s.unsent) > 0 {
-		h.Published = slices.Min(s.unsent) - 1
-	}
-	s.tell(&h)
+	h.Published = s.outbox.published(s.st.man.Seq)
+	s.lease.spent(&h)
 	h.LooksDue = s.looksDue()
-	if h.Workless++; worked(&s.taken, &h) {
+	if h.Workless++; worked(&s.lease.taken, &h) {
 		h.Workless = 0
 	}
 	if !s.cfg.SendsWakes {
 		return h, false
 	}
 	now := s.Now().Wall
-	if !s.timeUp {
-		h.Due = worthwhile(s.here(s.st.man.Slots), now, h.Due)
+	if s.cfg.Deadline == 0 || s.Age() < s.cfg.Deadline {
+		h.Due = worthwhile(s.st.here(s.st.man.Slots), now, h.Due)
 	}
 	at := h.Due
 	if !h.LooksDue.IsZero() {
@@ -54,7 +48,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 		at = now
 	}
 	switch {
-	case h.Due.IsZero() || s.halted || s.asksNothing() || h.Workless >= maxWorkless:
+	case h.Due.IsZero() || s.orders.halted || s.asksNothing() || h.Workless >= maxWorkless:
 		return h, false
 	case at.Sub(now) > maxDelay:
 		return h, false // the tick wakes it
@@ -102,81 +96,4 @@ func worthwhile(slots []blobschema.SlotSummary, now, first time.Time) time.Time 
 		return first
 	}
 	return at
-}
-
-// sendWake wakes a partition after a delay. It may fail: then the tick does it.
-func (s *Step) sendWake(t *actor.Task, delay time.Duration, ps ...partition.ID) {
-	for some := range slices.Chunk(ps, 10) {
-		var bodies [][]byte
-		for _, p := range some {
-			bodies = append(bodies, blobschema.EncodeWake(s.cfg.Crawl.ID, p))
-		}
-		_, _ = t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies, Delay: delay})
-	}
-}
-
-// wakeMailed wakes the partitions that were mailed much and have no step at work. For
-// the others the tick is soon enough.
-func (s *Step) wakeMailed(t *actor.Task) {
-	if !s.cfg.SendsWakes || s.paused || s.halted {
-		return
-	}
-	now := s.Now().Wall
-	var ps []partition.ID
-	for p := range partition.ID(s.partitions()) {
-		if s.mailed[p] >= wakeURLs && !now.Before(s.awake[p]) {
-			ps = append(ps, p)
-			s.mailed[p] = 0
-		}
-	}
-	if len(ps) == 0 {
-		return
-	}
-	keys := make([]string, len(ps))
-	for i, p := range ps {
-		keys[i] = naming.HeadKey(s.cfg.Crawl.ID, p)
-	}
-	recs, err := t.Records(keys...)
-	if err != nil {
-		return
-	}
-	var asleep []partition.ID
-	for i, p := range ps {
-		h, err := actor.DecodeFound[blobschema.Head](recs[i], "head")
-		if err != nil {
-			continue // whoever works on it will say so
-		}
-		switch {
-		case h.Owner != "" && now.Before(h.LeaseUntil):
-			s.awake[p] = h.LeaseUntil
-		case h.WakeAt.After(now) && h.WakeAt.Before(now.Add(wakeSlip)):
-		default:
-			s.awake[p] = now.Add(wakeWait)
-			asleep = append(asleep, p)
-		}
-	}
-	s.sendWake(t, 0, asleep...)
-}
-
-// commitEvery is the longest time that work stays uncommitted. A young crawl commits more
-// often where nobody tells which partitions starve, so that it spreads, and shows. In a folder commits
-// cost no money, and somebody may kill a process that has just begun: its first commit comes after a second, and
-// of a later kill no more than half of its work is to be done again.
-func (s *Step) commitEvery(now time.Time) time.Duration {
-	switch {
-	case s.cfg.Exclusive:
-		return min(s.cfg.CommitEvery, max(time.Second, s.lastCommit.Sub(s.Begun())/2))
-	case !s.cfg.SendsWakes:
-		return s.cfg.CommitEvery
-	}
-	return min(s.cfg.CommitEvery, max(youngCommit, now.Sub(s.cfg.Crawl.Created)/4))
-}
-
-// mailEvery is how long links for others are held. Where nobody tells which partitions
-// starve, a young crawl mails more often, so that it spreads.
-func (s *Step) mailEvery(now time.Time) time.Duration {
-	if !s.cfg.SendsWakes {
-		return s.cfg.MailEvery
-	}
-	return min(s.cfg.MailEvery, max(youngCommit, now.Sub(s.cfg.Crawl.Created)/4))
 }

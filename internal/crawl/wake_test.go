@@ -502,13 +502,9 @@ func TestYoungCrawls(t *testing.T) {
 		cloud bool
 		want  time.Duration
 	}{{0, true, youngCommit}, {20 * time.Second, true, youngCommit}, {time.Minute, true, 15 * time.Second}, {time.Hour, true, time.Minute}, {0, false, time.Minute}} {
-		s, err := NewStep(StepConfig{Crawl: c, Process: "p", SendsWakes: k.cloud, CommitEvery: time.Minute, MailEvery: time.Minute}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := c.Created.Add(k.age)
-		if commit, mail := s.commitEvery(now), s.mailEvery(now); commit != k.want || mail != k.want {
-			t.Errorf("at the age of %v it commits every %v and mails every %v, not every %v", k.age, commit, mail, k.want)
+		cfg := StepConfig{Crawl: c, SendsWakes: k.cloud}
+		if got := cfg.young(time.Minute, c.Created.Add(k.age)); got != k.want {
+			t.Errorf("at the age of %v it commits and mails every %v, not every %v", k.age, got, k.want)
 		}
 	}
 }

@@ -104,8 +104,9 @@ type Frontier struct {
 	delta      uint64                  // counts deltas
 	committed  uint64                  // the last delta known to be committed
 
-	unloaded   int // parts that are not loaded and hold something
-	fresh      int // entries appended to them that are in no delta yet
+	partDue    time.Time // see PartDue
+	unloaded   int       // parts that are not loaded and hold something
+	fresh      int       // entries appended to them that are in no delta yet
 	resident   int
 	counts     Counts
 	pending    [256]int64 // URLs of parts in memory that are not settled, by topic

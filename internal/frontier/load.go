@@ -135,10 +135,12 @@ func (p *part) pressing() bool { return p.want || p.urgent > 0 || p.late }
 // loading: each must be given to Load. They are ordered by slot and first fingerprint. With urgentOnly what was found is not
 // due, as for [Frontier.Next], as far as it is known what else parts have: of those that were in memory once.
 func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
+	f.partDue = time.Time{}
 	if f.unloaded == 0 {
 		return nil
 	}
 	var due []*part
+	first := int64(math.MaxInt64)
 	for _, s := range f.slots {
 		if s.awaited || f.frozen[s.id] {
 			continue
@@ -148,10 +150,17 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 			if urgentOnly && p.urgentDue != 0 {
 				at = p.urgentDue
 			}
-			if !p.loaded && !p.loading && (p.want || p.replan > 0 || p.unexamined > 0 || p.npending > 0 && at <= now.UnixMilli()) {
+			switch {
+			case p.loaded || p.loading:
+			case p.want || p.replan > 0 || p.unexamined > 0 || p.npending > 0 && at <= now.UnixMilli():
 				due = append(due, p)
+			case p.npending > 0:
+				first = min(first, at)
 			}
 		}
+	}
+	if first < math.MaxInt64 {
+		f.partDue = time.UnixMilli(first)
 	}
 	slices.SortFunc(due, func(a, b *part) int {
 		if x, y := a.pressing(), b.pressing(); x != y {
@@ -181,6 +190,9 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	})
 	return ids
 }
+
+// PartDue is when the first of the unloaded parts is due that were not at the last call of Wanted; zero: none ever.
+func (f *Frontier) PartDue() time.Time { return f.partDue }
 
 // never is the urgentDue of a part that has nothing urgent.
 const never = math.MaxInt64

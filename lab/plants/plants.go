@@ -7,33 +7,33 @@ var plants = []plant{
 		Bug: "mail is acknowledged when the commit is stored, before the head names it",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
-			"	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n	s.st.man = enc.manifest\n",
-			"	s.acknowledge(b.receipts)\n	b.receipts = nil\n	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n	s.st.man = enc.manifest\n",
+			"	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n",
+			"	s.outbox.acknowledge(b.receipts)\n	b.receipts = nil\n	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n",
 		}},
 	},
 	{
 		Name: "no fence", Promise: "I4",
 		Bug: "a head that another step has written meanwhile is written over",
 		Edits: []edit{{
-			"internal/crawl/commit.go",
+			"internal/crawl/lease.go",
 			"				return ErrLeaseLost\n			}\n			v, err = rec.Revision, nil\n",
-			"				s.rev = rec.Revision\n				continue\n			}\n			v, err = rec.Revision, nil\n",
+			"				l.rev = rec.Revision\n				continue\n			}\n			v, err = rec.Revision, nil\n",
 		}},
 	},
 	{
 		Name: "lease outlived", Promise: "I4",
 		Bug: "a request may last until the lease ends, without the margin for clocks that differ",
 		Edits: []edit{{
-			"internal/crawl/step.go",
-			"s.Now().Wall.Add(s.leaseLeft() - s.cfg.Margin)", "s.Now().Wall.Add(s.leaseLeft())",
+			"internal/crawl/lease.go",
+			"l.Now().Wall.Add(l.left() - l.cfg.Margin)", "l.Now().Wall.Add(l.left())",
 		}},
 	},
 	{
 		Name: "timeout taken for an end", Promise: "end",
 		Bug: "requests have a deadline that comes before their timeout, so slow answers count as aborted and are requested again without end",
 		Edits: []edit{
-			{"internal/crawl/step.go", "s.cfg.Deadline/2, s.fetchDeadline()", "s.cfg.Deadline/2, s.Now().Wall.Add(min(time.Minute, s.leaseLeft()-s.cfg.Margin))"},
-			{"internal/crawl/commit.go", "h.Owner != \"\" && s.inflight > 0", "false"},
+			{"internal/crawl/fetch.go", "s.cfg.Deadline/2, s.lease.deadline()", "s.cfg.Deadline/2, s.Now().Wall.Add(min(time.Minute, s.lease.left()-s.cfg.Margin))"},
+			{"internal/crawl/commit.go", "h.Owner != \"\" && s.underWay > 0", "false"},
 		},
 	},
 	{
@@ -48,7 +48,7 @@ var plants = []plant{
 		Name: "given and kept", Promise: "I3",
 		Bug: "who gives slots goes on holding them",
 		Edits: []edit{{
-			"internal/crawl/move.go",
+			"internal/crawl/handover.go",
 			"		ter.holding.Add(blobschema.Moved{Epoch: k.epoch, Slots: slots})\n", "",
 		}},
 	},
@@ -64,8 +64,8 @@ var plants = []plant{
 		Name: "hand-over again", Promise: "I3",
 		Bug: "a hand-over that was taken already is taken again: a comparison of epochs is off by one",
 		Edits: []edit{
-			{"internal/crawl/move.go", "return m.Epoch <= ter.holding.Seen(id) })", "return m.Epoch < ter.holding.Seen(id) })"},
-			{"internal/crawl/move.go", "h.Epoch > ter.holding.Seen(id) && !already", "h.Epoch >= ter.holding.Seen(id) && !already"},
+			{"internal/crawl/handover.go", "return m.Epoch <= ter.holding.Seen(id) })", "return m.Epoch < ter.holding.Seen(id) })"},
+			{"internal/crawl/handover.go", "h.Epoch > ter.holding.Seen(id) && !already", "h.Epoch >= ter.holding.Seen(id) && !already"},
 		},
 	},
 	{
@@ -81,7 +81,7 @@ var plants = []plant{
 		Bug: "who takes over does not send the mail that was committed and perhaps not sent",
 		Edits: []edit{{
 			"internal/crawl/load.go",
-			"		if seq > s.head.Published {\n			if err := s.republish(t, seq); err != nil {\n				return err\n			}\n		}\n",
+			"		if seq > s.lease.head.Published {\n			if err := s.republish(t, seq); err != nil {\n				return err\n			}\n		}\n",
 			"		_ = seq\n",
 		}},
 	},
@@ -90,7 +90,7 @@ var plants = []plant{
 		Bug: "a manifest names its own outbox, but none of those before it that are not sent yet",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
-			"Unsent:  slices.Clone(s.unsent), HeldFrom:", "Unsent: nil, HeldFrom:",
+			"Unsent:  slices.Clone(s.outbox.unsent), HeldFrom:", "Unsent: nil, HeldFrom:",
 		}},
 	},
 	{
@@ -149,15 +149,15 @@ var plants = []plant{
 		Escapes: "it takes a crash of all, a new partition, and a request within one pace of the last before the crash",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
-			"floor = s.takeArrived(&man); floor.After(s.head.Floor) {", "floor = s.takeArrived(&man); false {",
+			"floor = s.st.takeArrived(&man); floor.After(s.lease.head.Floor) {", "floor = s.st.takeArrived(&man); false {",
 		}},
 	},
 	{
 		Name: "no floor", Promise: "I9",
 		Bug: "who takes over from a crash does not wait for the pace, though hosts may have been asked just before",
 		Edits: []edit{{
-			"internal/crawl/load.go",
-			"		s.floor = head.Floor\n", "		s.floor = time.Time{}\n",
+			"internal/crawl/lease.go",
+			"		l.floor = head.Floor\n", "		l.floor = time.Time{}\n",
 		}},
 	},
 	{
@@ -165,15 +165,15 @@ var plants = []plant{
 		Bug: "mail is numbered from one again after a takeover from a crash",
 		Edits: []edit{{
 			"internal/crawl/load.go",
-			"	st.ter.given = slices.Clone(st.man.Given)\n", "	if s.head.Crashes > 0 {\n		st.man.Sent = nil\n	}\n	st.ter.given = slices.Clone(st.man.Given)\n",
+			"	st.ter.given = slices.Clone(st.man.Given)\n", "	if s.lease.head.Crashes > 0 {\n		st.man.Sent = nil\n	}\n	st.ter.given = slices.Clone(st.man.Given)\n",
 		}},
 	},
 	{
 		Name: "stragglers dropped", Promise: "I7",
 		Bug: "mail for a slot that was given away is dropped, not sent on",
 		Edits: []edit{{
-			"internal/crawl/mail.go",
-			"			s.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "",
+			"internal/crawl/inbox.go",
+			"			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "",
 		}},
 	},
 	{
@@ -181,8 +181,8 @@ var plants = []plant{
 		Bug:     "mail that is sent on goes through the filter of links already sent",
 		Escapes: "it takes a URL sent on by its name's slot to one that has just moved, past a partition that had sent it before",
 		Edits: []edit{{
-			"internal/crawl/mail.go",
-			"			s.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "			s.deliver(l)\n",
+			"internal/crawl/inbox.go",
+			"			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "			s.st.deliver(l)\n",
 		}},
 	},
 	{
@@ -207,16 +207,16 @@ var plants = []plant{
 		Bug: "what robots.txt refuses is settled without a page record",
 		Edits: []edit{{
 			"internal/crawl/result.go",
-			"		s.count(&p, false)\n		s.batch.pages = append(s.batch.pages, p)\n", "		s.count(&p, false)\n",
+			"		st.count(&p, false)\n		st.batch.add(&p)\n", "		st.count(&p, false)\n",
 		}},
 	},
 	{
 		Name: "grant dealt twice", Promise: "page limit",
 		Bug: "after a crash what the partition was granted counts as free",
 		Edits: []edit{{
-			"internal/crawl/grants.go",
-			"		for _, n := range g.Granted {\n			free -= n\n		}\n		s.exhausted",
-			"		for p, n := range g.Granted {\n			if p != s.cfg.Partition || s.head.Crashes == 0 {\n				free -= n\n			}\n		}\n		s.exhausted",
+			"internal/crawl/budget.go",
+			"		for _, n := range g.Granted {\n			free -= n\n		}\n		b.exhausted",
+			"		for p, n := range g.Granted {\n			if p != me || b.lease.head.Crashes == 0 {\n				free -= n\n			}\n		}\n		b.exhausted",
 		}},
 	},
 	{

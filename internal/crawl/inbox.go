@@ -14,12 +14,6 @@ import (
 )
 
 const (
-	never = time.Duration(1<<63 - 1)
-	// mailRaw is how many bytes of URLs go into one mail at most, so that a message stays
-	// under one billing unit of 64 KB even if nothing compresses.
-	mailRaw = 45 << 10
-	// flushURLs is how many held links for one partition are worth a mail by themselves.
-	flushURLs = 3000
 	// firstWait is how long the first receive of a step waits for mail. It finds out whether there is any,
 	// so it does not wait for more. It costs a step without mail one request more, 0.4 millionths of a dollar.
 	firstWait = 20 * time.Millisecond
@@ -28,13 +22,6 @@ const (
 	// for a slot that is not loaded are such; without a bound, a million of them would be held in memory.
 	maxAsking = 100
 )
-
-// outgoing is what a step holds for one other partition: links that are in no mail yet.
-type outgoing struct {
-	links  []blobschema.Queued
-	stored int    // of them, how many are in commits already
-	since  uint64 // the first commit that has some, if stored > 0
-}
 
 // marks are the mail numbers applied from one sender.
 type marks struct {
@@ -67,14 +54,39 @@ func (m *marks) stored() blobschema.Marks {
 	return out
 }
 
+// inbox is the mail that a step has received and not applied yet.
+type inbox struct {
+	heard    bool                   // the first receive was answered: before, nobody knows whether there is mail
+	later    []actor.Message        // mail from senders with a newer map, or of new topics
+	requests map[string]bool        // mail with requests that is being looked at, by sender and number
+	waiting  map[partition.Slot]int // its tasks that wait for a slot, by slot
+	dead     map[string]bool        // messages that this step has put aside, by hash
+}
+
+func newInbox() inbox {
+	return inbox{requests: map[string]bool{}, waiting: map[partition.Slot]int{}, dead: map[string]bool{}}
+}
+
+// asking is the number of mails with requests that wait for something that this step can do. For slots that others have to give
+// first it does not stay: such mail comes again.
+func (in *inbox) asking(ter *territory) int {
+	n := len(in.requests)
+	for slot, tasks := range in.waiting {
+		if ter.awaited[slot] != 0 {
+			n -= tasks
+		}
+	}
+	return n
+}
+
 // receive is the task that drains the mailbox while the step works. Nothing waits
 // in the queue for politeness: mail goes straight into the frontier.
 func (s *Step) receive(t *actor.Task) error {
 	queue := naming.MailboxQueue(s.cfg.Partition)
 	for wait := firstWait; ; wait = mailWait {
-		t.Await(func() bool { return !s.fullOfMail() && len(s.asking)-s.stuck() < maxAsking })
+		t.Await(func() bool { return !s.st.fullOfMail() && s.inbox.asking(s.st.ter) < maxAsking })
 		v, err := t.Do(actor.Receive{Queue: queue, Max: 10, Wait: wait})
-		s.heard = true
+		s.inbox.heard = true
 		if err != nil {
 			t.Sleep(time.Second)
 			continue
@@ -87,14 +99,14 @@ func (s *Step) receive(t *actor.Task) error {
 
 // fullOfMail reports whether so many URLs came by mail since the last commit that they take too much memory:
 // the frontier cannot unload what no commit holds. The next mail waits in the queue until a commit is begun.
-func (s *Step) fullOfMail() bool {
-	return s.cfg.MaxResident > 0 && s.batch.urls >= max(s.cfg.MaxResident/2, 100)
+func (st *state) fullOfMail() bool {
+	return st.cfg.MaxResident > 0 && st.batch.urls >= max(st.cfg.MaxResident/2, 100)
 }
 
 // applyMail merges one mail into the frontier. It is acknowledged after the commit
 // that holds its effect (I5); a repeat of what is committed already, at once.
 func (s *Step) applyMail(m actor.Message, late bool) {
-	if s.closed {
+	if s.lease.phase == closed {
 		return // it comes again, to the next step
 	}
 	mail, err := blobschema.DecodeMail(m.Body)
@@ -103,16 +115,16 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		return
 	}
 	if mail.Epoch > s.st.ter.pmap.Epoch() && !late { // what it holds may be ours by a map not read yet
-		s.later, s.look = append(s.later, m), true
+		s.inbox.later, s.orders.look = append(s.inbox.later, m), true
 		return
 	}
 	if mail.Number == 0 {
-		s.acknowledge([]actor.Receipt{m.Receipt})
-		s.nudged()
+		s.outbox.acknowledge([]actor.Receipt{m.Receipt})
+		s.st.nudged()
 		return
 	}
 	if !late && slices.ContainsFunc(mail.URLs, func(q blobschema.Queued) bool { return int(q.Topic) >= len(s.st.scopes) }) {
-		s.later, s.look = append(s.later, m), true // the wish says that there are more topics
+		s.inbox.later, s.orders.look = append(s.inbox.later, m), true // the wish says that there are more topics
 		return
 	}
 	mk := s.st.marks[mail.From]
@@ -121,32 +133,32 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		s.st.marks[mail.From] = mk
 	}
 	if mk.has(mail.Number) {
-		s.batch.receipts = append(s.batch.receipts, m.Receipt)
+		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt)
 		return
 	}
-	s.batch.urls += len(mail.URLs)
+	s.st.batch.urls += len(mail.URLs)
 	var again []frontier.Link
 	for i := range mail.URLs {
-		l, ok := s.links.Stored(&mail.URLs[i])
+		l, ok := s.st.links.Stored(&mail.URLs[i])
 		switch {
 		case !ok: // the sender made it canonical; a URL that is not one is nobody's page
 			continue
 		case l.Flags&blobschema.FlagAgain != 0:
 			again = append(again, l)
 			continue
-		case s.owner(l.Slot) != s.cfg.Partition:
-			s.buffer(l) // past the filter of sent links: it may have gone to the slot of its name
+		case s.st.owner(l.Slot) != s.cfg.Partition:
+			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name
 			continue
 		}
-		s.add(l)
-		if s.lateSeed(l) {
+		s.st.add(l)
+		if s.st.lateSeed(l) {
 			again = append(again, l)
 		}
 	}
 	applied := func() {
 		mk.add(mail.Number)
-		s.batch.applied = true
-		s.batch.receipts = append(s.batch.receipts, m.Receipt)
+		s.st.batch.applied = true
+		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt)
 	}
 	if len(again) > 0 {
 		s.askAgain(mail, again, applied)
@@ -157,8 +169,8 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 
 // applyLater applies the mail that waited for the map, or for topics.
 func (s *Step) applyLater() {
-	list := s.later
-	s.later = nil
+	list := s.inbox.later
+	s.inbox.later = nil
 	for _, m := range list {
 		s.applyMail(m, true)
 	}
@@ -175,18 +187,18 @@ func (s *Step) badMail(m actor.Message, mail blobschema.Mail, err error) {
 	if err != nil {
 		reason = err.Error()
 	} else if mail.Crawl != s.cfg.Crawl.ID {
-		s.batch.receipts = append(s.batch.receipts, m.Receipt) // left over from an older crawl
+		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt) // left over from an older crawl
 		return
 	}
 	sum := sha256.Sum256(m.Body)
 	key := hex.EncodeToString(sum[:8])
-	if s.dead[key] {
-		s.batch.receipts = append(s.batch.receipts, m.Receipt)
+	if s.inbox.dead[key] {
+		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt)
 		return
 	}
-	s.dead[key] = true
+	s.inbox.dead[key] = true
 	body := actor.Encode(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Reason: reason, Body: m.Body})
-	b := s.batch
+	b := s.st.batch
 	b.puts++
 	s.Issue(actor.PutObject{Name: naming.Dead(s.cfg.Crawl.ID, body), Parts: [][]byte{body}}, func(r actor.Reply) {
 		b.puts--
@@ -208,95 +220,17 @@ type DeadLetter struct {
 }
 
 // placements forwards the URLs of names whose address is pinned to the slots of these.
-func (s *Step) placements() {
-	for _, l := range s.st.f.Placements() {
-		s.st.totals.Forwarded++
-		asked := looks(&s.cfg.Crawl.Settings) && l.Rank == 0
+func (st *state) placements() {
+	for _, l := range st.f.Placements() {
+		st.totals.Forwarded++
+		asked := looks(&st.cfg.Crawl.Settings) && l.Rank == 0
 		if asked { // the slot of the name does not know of revisits: the owner knows the next generation
 			l.Flags |= blobschema.FlagAgain
 		}
-		if asked || s.owner(l.Slot) != s.cfg.Partition {
-			s.buffer(l) // past the filter of sent links: the name's slot has sent it once
+		if asked || st.owner(l.Slot) != st.cfg.Partition {
+			st.buffer(l) // past the filter of sent links: the name's slot has sent it once
 		} else {
-			s.st.f.Add(s.Clock(), l)
+			st.f.Add(st.lease.Clock(), l)
 		}
 	}
-}
-
-// held is the number of links that are in no mail yet.
-func (s *Step) held() (n int64) {
-	for _, o := range s.st.out {
-		n += int64(len(o.links))
-	}
-	return n
-}
-
-// feedAfter is how long after the last commit the next one is due so that others
-// get what is held for them: sooner for a partition with nothing to do than for one
-// with little, and at times that grow further apart as the step goes on. A crawl
-// spreads fast that way, and near its end, when partitions run dry one after another,
-// it does not commit for the sake of links that most likely are known.
-func (s *Step) feedAfter() time.Duration {
-	after, age := never, s.lastCommit.Sub(s.Begun())
-	for p, a := range s.appetites {
-		o := s.st.out[p]
-		if o == nil || len(o.links) == 0 {
-			continue
-		}
-		switch a {
-		case Starved:
-			after = min(after, max(s.cfg.CommitMin, age/8))
-		case Hungry:
-			after = min(after, max(s.cfg.CommitMin, age/2))
-		}
-	}
-	return after
-}
-
-// flushes reports whether what is held for p should go into mail with this commit.
-func (s *Step) flushes(p partition.ID, o *outgoing, now time.Time) bool {
-	return s.stopping || !s.idleSince.IsZero() || s.appetites[p] != Fed || len(o.links) >= flushURLs ||
-		now.Sub(s.lastMail) >= s.mailEvery(now)
-}
-
-// publish sends the mail of a commit. If it fails for good the manifest still names
-// the outbox, and the next step sends it: same numbers, same content.
-func (s *Step) publish(seq uint64, outbox []blobschema.OutMail) {
-	if len(outbox) == 0 {
-		s.sentAll(seq)
-		return
-	}
-	s.publishing++
-	s.Spawn(func(t *actor.Task) error {
-		defer func() { s.publishing-- }()
-		for len(outbox) > 0 {
-			to := outbox[0].To
-			n := 1
-			for n < len(outbox) && n < 10 && outbox[n].To == to {
-				n++
-			}
-			var bodies [][]byte
-			for _, m := range outbox[:n] {
-				bodies = append(bodies, m.Body)
-			}
-			for try := 0; ; try++ {
-				_, err := t.Do(actor.Send{Queue: naming.MailboxQueue(to), Bodies: bodies})
-				if err == nil {
-					break
-				}
-				if try == 4 || s.stopping {
-					return nil
-				}
-				t.Sleep(time.Second << try)
-			}
-			outbox = outbox[n:]
-		}
-		s.sentAll(seq)
-		s.wakeMailed(t)
-		return nil
-	})
-}
-
-func (s *Step) sentAll(seq uint64) {
-	s.unsent = slices.DeleteFunc(s.unsent, func(u uint64) bool { return u == seq })
 }

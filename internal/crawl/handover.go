@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -41,6 +42,10 @@ type territory struct {
 	from    map[partition.ID]string              // who should give them, and the commit that was last looked at for it
 	takes   int                                  // commits that took slots over
 	arrived []arrival                            // pulled, for the next commit
+
+	// Of the step at work.
+	pulling bool           // it looks for slots that are to come
+	gaveTo  []partition.ID // receivers of the slots that it gave since the last commit
 }
 
 // arrival is a hand-over, or the part of it that is news.
@@ -63,34 +68,34 @@ func newTerritory(c *blobschema.Crawl, p partition.ID, moved []blobschema.Moved)
 
 // owner is where a URL of a slot belongs, as far as this step knows: here, if it holds the
 // slot or waits for it.
-func (s *Step) owner(slot partition.Slot) partition.ID {
-	ter := s.st.ter
+func (st *state) owner(slot partition.Slot) partition.ID {
+	ter := st.ter
 	if ter.holding.Holds(slot) || len(ter.awaited) > 0 && ter.awaited[slot] != 0 {
-		return s.cfg.Partition
+		return st.cfg.Partition
 	}
 	return ter.pmap.Owner(slot)
 }
 
 // ours reports, off the loop too, which slots this step's runs need to hold as of now: nil
 // for all that are in them.
-func (s *Step) ours() func(partition.Slot) bool {
-	if s.st.ter.record.Version == 0 {
+func (st *state) ours() func(partition.Slot) bool {
+	if st.ter.record.Version == 0 {
 		return nil
 	}
-	mine := make([]bool, s.cfg.Crawl.Slots)
+	mine := make([]bool, st.cfg.Crawl.Slots)
 	for i := range mine {
-		mine[i] = s.owner(partition.Slot(i)) == s.cfg.Partition
+		mine[i] = st.owner(partition.Slot(i)) == st.cfg.Partition
 	}
 	return func(id partition.Slot) bool { return int(id) < len(mine) && mine[id] }
 }
 
 // partitions is how many partitions there are, or ever were, as far as this step knows.
-func (s *Step) partitions() int { return max(s.cfg.Crawl.Partitions, s.st.ter.record.Partitions) }
+func (st *state) partitions() int { return max(st.cfg.Crawl.Partitions, st.ter.record.Partitions) }
 
 // learnMap brings the step's map up to date with the record, and plans what follows.
-func (s *Step) learnMap(t *actor.Task) error {
-	ter := s.st.ter
-	p, rec, err := readPartitioning(t, &s.cfg.Crawl)
+func (st *state) learnMap(t *actor.Task) error {
+	ter := st.ter
+	p, rec, err := readPartitioning(t, &st.cfg.Crawl)
 	if err != nil {
 		return err
 	}
@@ -100,22 +105,24 @@ func (s *Step) learnMap(t *actor.Task) error {
 	ter.record, ter.pmap = p.Record, p.Map
 	before := len(ter.given)
 	ter.given = slices.DeleteFunc(ter.given, func(h blobschema.Handover) bool {
-		return !slices.ContainsFunc(p.Record.Moving, func(m blobschema.Moving) bool { return m.Epoch == h.Epoch && m.From == s.cfg.Partition && m.To == h.To })
+		return !slices.ContainsFunc(p.Record.Moving, func(m blobschema.Moving) bool {
+			return m.Epoch == h.Epoch && m.From == st.cfg.Partition && m.To == h.To
+		})
 	})
 	changed := len(ter.given) < before
 	for _, m := range p.Record.Moving {
 		fresh := slices.DeleteFunc(slices.Clone(m.Slots), func(id partition.Slot) bool { return m.Epoch <= ter.holding.Seen(id) })
-		switch s.cfg.Partition {
+		switch st.cfg.Partition {
 		case m.From:
 			fresh = slices.DeleteFunc(fresh, func(id partition.Slot) bool { return !ter.holding.Holds(id) || ter.owed[id].Epoch == m.Epoch })
-			s.st.f.Freeze(fresh)
+			st.f.Freeze(fresh)
 			for _, id := range fresh {
 				ter.owed[id] = m
 			}
 			ter.busy = append(ter.busy, fresh...)
 		case m.To:
 			fresh = slices.DeleteFunc(fresh, func(id partition.Slot) bool { return ter.awaited[id] == m.Epoch })
-			s.st.f.Await(fresh)
+			st.f.Await(fresh)
 			for _, id := range fresh {
 				ter.awaited[id] = m.Epoch
 			}
@@ -128,25 +135,25 @@ func (s *Step) learnMap(t *actor.Task) error {
 		changed = changed || len(fresh) > 0
 	}
 	if changed {
-		s.batch.applied = true // the head must say so
+		st.batch.applied = true // the head must say so
 	}
-	s.pull()
+	st.pull()
 	return nil
 }
 
 // pull is the task that looks for what others should give, as long as anything is awaited.
-func (s *Step) pull() {
-	if s.pulling || len(s.st.ter.awaited) == 0 {
+func (st *state) pull() {
+	if st.ter.pulling || len(st.ter.awaited) == 0 {
 		return
 	}
-	s.pulling = true
-	s.Spawn(func(t *actor.Task) error {
-		defer func() { s.pulling = false }()
-		for wait := pullSoon; !s.closed; wait = min(2*wait, pullLate) {
-			if err := s.pullOnce(t); err != nil {
+	st.ter.pulling = true
+	st.lease.Spawn(func(t *actor.Task) error {
+		defer func() { st.ter.pulling = false }()
+		for wait := pullSoon; st.lease.phase != closed; wait = min(2*wait, pullLate) {
+			if err := st.pullOnce(t); err != nil {
 				return err
 			}
-			if len(s.st.ter.awaited) == s.st.ter.arrivedSlots() {
+			if len(st.ter.awaited) == st.ter.arrivedSlots() {
 				return nil
 			}
 			t.Sleep(wait)
@@ -163,12 +170,12 @@ func (ter *territory) arrivedSlots() (n int) {
 }
 
 // pullOnce takes what of the awaited slots stands in the manifests of those who give them.
-func (s *Step) pullOnce(t *actor.Task) error {
-	ter := s.st.ter
+func (st *state) pullOnce(t *actor.Task) error {
+	ter := st.ter
 	givers := slices.Sorted(maps.Keys(ter.from))
 	keys := make([]string, len(givers))
 	for i, p := range givers {
-		keys[i] = naming.HeadKey(s.cfg.Crawl.ID, p)
+		keys[i] = naming.HeadKey(st.cfg.Crawl.ID, p)
 	}
 	recs, err := t.Records(keys...)
 	if err != nil {
@@ -182,18 +189,18 @@ func (s *Step) pullOnce(t *actor.Task) error {
 		if err != nil {
 			return err
 		}
-		if h.Gives[s.cfg.Partition] == 0 || h.Commit == ter.from[p] {
+		if h.Gives[st.cfg.Partition] == 0 || h.Commit == ter.from[p] {
 			continue
 		}
 		man, err := stored.Manifest(t.Object, h.Commit)
 		if err != nil {
 			return err
 		}
-		if s.closed {
+		if st.lease.phase == closed {
 			return nil
 		}
 		for _, given := range man.Given {
-			s.arrive(given)
+			st.arrive(given)
 		}
 		ter.from[p] = h.Commit
 	}
@@ -201,9 +208,9 @@ func (s *Step) pullOnce(t *actor.Task) error {
 }
 
 // nudged looks at once for what others should give: one of them has just given it.
-func (s *Step) nudged() {
-	if len(s.st.ter.awaited) > s.st.ter.arrivedSlots() {
-		s.Spawn(s.pullOnce)
+func (st *state) nudged() {
+	if len(st.ter.awaited) > st.ter.arrivedSlots() {
+		st.lease.Spawn(st.pullOnce)
 	}
 }
 
@@ -211,15 +218,15 @@ func (s *Step) nudged() {
 // when it gets the mail, which it would not know of before its next commit; one is begun where
 // ticks are far apart. Both may be lost: then it takes longer.
 func (s *Step) nudgeReceivers() {
-	slices.Sort(s.gaveTo)
-	to := slices.Compact(s.gaveTo)
-	s.gaveTo = nil
+	slices.Sort(s.st.ter.gaveTo)
+	to := slices.Compact(s.st.ter.gaveTo)
+	s.st.ter.gaveTo = nil
 	if len(to) == 0 {
 		return
 	}
-	s.publishing++
+	s.outbox.publishing++
 	s.Spawn(func(t *actor.Task) error {
-		defer func() { s.publishing-- }()
+		defer func() { s.outbox.publishing-- }()
 		for _, p := range to {
 			body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: s.cfg.Crawl.ID, From: s.cfg.Partition, To: p, Epoch: s.st.ter.pmap.Epoch()})
 			if err != nil {
@@ -227,17 +234,17 @@ func (s *Step) nudgeReceivers() {
 			}
 			_, _ = t.Do(actor.Send{Queue: naming.MailboxQueue(p), Bodies: [][]byte{body}})
 		}
-		if s.cfg.SendsWakes && !s.halted {
-			s.sendWake(t, 0, to...)
+		if s.cfg.SendsWakes && !s.orders.halted {
+			s.outbox.wake(t, 0, to...)
 		}
 		return nil
 	})
 }
 
 // arrive takes of a hand-over what is awaited, and not older than what was seen before.
-func (s *Step) arrive(h blobschema.Handover) {
-	ter := s.st.ter
-	if h.To != s.cfg.Partition {
+func (st *state) arrive(h blobschema.Handover) {
+	ter := st.ter
+	if h.To != st.cfg.Partition {
 		return
 	}
 	a := arrival{given: h}
@@ -252,30 +259,23 @@ func (s *Step) arrive(h blobschema.Handover) {
 	}
 }
 
-// handsOver reports whether a commit is to be made for slots that come or go.
-func (s *Step) handsOver(since time.Duration) bool {
-	ter := s.st.ter
-	if len(ter.owed)+len(ter.arrived) == 0 || since < s.cfg.CommitMin {
-		return false
-	}
-	if len(ter.arrived) > 0 {
-		return true
-	}
-	ter.busy = slices.DeleteFunc(ter.busy, s.st.f.Still)
-	return len(ter.busy) == 0 || len(ter.busy) < len(ter.owed) && since >= giveRest
+// moving is the number of frozen slots with something under way.
+func (ter *territory) moving(f *frontier.Frontier) int {
+	ter.busy = slices.DeleteFunc(ter.busy, f.Still)
+	return len(ter.busy)
 }
 
 // give puts the slots that are to go and are still into a commit, and forgets them. The
 // delta of the frontier, which the commit holds, was taken just before.
-func (s *Step) give(man *blobschema.Manifest) {
-	ter := s.st.ter
+func (st *state) give(man *blobschema.Manifest) {
+	ter := st.ter
 	type to struct {
 		epoch partition.Epoch
 		p     partition.ID
 	}
 	groups := map[to]partition.Slots{}
 	for id, m := range ter.owed {
-		if s.st.f.Still(id) {
+		if st.f.Still(id) {
 			k := to{m.Epoch, m.To}
 			groups[k] = append(groups[k], id)
 		}
@@ -283,28 +283,28 @@ func (s *Step) give(man *blobschema.Manifest) {
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b to) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.p, b.p)) })
 	for _, k := range keys {
 		slots := partition.SlotsOf(groups[k])
-		h := blobschema.Handover{Epoch: k.epoch, To: k.p, Slots: slots, State: s.st.f.Release(slots), Floor: s.head.Floor}
+		h := blobschema.Handover{Epoch: k.epoch, To: k.p, Slots: slots, State: st.f.Release(slots), Floor: st.lease.head.Floor}
 		ter.given = append(ter.given, h)
 		ter.holding.Add(blobschema.Moved{Epoch: k.epoch, Slots: slots})
 		for _, id := range slots {
 			delete(ter.owed, id)
 		}
-		s.gaveTo = append(s.gaveTo, k.p)
+		st.ter.gaveTo = append(st.ter.gaveTo, k.p)
 	}
 	man.Given = slices.Clone(ter.given)
 }
 
 // takeArrived puts the slots that have arrived into a commit. They may be asked for when
 // it is made: see [frontier.Frontier.Open].
-func (s *Step) takeArrived(man *blobschema.Manifest) (slots partition.Slots, floor time.Time) {
-	ter := s.st.ter
+func (st *state) takeArrived(man *blobschema.Manifest) (slots partition.Slots, floor time.Time) {
+	ter := st.ter
 	for _, a := range ter.arrived {
 		for _, r := range a.given.Runs {
 			if !slices.ContainsFunc(man.Runs, func(have blobschema.RunRef) bool { return have.Object == r.Object }) {
 				man.Runs = append(man.Runs, r)
 			}
 		}
-		s.st.f.Take(slices.DeleteFunc(slices.Clone(a.given.State), func(sum blobschema.SlotSummary) bool { return !a.slots.Has(sum.Slot) }))
+		st.f.Take(slices.DeleteFunc(slices.Clone(a.given.State), func(sum blobschema.SlotSummary) bool { return !a.slots.Has(sum.Slot) }))
 		ter.holding.Add(blobschema.Moved{Epoch: a.given.Epoch, Held: true, Slots: a.slots})
 		for _, id := range a.slots {
 			delete(ter.awaited, id)
@@ -325,8 +325,8 @@ func (s *Step) takeArrived(man *blobschema.Manifest) (slots partition.Slots, flo
 }
 
 // tellMoves says in a head what of moves others need to know.
-func (s *Step) tellMoves(h *blobschema.Head, man *blobschema.Manifest) {
-	ter := s.st.ter
+func (st *state) tellMoves(h *blobschema.Head, man *blobschema.Manifest) {
+	ter := st.ter
 	h.Owes, h.Gives, h.Awaits = len(ter.owed), nil, 0
 	for _, g := range man.Given {
 		if h.Gives == nil {

@@ -1,0 +1,90 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// StepConfig says how a step works. Durations that are zero take the default.
+type StepConfig struct {
+	Crawl     blobschema.Crawl
+	Partition partition.ID
+	Process   string // unique to the process
+	// Exclusive says that no other process can work on this crawl: leases of
+	// other processes are void (the embedded platform, where a folder has one owner).
+	Exclusive   bool
+	Connections int           // limit of requests under way; default 64
+	Lease       time.Duration // default 2 min
+	Margin      time.Duration // time before the lease's end at which every request must have ended; default 5 s
+	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
+	CommitMin   time.Duration // least time between commits made for a starving partition, unless all starve; default 100 ms
+	CommitPages int           // pages that make a commit; default 4,000
+	MergeFanIn  int           // runs of one tier that are merged into one of the next; default 8
+	MailEvery   time.Duration // longest time that links for other partitions are buffered; default CommitEvery
+	Linger      time.Duration // time that a step with nothing to do waits for mail; default 1 s
+	SleepMax    time.Duration // longest time that it waits for a host that is not ready yet; default unlimited
+	Deadline    time.Duration // time limit of the whole step, from its start; 0: none
+	MaxResident int           // see frontier.Config
+	MaxPart     int           // see frontier.Config; default 1<<17, or a quarter of MaxResident if that is less
+	Retry       polite.Retry
+	Policy      frontier.Policy // for experiments; nil: the policy of the crawl's settings
+	// CrashesAllowed is the number of steps that may crash, without a commit that settles a URL, before the next
+	// ones are careful for a while: they request one URL at a time, and name it in a commit first.
+	// Default 2.
+	CrashesAllowed int
+	// SendsWakes says that coordinator runs are minutes apart, so that the step itself sends the wakes
+	// that cannot wait so long: for its partition's later work, and to partitions it mails
+	// much to.
+	SendsWakes bool
+	// Spent returns what the process was billed for since the step began; nil: that is not counted.
+	Spent      func() blobschema.Calls
+	Token      string // product token for robots.txt
+	Software   string // name and version for warcinfo records
+	Compressed bool   // WARC records are gzip members
+}
+
+func (c StepConfig) withDefaults() StepConfig {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&c.Lease, 2*time.Minute)
+	def(&c.Margin, 5*time.Second)
+	def(&c.CommitEvery, 30*time.Second)
+	def(&c.CommitMin, 100*time.Millisecond)
+	def(&c.MailEvery, c.CommitEvery)
+	def(&c.Linger, time.Second)
+	def(&c.SleepMax, 1<<62)
+	if c.Connections == 0 {
+		c.Connections = 64
+	}
+	if c.CrashesAllowed == 0 {
+		c.CrashesAllowed = 2
+	}
+	if c.MergeFanIn == 0 {
+		c.MergeFanIn = mergeFanIn
+	}
+	if c.MaxPart == 0 {
+		if c.MaxPart = 1 << 17; c.MaxResident > 0 {
+			c.MaxPart = min(c.MaxPart, max(1, c.MaxResident/4))
+		}
+	}
+	if c.CommitPages == 0 {
+		c.CommitPages = 4000
+	}
+	return c
+}
+
+// young shortens a time between two commits or mails while the crawl is young, where nobody tells which partitions
+// starve, so that it spreads, and shows.
+func (c *StepConfig) young(every time.Duration, now time.Time) time.Duration {
+	if c.SendsWakes {
+		every = min(every, max(youngCommit, now.Sub(c.Crawl.Created)/4))
+	}
+	return every
+}

@@ -1,0 +1,191 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// duty is something that a step does at a time, or once a condition holds.
+type duty struct {
+	name string
+	// at returns when the duty is due, given what the step knows now: now or earlier if it is due already, zero if
+	// only another event can make it due. It may be called at any time and as often as anybody likes.
+	at func(s *Step, now time.Time) time.Time
+	// do is done by the main task, which does one duty after another. Without it the duty is done at every event: see after.
+	do func(s *Step, t *actor.Task) error
+}
+
+// duties are all that a step does in time, the first that is due first. Both what the main task does next and the
+// timer of the step follow from this list, and from nothing else.
+var duties = []duty{
+	{"request", requestAt, nil},
+	{"load parts", func(s *Step, _ time.Time) time.Time { return s.reading.next }, nil},
+	{"stop in time", deadlineAt, func(s *Step, _ *actor.Task) error { s.stop(); return nil }},
+	{"end", endAt, (*Step).finish},
+	{"commit: a suspect", careAt, (*Step).commit},
+	{"commit: much work", workAt, (*Step).commit},
+	{"commit: work is old", oldAt, (*Step).commit},
+	{"commit: somebody waits for an answer", answerAt, (*Step).commit},
+	{"commit: others starve", feedAt, (*Step).commit},
+	{"commit: slots come or go", handoverAt, (*Step).commit},
+	{"commit: idle", idleAt, (*Step).commit},
+	{"renew the lease", renewAt, (*Step).renew},
+	{"read the orders", lookAt, (*Step).obey},
+	{"end: nothing left", overAt, (*Step).finish},
+}
+
+// due returns what the main task does next; nil: it waits.
+func (s *Step) due(list []duty) *duty {
+	now := s.Clock()
+	for i := range list {
+		if d := &list[i]; d.do != nil {
+			if at := d.at(s, now); !at.IsZero() && !at.After(now) {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// setTimer has the step called when the next duty is due. While the main task does one,
+// its others wait for that.
+func (s *Step) setTimer(list []duty) {
+	now := s.Clock()
+	var at time.Time
+	for i := range list {
+		if d := &list[i]; d.do == nil || s.doing == nil {
+			if next := d.at(s, now); next.After(now) { // what is past was looked at just now
+				at = earlier(at, next)
+			}
+		}
+	}
+	if at.IsZero() || !s.timer.IsZero() && !s.timer.After(at) {
+		return
+	}
+	s.timer = at
+	s.Issue(actor.Sleep{For: at.Sub(now)}, func(actor.Reply) {
+		if s.timer.Equal(at) {
+			s.timer = time.Time{}
+		}
+	})
+}
+
+// earlier returns the earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// onlyIf returns a time if a condition holds, else never.
+func onlyIf(cond bool, at time.Time) time.Time {
+	if cond {
+		return at
+	}
+	return time.Time{}
+}
+
+func requestAt(s *Step, _ time.Time) time.Time { return onlyIf(s.mayFetch(), s.st.f.NextAt()) }
+
+func deadlineAt(s *Step, _ time.Time) time.Time {
+	return onlyIf(s.cfg.Deadline > 0 && !s.lease.hurry, s.Begun().Add(s.cfg.Deadline))
+}
+
+func endAt(s *Step, now time.Time) time.Time {
+	return onlyIf(s.lease.phase == ending && s.underWay == 0 && !s.reading.parts && !s.reading.merge && !s.reading.rescan && !s.budget.refilling, now)
+}
+
+func careAt(s *Step, now time.Time) time.Time { return onlyIf(s.care.commits(), now) }
+
+func workAt(s *Step, now time.Time) time.Time {
+	return onlyIf(s.st.batch.settled >= s.cfg.CommitPages || s.st.fullOfMail(), now)
+}
+
+// oldAt: work stays uncommitted for CommitEvery, less while the crawl is young. In a folder commits
+// cost no money, and somebody may kill a process that has just begun: its first commit comes after a second, and
+// of a later kill no more than half of its work is to be done again.
+func oldAt(s *Step, now time.Time) time.Time {
+	every := s.cfg.young(s.cfg.CommitEvery, now)
+	if s.cfg.Exclusive {
+		every = min(every, max(time.Second, s.st.batch.begun.Sub(s.Begun())/2))
+	}
+	return onlyIf(s.st.dirty(), s.st.batch.begun.Add(every))
+}
+
+// answerAt: the one who requested a URL from outside waits for the commit with its answer.
+func answerAt(s *Step, _ time.Time) time.Time {
+	return onlyIf(s.st.batch.requested, s.st.batch.begun.Add(max(s.cfg.CommitMin, min(s.cfg.CommitEvery, 5*time.Second))))
+}
+
+// feedAt: others get what is buffered for them, a partition with nothing to do sooner than one
+// with little, and at times that grow further apart as the step goes on. A crawl
+// spreads fast that way, and near its end, when partitions run dry one after another,
+// it does not commit for the sake of links that most likely are known.
+func feedAt(s *Step, _ time.Time) time.Time {
+	begun := s.st.batch.begun
+	age := begun.Sub(s.Begun())
+	var at time.Time
+	for p, a := range s.outbox.appetites {
+		switch {
+		case !s.st.out.has(p):
+		case a == Starved:
+			at = earlier(at, begun.Add(max(s.cfg.CommitMin, age/8)))
+		case a == Hungry:
+			at = earlier(at, begun.Add(max(s.cfg.CommitMin, age/2)))
+		}
+	}
+	return at
+}
+
+// handoverAt: slots that have arrived, and those that are still, go into a commit. Where some are still and others
+// are not, it waits a little for the others.
+func handoverAt(s *Step, _ time.Time) time.Time {
+	ter := s.st.ter
+	soon := s.st.batch.begun.Add(s.cfg.CommitMin)
+	if len(ter.arrived) > 0 {
+		return soon
+	}
+	moving := ter.moving(s.st.f)
+	switch {
+	case len(ter.owed) == 0 || moving == len(ter.owed):
+		return time.Time{}
+	case moving == 0:
+		return soon
+	}
+	return s.st.batch.begun.Add(max(s.cfg.CommitMin, giveRest))
+}
+
+// idleAt: nothing else will come of waiting, and others may wait for what an idle step has: soon in a young step, later
+// in an old one, where it is mostly mail that brings nothing new. Where all starve, it is all that
+// can make the crawl go on.
+func idleAt(s *Step, _ time.Time) time.Time {
+	after := max(s.cfg.CommitMin, min(400*time.Millisecond, s.st.batch.begun.Sub(s.Begun())/8))
+	if s.allStarve() {
+		after = min(s.cfg.CommitMin, 50*time.Millisecond)
+	}
+	return onlyIf(s.idle() && (s.st.dirty() || s.st.out.held() > 0), s.st.batch.begun.Add(after))
+}
+
+// allStarve reports whether no other partition has anything to do either.
+func (s *Step) allStarve() bool {
+	for p := range partition.ID(s.st.partitions()) {
+		if p != s.cfg.Partition && s.outbox.appetites[p] != Starved {
+			return false
+		}
+	}
+	return true
+}
+
+func renewAt(s *Step, now time.Time) time.Time { return now.Add(s.lease.left() - s.cfg.Lease*2/3) }
+
+func lookAt(s *Step, now time.Time) time.Time { return onlyIf(s.orders.look, now) }
+
+// overAt: an idle step waits for mail for a while, and then ends, unless something is due soon.
+func overAt(s *Step, now time.Time) time.Time {
+	next := s.next()
+	return onlyIf(s.idle() && s.outbox.publishing == 0 && !s.st.dirty() && (s.asksNothing() || next.IsZero() || next.Sub(now) > s.cfg.SleepMax),
+		s.idleSince.Add(s.cfg.Linger))
+}

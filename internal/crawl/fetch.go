@@ -1,0 +1,144 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+)
+
+// request starts as many requests as may be made now, and loads parts if that leaves room.
+func (s *Step) request(now time.Time) {
+	more := true
+	for more && s.mayFetch() {
+		var t frontier.Task
+		if t, more = s.st.f.Next(now, s.limited()); more {
+			s.begin(t)
+		}
+		s.st.refusals()
+		s.st.placements()
+	}
+	if !more || s.underWay == 0 {
+		s.loadWanted(now)
+	}
+}
+
+// mayFetch reports whether another request may start now, if there is one.
+func (s *Step) mayFetch() bool {
+	if s.lease.phase != working || s.orders.paused || s.reading.rescan || s.underWay >= s.cfg.Connections || !s.care.allows(s.underWay) {
+		return false
+	}
+	if s.lease.left() <= s.cfg.Margin {
+		return false
+	}
+	if s.limited() {
+		n := s.st.f.Counts()
+		if !s.budget.refilling && !s.budget.exhausted && n.Pending > n.Urgent+n.Looks {
+			s.budget.refilling = true
+			s.Spawn(func(t *actor.Task) error { return s.budget.refill(t, &s.st.totals.Pages, s.st.partitions()) })
+		}
+		// A revisit waits until it is known whether more is granted: new URLs go first.
+		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings) && !s.budget.refilling
+	}
+	return true
+}
+
+// limited reports whether the limit on pages leaves nothing to request except what is requested
+// on purpose, or revisited.
+func (s *Step) limited() bool {
+	return s.cfg.Crawl.Settings.MaxPages > 0 && s.budget.spent(s.st.totals.Pages)
+}
+
+// asksNothing reports whether the step may not request anything that it knows, whatever is
+// due: it is paused, or the limit on pages is reached, nothing is requested on purpose, and nothing
+// is revisited.
+func (s *Step) asksNothing() bool {
+	return s.orders.paused || s.budget.exhausted && s.st.f.Counts().Urgent == 0 && !looks(&s.cfg.Crawl.Settings)
+}
+
+// begin starts the request of a task, or sets it aside until a commit names it.
+func (s *Step) begin(t frontier.Task) {
+	switch {
+	case s.care.refuses(t.Request.URL.String()):
+		o := actor.Aborted(t.Request, s.Now().Wall)
+		o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, "requests for it crashed the crawler several times", false
+		s.done(t, o)
+	case s.care.left > 0:
+		s.care.suspect = &t
+	default:
+		s.fetch(t)
+	}
+}
+
+// fetch requests a task's URL. If the URL had an answer before, its record is read first.
+func (s *Step) fetch(t frontier.Task) {
+	s.underWay++
+	if counted(t) {
+		s.budget.reserved++
+	}
+	if t.Former() == (blobschema.Origin{}) {
+		s.ask(t)
+		return
+	}
+	s.Spawn(func(tk *actor.Task) error {
+		if p := s.st.former(tk, t.Former(), t.Request.URL.String()); p != nil {
+			if p.Outcome.Answered() {
+				t.Request.Former = p
+			}
+			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside tells no depth
+				t.Request.Depth = p.Depth
+			}
+		}
+		if s.lease.phase != working || s.lease.left() <= s.cfg.Margin { // reading took its time
+			s.answered(t, actor.Aborted(t.Request, s.Now().Wall))
+			return nil
+		}
+		s.ask(t)
+		return nil
+	})
+}
+
+// counted reports whether a task's page counts against the limit on pages.
+func counted(t frontier.Task) bool {
+	return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() && !t.Look()
+}
+
+// ask issues the request of a task.
+func (s *Step) ask(t frontier.Task) {
+	// A request that takes at most half a step comes to its end sooner or later: one that the end of a step
+	// aborts is made again, and is no attempt.
+	t.Request.Longest, t.Request.Deadline = s.cfg.Deadline/2, s.lease.deadline()
+	asked, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
+	s.st.f.Begun(asked, t)
+	s.Issue(actor.Fetch{Request: t.Request}, func(r actor.Reply) {
+		o, ok := r.Value.(*actor.Outcome)
+		if !ok || r.Err != nil {
+			o = actor.Aborted(t.Request, s.Now().Wall)
+		}
+		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
+			o.Started = asked
+		} else { // by the executor's wall clock, which may have been set since the step began
+			o.Started = o.Started.Add(ahead)
+		}
+		s.answered(t, o)
+	})
+}
+
+// answered takes the outcome of a request.
+func (s *Step) answered(t frontier.Task, o *actor.Outcome) {
+	s.underWay--
+	if counted(t) {
+		s.budget.reserved--
+	}
+	if t.Urgent() && !t.Request.Robots && !t.Request.Resolve {
+		s.st.batch.requested = true
+	}
+	s.done(t, o)
+}
+
+// done takes the outcome of a task, requested or not.
+func (s *Step) done(t frontier.Task, o *actor.Outcome) {
+	s.st.done(t, o)
+	s.care.done(t.Request.URL.String())
+}

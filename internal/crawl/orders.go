@@ -1,0 +1,141 @@
+package crawl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
+)
+
+// obey reads what the operator wishes, and the hosts that redirects of seeds have
+// brought into the scope anywhere.
+func (s *Step) obey(t *actor.Task) error {
+	s.orders.look = false
+	defer s.applyLater()
+	if len(s.inbox.later) > 0 {
+		if err := s.st.learnMap(t); err != nil {
+			return err
+		}
+	}
+	recs, err := t.Records(naming.WishKey(s.cfg.Crawl.ID), naming.CrawlKey(s.cfg.Crawl.ID))
+	if err != nil {
+		return err
+	}
+	if recs[0].Found {
+		w, err := actor.Decode[blobschema.Wish](recs[0], "wish")
+		if err != nil {
+			return err
+		}
+		s.orders.paused = w.Pause
+		if s.orders.halted = w.Stop; w.Stop {
+			s.stop()
+		}
+		if old := &s.st.wish; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // they only grow
+			old.Capped, old.HalfCapped = w.Capped, w.HalfCapped
+			s.st.f.CapDomains(w.Capped, w.HalfCapped)
+		}
+		if w.Map > s.st.ter.record.Version {
+			if err := s.st.learnMap(t); err != nil {
+				return err
+			}
+		}
+		if !maps.Equal(w.Slices, s.st.wish.Slices) {
+			s.st.wish.Slices = w.Slices
+			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
+		}
+		s.st.obeyThreshold(w.Threshold)
+		if err := s.st.takeRanks(t, w.HostRanks); err != nil {
+			return err
+		}
+		switch {
+		case w.Version != s.st.wish.Version:
+			err = s.obeyScope(t, w, recs[1])
+		case !s.orders.informed: // the steps before may have had a newer record than this one began with
+			err = s.st.takeRecord(t, recs[1], w.Slices)
+		}
+		if err != nil {
+			return err
+		}
+		s.orders.informed = true
+	}
+	return nil
+}
+
+// obeyScope takes new hosts into the scope and follows the links to them that were
+// out of scope when they were found: every commit has kept its own.
+func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) error {
+	s.reading.rescan = true
+	defer func() { s.reading.rescan = false }()
+	before := s.st.seeds
+	if err := s.st.takeRecord(t, rec, w.Slices); err != nil {
+		return err
+	}
+	news := s.st.seeds != before
+	for _, entry := range w.Scope {
+		if slices.Contains(s.st.wish.Scope, entry) {
+			continue
+		}
+		news = true
+		s.st.scopes.add(entry)
+	}
+	if news {
+		if err := s.st.rescan(t); err != nil {
+			return err
+		}
+	}
+	s.st.wish = w
+	s.st.batch.applied = true // the head must say that the wish is obeyed
+	return nil
+}
+
+// takeRecord takes over topics and seeds from the crawl record.
+func (st *state) takeRecord(t *actor.Task, rec actor.Record, shrunk map[uint8]time.Duration) error {
+	if rec.Found {
+		c, err := actor.Decode[blobschema.Crawl](rec, "crawl")
+		if err != nil {
+			return err
+		}
+		st.cfg.Crawl.SeedBatches = c.SeedBatches
+		if err := st.takeTopics(c.Settings.Topics, shrunk); err != nil {
+			return err
+		}
+	}
+	return st.loadSeedScope(t)
+}
+
+func (st *state) rescan(t *actor.Task) error {
+	again := func(links []blobschema.Queued) {
+		for _, q := range links {
+			l, ok := st.links.Stored(&q)
+			if sc := st.scopes.of(l.Topic); !ok || !sc.host(l.URL.Host()) || !sc.patterns(l.URL) {
+				continue
+			}
+			if st.owner(l.Slot) != st.cfg.Partition {
+				st.buffer(l) // past the filter of sent links: it knows this one
+				continue
+			}
+			st.add(l)
+		}
+	}
+	again(st.batch.outside)
+	if st.man.Seq == 0 || !st.scopes.bounded() {
+		return nil
+	}
+	for name := range blobschema.CommitNames(&st.man) {
+		c, err := stored.Commit(t.Object, name)
+		if err != nil {
+			return err
+		}
+		links, err := c.Outside()
+		if err != nil {
+			return fmt.Errorf("links of %s: %w", name, err)
+		}
+		again(links)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package crawl
+
+import (
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const (
+	// mailRaw bounds the bytes of URLs in one mail, so that a message stays
+	// under one billing unit of 64 KB even if nothing compresses.
+	mailRaw = 45 << 10
+	// flushURLs is the number of buffered links for one partition that are worth a mail by themselves.
+	flushURLs = 3000
+)
+
+// buffers are the links for other partitions that are in no mail yet, by owner.
+type buffers map[partition.ID]*buffer
+
+// buffer holds the links for one partition.
+type buffer struct {
+	links  []blobschema.Queued
+	stored int    // links that are in commits already
+	since  uint64 // the first commit that has some, if stored > 0
+}
+
+func (b buffers) has(p partition.ID) bool { return b[p] != nil && len(b[p].links) > 0 }
+
+// of returns the buffer for a partition.
+func (b buffers) of(p partition.ID) *buffer {
+	if b[p] == nil {
+		b[p] = &buffer{}
+	}
+	return b[p]
+}
+
+// held is the number of links.
+func (b buffers) held() (n int64) {
+	for _, o := range b {
+		n += int64(len(o.links))
+	}
+	return n
+}
+
+// take removes the links for the partitions that flush picks, for mail with commit c. The others
+// stay: their new part goes into the commit.
+func (b buffers) take(c *blobschema.Commit, flush func(partition.ID, int) bool) map[partition.ID][]blobschema.Queued {
+	mail := map[partition.ID][]blobschema.Queued{}
+	c.Held = map[partition.ID][]blobschema.Queued{}
+	for p, o := range b {
+		switch {
+		case len(o.links) == 0:
+			continue
+		case flush(p, len(o.links)):
+			mail[p] = o.links
+			*o = buffer{}
+			continue
+		case o.stored < len(o.links):
+			c.Held[p] = slices.Clone(o.links[o.stored:])
+			if o.stored == 0 {
+				o.since = c.Manifest.Seq
+			}
+			o.stored = len(o.links)
+		}
+		c.Manifest.HeldFrom[p] = o.since
+	}
+	c.Manifest.Totals.Held = b.held()
+	return mail
+}
+
+// restore adds the links that a commit holds and no mail has: since says from which commit on.
+func (b buffers) restore(seq uint64, held map[partition.ID][]blobschema.Queued, since map[partition.ID]uint64) {
+	for p, links := range held {
+		if from, ok := since[p]; !ok || seq < from {
+			continue
+		}
+		o := b.of(p)
+		if len(o.links) == 0 {
+			o.since = seq
+		}
+		o.links = append(o.links, links...)
+		o.stored = len(o.links)
+	}
+}
+
+// outbox is the mail of commits on its way, and what the step knows of those who get it.
+type outbox struct {
+	lease      *lease
+	unsent     []uint64                   // commits whose mail is not sent
+	publishing int                        // sends under way
+	mailedAt   time.Time                  // when a commit had mail last
+	appetites  map[partition.ID]Appetite  // of the other partitions, where not Fed
+	mailed     map[partition.ID]int       // links mailed to partitions since they were last looked after
+	awake      map[partition.ID]time.Time // partitions with a step at work, until then at least
+}
+
+func newOutbox(l *lease) outbox {
+	return outbox{lease: l, mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{}}
+}
+
+// flushes reports whether so many links for a partition should go into mail with a commit.
+func (o *outbox) flushes(p partition.ID, links int, now time.Time) bool {
+	return o.appetites[p] != Fed || links >= flushURLs || now.Sub(o.mailedAt) >= o.lease.cfg.young(o.lease.cfg.MailEvery, now)
+}
+
+// publish sends the mail of a commit, and wakes those who got much. If it fails for good the manifest still names
+// the outbox, and the next step sends it: same numbers, same content.
+func (o *outbox) publish(seq uint64, mail []blobschema.OutMail, wakes func(*actor.Task)) {
+	if len(mail) == 0 {
+		o.sent(seq)
+		return
+	}
+	o.publishing++
+	o.lease.Spawn(func(t *actor.Task) error {
+		defer func() { o.publishing-- }()
+		for len(mail) > 0 {
+			to := mail[0].To
+			n := 1
+			for n < len(mail) && n < 10 && mail[n].To == to {
+				n++
+			}
+			var bodies [][]byte
+			for _, m := range mail[:n] {
+				bodies = append(bodies, m.Body)
+			}
+			for try := 0; ; try++ {
+				_, err := t.Do(actor.Send{Queue: naming.MailboxQueue(to), Bodies: bodies})
+				if err == nil {
+					break
+				}
+				if try == 4 || o.lease.hurry {
+					return nil
+				}
+				t.Sleep(time.Second << try)
+			}
+			mail = mail[n:]
+		}
+		o.sent(seq)
+		wakes(t)
+		return nil
+	})
+}
+
+// sent notes that the mail of a commit is sent.
+func (o *outbox) sent(seq uint64) {
+	o.unsent = slices.DeleteFunc(o.unsent, func(u uint64) bool { return u == seq })
+}
+
+// published is the last commit before which all mail is sent, given the last commit.
+func (o *outbox) published(seq uint64) uint64 {
+	if len(o.unsent) > 0 {
+		return slices.Min(o.unsent) - 1
+	}
+	return seq
+}
+
+// acknowledge deletes mail whose effect is committed. What is lost here comes again.
+func (o *outbox) acknowledge(receipts []actor.Receipt) {
+	if len(receipts) == 0 {
+		return
+	}
+	o.publishing++
+	o.lease.Issue(actor.Acknowledge{Queue: naming.MailboxQueue(o.lease.cfg.Partition), Receipts: receipts}, func(actor.Reply) { o.publishing-- })
+}
+
+// wakeMailed wakes the partitions that were mailed much and have no step at work. For
+// the others the coordinator is soon enough.
+func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
+	now := o.lease.Now().Wall
+	var ps []partition.ID
+	var keys []string
+	for p := range partition.ID(partitions) {
+		if o.mailed[p] >= wakeURLs && !now.Before(o.awake[p]) {
+			ps, keys = append(ps, p), append(keys, naming.HeadKey(o.lease.cfg.Crawl.ID, p))
+			o.mailed[p] = 0
+		}
+	}
+	if len(ps) == 0 {
+		return
+	}
+	recs, err := t.Records(keys...)
+	if err != nil {
+		return
+	}
+	var asleep []partition.ID
+	for i, p := range ps {
+		h, err := actor.DecodeFound[blobschema.Head](recs[i], "head")
+		if err != nil {
+			continue // whoever works on it will say so
+		}
+		switch {
+		case h.Owner != "" && now.Before(h.LeaseUntil):
+			o.awake[p] = h.LeaseUntil
+		case h.WakeAt.After(now) && h.WakeAt.Before(now.Add(wakeSlip)):
+		default:
+			o.awake[p] = now.Add(wakeWait)
+			asleep = append(asleep, p)
+		}
+	}
+	o.wake(t, 0, asleep...)
+}
+
+// wake wakes partitions after a delay. It may fail: then the coordinator does it.
+func (o *outbox) wake(t *actor.Task, delay time.Duration, ps ...partition.ID) {
+	for some := range slices.Chunk(ps, 10) {
+		var bodies [][]byte
+		for _, p := range some {
+			bodies = append(bodies, blobschema.EncodeWake(o.lease.cfg.Crawl.ID, p))
+		}
+		_, _ = t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies, Delay: delay})
+	}
+}

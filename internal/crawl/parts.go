@@ -1,0 +1,211 @@
+package crawl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// loadWanted loads the parts of slots that are due and not in memory, and notes when the next one is. Where nothing of them may
+// be requested, and no request waits for one, it loads none, and at the limit on pages none of which that is known: those
+// that do not fit into memory together would take turns for ever.
+func (s *Step) loadWanted(now time.Time) {
+	s.reading.next = time.Time{}
+	if s.reading.parts || s.lease.phase != working || s.reading.rescan || s.asksNothing() && len(s.inbox.requests) == 0 {
+		return
+	}
+	wanted := s.st.f.Wanted(now, s.budget.exhausted && s.limited())
+	s.reading.next = s.st.f.PartDue()
+	if len(wanted) == 0 {
+		return
+	}
+	s.reading.parts = true
+	s.Spawn(func(t *actor.Task) error {
+		defer func() { s.reading.parts = false }()
+		states, err := s.st.readParts(t, wanted)
+		for try := 0; errors.Is(err, actor.ErrNotFound) && try < 3; try++ { // a run that was merged and swept meanwhile
+			states, err = s.st.readParts(t, wanted)
+		}
+		if errors.Is(err, actor.ErrNotFound) && s.lease.left() <= 0 { // it stood still, and others went on
+			return ErrLeaseLost
+		}
+		if err != nil {
+			return fmt.Errorf("load slots of partition %d: %w", s.cfg.Partition, err)
+		}
+		for _, id := range wanted {
+			if err := s.st.f.Load(s.Clock(), id, states[id]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readParts reads the state of some parts of slots, which are in order, from all runs that
+// hold any of it.
+func (st *state) readParts(t *actor.Task, wanted []frontier.PartID) (map[frontier.PartID]*blobschema.Run, error) {
+	var slots []partition.Slot
+	for _, id := range wanted {
+		if n := len(slots); n == 0 || slots[n-1] != id.Slot {
+			slots = append(slots, id.Slot)
+		}
+	}
+	refs := st.man.Runs
+	var pieces []runPiece
+	for _, ref := range refs {
+		if ref.Last < slots[0] || ref.First > slots[len(slots)-1] {
+			continue
+		}
+		ix, err := st.index(t, ref)
+		if err != nil {
+			return nil, err
+		}
+		for _, piece := range wantedPieces(ix, slots) {
+			if piece.data, err = t.Object(ref.Object, ref.Offset+piece.at, piece.length); err != nil {
+				return nil, err
+			}
+			pieces = append(pieces, piece)
+		}
+	}
+	h := st.links.Hash
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return joinParts(h, wanted, pieces) }})
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[frontier.PartID]*blobschema.Run), nil
+}
+
+// runPiece is a range of a run's bytes that holds whole blocks.
+type runPiece struct {
+	blocks     []blobschema.BlockRef
+	at, length int64
+	data       []byte
+}
+
+// wantedPieces are the ranges of a run to read for some slots, ascending. Neighbours
+// are read in one.
+func wantedPieces(ix *blobschema.RunIndex, slots []partition.Slot) []runPiece {
+	const gap = 64 << 10 // bytes read in vain that cost less than another request
+	var blocks []blobschema.BlockRef
+	for _, b := range ix.Blocks(slots[0], slots[len(slots)-1]) {
+		if i, _ := slices.BinarySearch(slots, b.First); i < len(slots) && slots[i] <= b.Last {
+			blocks = append(blocks, b)
+		}
+	}
+	slices.SortFunc(blocks, func(a, b blobschema.BlockRef) int { return cmp.Compare(a.Offset, b.Offset) })
+	var pieces []runPiece
+	for _, b := range blocks {
+		if n := len(pieces); n > 0 && b.Offset-pieces[n-1].at-pieces[n-1].length <= gap {
+			pieces[n-1].blocks = append(pieces[n-1].blocks, b)
+			pieces[n-1].length = b.Offset + b.Length - pieces[n-1].at
+			continue
+		}
+		pieces = append(pieces, runPiece{blocks: []blobschema.BlockRef{b}, at: b.Offset, length: b.Length})
+	}
+	return pieces
+}
+
+// joinParts joins what pieces of runs hold of some parts, and tells it apart: each part has a run.
+func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (map[frontier.PartID]*blobschema.Run, error) {
+	bySlot := map[partition.Slot][]blobschema.Part{}
+	for _, id := range wanted {
+		bySlot[id.Slot] = append(bySlot[id.Slot], id.Part)
+	}
+	// of is the part that a URL belongs to, if it is wanted. Where it is all of its slot, no
+	// fingerprint is needed.
+	of := func(slot partition.Slot, fp func() uint64) (frontier.PartID, bool) {
+		parts := bySlot[slot]
+		for _, is := range parts {
+			if is == (blobschema.Part{}) || is.Has(fp()) {
+				return frontier.PartID{Slot: slot, Part: is}, true
+			}
+		}
+		return frontier.PartID{}, false
+	}
+	queued := func(q *blobschema.Queued) (frontier.PartID, bool) {
+		return of(q.Slot, func() uint64 { return h.Fingerprint(q.URL) })
+	}
+	settled := func(e *blobschema.Settled) (frontier.PartID, bool) {
+		return of(e.Slot, func() uint64 { return e.Fingerprint })
+	}
+	var runs []*blobschema.Run
+	for _, p := range pieces {
+		run := &blobschema.Run{}
+		for _, b := range p.blocks {
+			if int64(len(p.data)) < p.length {
+				return nil, wire.ErrDamaged
+			}
+			s, q := len(run.Settled), len(run.Queued)
+			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, wanted[0].Slot, wanted[len(wanted)-1].Slot); err != nil {
+				return nil, err
+			}
+			run.Settled = append(run.Settled[:s], slices.DeleteFunc(run.Settled[s:], func(e blobschema.Settled) bool {
+				_, ok := settled(&e)
+				return !ok
+			})...)
+			run.Queued = append(run.Queued[:q], slices.DeleteFunc(run.Queued[q:], func(e blobschema.Queued) bool {
+				_, ok := queued(&e)
+				return !ok
+			})...)
+		}
+		runs = append(runs, run)
+	}
+	out := make(map[frontier.PartID]*blobschema.Run, len(wanted))
+	for _, id := range wanted {
+		out[id] = &blobschema.Run{}
+	}
+	all := blobschema.MergeRuns(h, runs)
+	for i := range all.Settled {
+		id, _ := settled(&all.Settled[i])
+		out[id].Settled = append(out[id].Settled, all.Settled[i])
+	}
+	for i := range all.Queued {
+		id, _ := queued(&all.Queued[i])
+		out[id].Queued = append(out[id].Queued, all.Queued[i])
+	}
+	for i := range all.Hosts { // every part may be the first of its slot
+		for _, is := range bySlot[all.Hosts[i].Slot] {
+			run := out[frontier.PartID{Slot: all.Hosts[i].Slot, Part: is}]
+			run.Hosts = append(run.Hosts, all.Hosts[i])
+		}
+	}
+	return out, nil
+}
+
+func (st *state) index(t *actor.Task, ref blobschema.RunRef) (*blobschema.RunIndex, error) {
+	if ix := st.indexes[ref.Object]; ix != nil {
+		return ix, nil
+	}
+	data, err := t.Object(ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := blobschema.OpenRun(data, ref)
+	if err != nil {
+		return nil, fmt.Errorf("index of %s: %w", ref.Object, err)
+	}
+	st.indexes[ref.Object] = ix
+	return ix, nil
+}
+
+// forgetIndexes forgets the indexes of runs that the manifest names no more.
+func (st *state) forgetIndexes() {
+	if len(st.indexes) <= len(st.man.Runs) {
+		return
+	}
+	named := make(map[string]*blobschema.RunIndex, len(st.man.Runs))
+	for _, r := range st.man.Runs {
+		if ix := st.indexes[r.Object]; ix != nil {
+			named[r.Object] = ix
+		}
+	}
+	st.indexes = named
+}
