@@ -1,0 +1,147 @@
+package crawl
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/virtual"
+)
+
+// workingStep returns a step that has loaded its state and waits, and the time.
+func workingStep(t *testing.T) (*Step, actor.Now) {
+	t.Helper()
+	w := newWorld(t)
+	w.web = site(t, "www.example", 1, func(int) []string { return nil })
+	c := w.begin(newCrawl(1), "https://www.example/0")
+	s := stepOf(t, StepConfig{Crawl: c, Process: "p", Linger: time.Hour, Lease: 24 * time.Hour}, nil)
+	issues := s.Start(w.Now())
+	for s.lease.phase != working || !s.idle() || s.st.dirty() || s.doing != nil {
+		for _, is := range issues {
+			w.After(w.takes(is.Effect), func() {
+				v, err := w.try(is.Effect)
+				issues = s.Handle(w.Now(), actor.Reply{ID: is.ID, Value: v, Err: err})
+			})
+		}
+		if issues = nil; !w.Next() {
+			t.Fatal("the step stands still")
+		}
+	}
+	return s, w.Now()
+}
+
+// sleeps are the times that a step asked to be called at.
+func sleeps(now actor.Now, issues []actor.Issue) (at []time.Duration) {
+	for _, is := range issues {
+		if e, ok := is.Effect.(actor.Sleep); ok {
+			at = append(at, e.For)
+		}
+	}
+	return at
+}
+
+// TestTimerFollowsDuties: whatever is added to the list of duties, the timer rings for it, and what the main task does
+// next is that; while it does something else, only what is done at every event has a timer.
+func TestTimerFollowsDuties(t *testing.T) {
+	s, now := workingStep(t)
+	s.timer = time.Time{}
+	at := s.Clock().Add(7 * time.Minute)
+	invented := duty{"invented", func(s *Step, _ time.Time) time.Time { return onlyIf(s.hungry, at) }, func(*Step, *actor.Task) error { return nil }}
+	list := append(slices.Clone(duties), invented)
+	ring := func(want ...time.Duration) {
+		t.Helper()
+		s.timer = time.Time{}
+		s.setTimer(list)
+		if got := sleeps(now, s.Flush()); !slices.Equal(got, want) {
+			t.Errorf("the timer is set for %v, want %v", got, want)
+		}
+	}
+	s.hungry = false
+	ring(s.lease.left() - s.cfg.Lease*2/3) // it would renew its lease
+	if s.hungry = true; s.due(list) != nil {
+		t.Errorf("%q is due", s.due(list).name)
+	}
+	ring(7 * time.Minute)
+	s.doing = &duties[0]
+	ring()
+	list[len(list)-1].do = nil
+	ring(7 * time.Minute)
+	s.doing, list[len(list)-1].do = nil, invented.do
+	now.Mono += 7 * time.Minute
+	now.Wall = now.Wall.Add(7 * time.Minute)
+	s.Advance(now)
+	if d := s.due(list); d == nil || d.name != "invented" {
+		t.Errorf("when it is due, %+v is", d)
+	}
+	for _, d := range duties {
+		if d.name == "" || d.at == nil {
+			t.Errorf("a duty is %+v", d)
+		}
+	}
+}
+
+// TestStepIsMadeOfParts bounds what a reader of the step has to keep in mind.
+func TestStepIsMadeOfParts(t *testing.T) {
+	if n := reflect.TypeFor[Step]().NumField(); n > 20 {
+		t.Errorf("a step has %d fields", n)
+	}
+	for _, of := range []reflect.Type{reflect.TypeFor[*Step](), reflect.TypeFor[*state](), reflect.TypeFor[*Tick]()} {
+		if n := declared(t, of.Elem().Name()); n == 0 || n > 60 {
+			t.Errorf("%v has %d methods", of, n)
+		}
+	}
+}
+
+// TestPartThatIsDueSoon: a step waits for a part of a slot that is not in memory as it does for a host, and loads it on time.
+func TestPartThatIsDueSoon(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Delay = 10 * time.Second
+	w := newWorld(t)
+	w.web = site(t, host, 3, func(int) []string { return nil })
+	c = w.begin(c, all(host)[:3]...)
+	first := StepConfig{Crawl: c, Process: "p", SleepMax: 2 * time.Second}
+	w.step(first, nil)
+	head := w.head(c.ID, 0)
+	if head.Totals.Pending == 0 || head.Due.IsZero() {
+		t.Fatalf("nothing waits: %+v", head)
+	}
+	for _, k := range []struct {
+		early time.Duration
+		asked int
+	}{{5 * time.Second, 0}, {1500 * time.Millisecond, 1}} {
+		v := w.clone()
+		v.Mono = head.Due.Add(-k.early).Sub(virtual.Epoch)
+		var asked []string
+		v.web = func(r actor.Request) *actor.Outcome {
+			asked = append(asked, r.URL.String())
+			return w.web(r)
+		}
+		v.step(first, nil) // cold: no part is in memory
+		if pages := slices.DeleteFunc(asked, func(u string) bool { return strings.HasSuffix(u, "robots.txt") }); len(pages) != k.asked {
+			t.Errorf("a step that begins %v before the part is due requests %v", k.early, pages)
+		}
+	}
+}
+
+// declared is the number of methods that this package declares for a type.
+func declared(t *testing.T, name string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(regexp.MustCompile(`(?m)^func \(\w+ \*?`+name+`\) `).FindAll(src, -1))
+	}
+	return n
+}
