@@ -69,7 +69,7 @@ func (s *Step) loadState(t *actor.Task) error {
 			Hash: links.Hash, Partition: s.cfg.Partition, Policy: policy, Token: s.cfg.Token, Delay: set.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
-			Topics: topics(set, nil), Hosts: HostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
+			Topics: topics(set, nil), Began: s.cfg.Crawl.Created, Hosts: HostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
 			Looks: looks(set), Threshold: s.lease.head.Threshold,
 		}),
 	}

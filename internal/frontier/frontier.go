@@ -32,6 +32,7 @@ type Config struct {
 	Resolve bool
 	// Topics are priorities and slices by number; see SetTopics.
 	Topics []Topic
+	Began  time.Time // start of the crawl, from which turns of topics are counted
 	// Hosts are what the operators of some units allow, by unit.
 	Hosts map[string]HostRule
 	// QueueBy says how the URLs of units that allow several requests at once are dealt to
@@ -150,6 +151,7 @@ func New(cfg Config) *Frontier {
 		f.threshold = fresh.First(blobschema.Change{}, 24, 1) // a look a day
 	}
 	f.planned = f.threshold
+	f.ready.began, f.ready.pending = cfg.Began, &f.pending
 	f.ready.setTopics(cfg.Topics)
 	return f
 }

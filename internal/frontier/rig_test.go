@@ -34,7 +34,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Hash = h
+	cfg.Hash, cfg.Began = h, epoch
 	if cfg.Token == "" {
 		cfg.Token = "bot"
 	}

@@ -24,17 +24,12 @@ type Topic struct {
 // are few, a crawl that is behind with its revisits would never fetch anything new.
 type readyQueue struct {
 	topics  []Topic
-	heaps   []readyHeap        // by topic: new URLs, and those requested on purpose
-	looks   []readyHeap        // by topic: due revisits
-	turns   map[int]*topicTurn // by priority
-	revisit bool               // the last request was a revisit
-}
-
-// topicTurn says whose turn it is among the topics of a priority.
-type topicTurn struct {
-	topic  int
-	ends   time.Time
-	filler int // who had last what the topic could not use
+	began   time.Time   // start of the first round of slices
+	pending *[256]int64 // URLs of parts in memory that are not settled, by topic
+	heaps   []readyHeap // by topic: new URLs, and those requested on purpose
+	looks   []readyHeap // by topic: due revisits
+	fillers map[int]int // topic that had the last request that the one in turn could not use, by priority
+	revisit bool        // the last request was a revisit
 }
 
 // setTopics changes priorities and slices; there may be more topics than before.
@@ -112,30 +107,43 @@ func (q *readyQueue) top(heaps []readyHeap) (top *stand) {
 	return top
 }
 
-// turn returns the topic of a priority that is to be asked now; one of them has a stand.
+// turn returns the topic of a priority that is to be asked now; one of them has a stand. Whose slice it is
+// follows from the clock, so that a step without memory goes on where the one before was. Only topics with
+// pending URLs have slices.
 func (q *readyQueue) turn(priority int, now time.Time) int {
-	t := q.turns[priority]
-	if t == nil {
-		t = &topicTurn{topic: -1}
-		if q.turns == nil {
-			q.turns = map[int]*topicTurn{}
-		}
-		q.turns[priority] = t
+	var round time.Duration
+	for i := range q.heaps {
+		round += q.slice(i, priority)
 	}
-	if t.topic < 0 || !now.Before(t.ends) {
-		t.topic = q.after(t.topic, priority)
-		t.filler = t.topic
-		slice := q.rule(t.topic).Slice
-		if slice <= 0 {
-			slice = blobschema.DefaultSlice
-		}
-		t.ends = now.Add(slice)
+	at := now.Sub(q.began) % round
+	if at < 0 { // by a clock that is behind
+		at += round
 	}
-	if len(q.heaps[t.topic]) > 0 && q.rule(t.topic).Priority == priority {
-		return t.topic
+	topic := 0
+	for at >= q.slice(topic, priority) {
+		at -= q.slice(topic, priority)
+		topic++
 	}
-	t.filler = q.after(t.filler, priority)
-	return t.filler
+	if len(q.heaps[topic]) > 0 {
+		return topic
+	}
+	if q.fillers == nil {
+		q.fillers = map[int]int{}
+	}
+	q.fillers[priority] = q.after(q.fillers[priority], priority)
+	return q.fillers[priority]
+}
+
+// slice is the time of a topic in a round of a priority; 0: it has no part in it.
+func (q *readyQueue) slice(topic, priority int) time.Duration {
+	rule := q.rule(topic)
+	switch {
+	case rule.Priority != priority || q.pending[topic] == 0 && len(q.heaps[topic]) == 0:
+		return 0
+	case rule.Slice <= 0:
+		return blobschema.DefaultSlice
+	}
+	return rule.Slice
 }
 
 // after is the next topic of a priority that has a stand.

@@ -96,6 +96,51 @@ func TestTopicTurns(t *testing.T) {
 	}
 }
 
+// TestTurnsOfColdSteps: the shares of topics are as their slices, to within a tenth, over ten rounds of steps that live for
+// a few minutes and remember nothing.
+func TestTurnsOfColdSteps(t *testing.T) {
+	const life = 4*time.Minute + 30*time.Second
+	for _, slices := range [][]time.Duration{
+		{10 * time.Second, 10 * time.Second, 10 * time.Second}, {30 * time.Second, 10 * time.Second, 20 * time.Second},
+		{3 * time.Minute, 3 * time.Minute, 3 * time.Minute}, {5 * time.Minute, 5 * time.Minute, 5 * time.Minute},
+		{time.Hour, time.Hour, time.Hour}, {time.Hour, 10 * time.Minute, 20 * time.Minute},
+	} {
+		topics, round := []Topic{{}}, time.Duration(0)
+		for _, s := range slices {
+			topics, round = append(topics, Topic{Slice: s}), round+s
+		}
+		pages, n, now := map[uint8]int{}, 0, epoch
+		for end := epoch.Add(10 * round); now.Before(end); {
+			r := newRig(t, Config{Topics: topics})
+			r.now = now
+			add := func(topic uint8) {
+				n++
+				r.find(fmt.Sprintf("https://h%d.example/%d", n%5, n), topic)
+			}
+			for range 3 {
+				for topic := range slices {
+					add(uint8(topic + 1))
+				}
+			}
+			for stop := now.Add(life); r.now.Before(stop) && r.now.Before(end); r.now = r.now.Add(time.Second) {
+				task, ok := r.f.Next(r.now, false)
+				if !ok {
+					t.Fatal("nothing to request")
+				}
+				pages[task.Topic]++
+				r.f.Done(r.now, task, answer{keep: true}.reply(task, r.now, r.took))
+				add(task.Topic)
+			}
+			now = r.now
+		}
+		for i, s := range slices {
+			if want, got := s.Seconds()*10, float64(pages[uint8(i+1)]); got < 0.9*want || got > 1.1*want {
+				t.Errorf("slices of %v: topic %d has %v pages of %v", slices, i+1, got, want)
+			}
+		}
+	}
+}
+
 // TestTurnIsShared: what the topic whose turn it is cannot use goes to the others of its priority,
 // one request each, and then to lower ones.
 func TestTurnIsShared(t *testing.T) {

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -72,6 +73,8 @@ type topicTrial struct {
 	topics     []blobschema.Topic // none: a crawl without
 	partitions int
 	late       time.Duration // when the late topic comes; 0: never
+	life       time.Duration // of a step that starts without memory; 0: no limit
+	length     time.Duration // of the crawl; 0: that of the study
 
 	hours [][]int          // pages by hour and topic
 	first [4]time.Duration // page of a topic
@@ -125,7 +128,10 @@ func (s *topicStudy) lab(partitions int) *measure.Lab {
 
 func (s *topicStudy) run(t *topicTrial) (err error) {
 	lab := s.lab(t.partitions)
-	lab.Settings.Topics = t.topics
+	lab.Settings.Topics, lab.Life = t.topics, t.life
+	if t.length > 0 {
+		lab.Duration, lab.Asks = t.length, nil
+	}
 	for i, w := range s.webs {
 		r := measure.Region{Web: w}
 		if len(t.topics) > 0 {
@@ -237,8 +243,9 @@ func topics(o Options) (*Report, error) {
 	coming := &topicTrial{name: "a late topic of a higher priority", topics: late, partitions: 1, late: day / 2}
 	queued := &topicTrial{name: "the same without topics", partitions: 1, late: day / 2}
 	trials := []*topicTrial{without, even, divided, levelled, tilted, watched, first, coming, queued}
+	cold := coldTrials(o.Quick)
 	var jobs []func() error
-	for _, t := range trials {
+	for _, t := range append(slices.Clone(trials), cold...) {
 		jobs = append(jobs, func() error {
 			err := s.run(t)
 			log("%s: %s pages", t.name, grouped(t.Pages))
@@ -253,9 +260,46 @@ func topics(o Options) (*Report, error) {
 		Intro: fmt.Sprintf(topicsIntro, s.hours, topicConnections, topicLatencyMin, topicLatencyMax, capacity, topicDelay),
 		Sections: []Section{
 			s.evenSection(trials, without, even, divided, levelled), s.minimumSection(tilted, watched, least, day/4),
-			s.lateSection(coming, queued), s.askSection(without, even),
+			s.lateSection(coming, queued), s.askSection(without, even), s.coldSection(cold),
 		},
 	}, nil
+}
+
+// Properties of the crawls by functions.
+const (
+	coldLife   = 4*time.Minute + 30*time.Second
+	coldRounds = 10
+	coldShare  = 0.1 // by which the share of a topic may differ from that of its slice
+)
+
+// coldTrials are crawls by steps that live as long as a function and start without memory.
+func coldTrials(quick bool) (trials []*topicTrial) {
+	lengths := []time.Duration{10 * time.Second, 3 * time.Minute, 5 * time.Minute, time.Hour}
+	if quick {
+		lengths = lengths[1:2]
+	}
+	for _, l := range lengths {
+		trials = append(trials, &topicTrial{
+			name: fmt.Sprintf("slices of %v", l), topics: sliced(l, l, l), partitions: 1, life: coldLife, length: coldRounds * 3 * l,
+		})
+	}
+	return trials
+}
+
+// coldSection is about steps as functions run them.
+func (s *topicStudy) coldSection(trials []*topicTrial) Section {
+	sec := Section{Title: "Steps without memory", Text: fmt.Sprintf(coldText, coldLife, coldRounds)}
+	tab := Table{Name: "cold", Caption: fmt.Sprintf("Pages in %d rounds, by steps of %v", coldRounds, coldLife), Columns: []string{"crawl", "steps", "large", "middle", "small", "farthest from a third"}}
+	for _, t := range trials {
+		third, far := float64(t.had[0]+t.had[1]+t.had[2])/3, 0.0
+		for _, n := range t.main() {
+			far = max(far, math.Abs(float64(n)-third)/max(1, third))
+		}
+		tab.Rows = append(tab.Rows, []any{t.name, t.Steps, t.had[0], t.had[1], t.had[2], far})
+		sec.Checks = append(sec.Checks, Check{What: fmt.Sprintf("%s: shares within %g%%", t.name, 100*coldShare), OK: far <= coldShare})
+	}
+	sec.Tables = []Table{tab}
+	return sec
 }
 
 // minimumPart is the minimum by a third of what the crawl can have in a period.
@@ -444,6 +488,9 @@ period begins.`
 const lateText = `A topic of %s hosts and %s pages, whose roots are given after %v, when the others have tens of thousands of URLs
 waiting. With a priority of 10 it goes before the others; without topics its hosts take turns with all others. Its
 seeds are found by the next tick, which whoever gives them runs at once.`
+
+const coldText = `Functions end after some minutes, and the next one starts without memory. Whose turn it is follows from the clock, so it goes on with the
+topic that the one before had left. Here a step lives for %v, and a crawl for %d rounds of three equal slices.`
 
 const askText = `%d requests for roots of hosts of all topics, at times drawn at random, while all connections are busy. Each is taken by a function that is started for it, mailed to
 the owner of the host, and goes before all topics there. It waits for a connection that is free, and for the pace of its host, which was asked perhaps

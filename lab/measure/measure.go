@@ -57,6 +57,7 @@ type Lab struct {
 	PlanEvery time.Duration
 	Plan      func(pages []float64, m *partition.Map) (*partition.Map, error)
 	Asks      []Ask
+	Life      time.Duration // of a step, as functions run them: the next one remembers nothing; 0: no limit, and it does
 }
 
 // Sight is what happened in a stretch of time.
@@ -359,7 +360,7 @@ func (l *lab) startStep(p partition.ID) {
 	l.result.Steps++
 	s, err := crawl.NewStep(crawl.StepConfig{
 		Crawl: l.crawl, Partition: p, Process: fmt.Sprintf("step%d", l.actors), Connections: l.cfg.Connections,
-		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Policy: l.cfg.Policy, Token: agent, Software: agent,
+		SendsWakes: true, Deadline: l.cfg.Life, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Policy: l.cfg.Policy, Token: agent, Software: agent,
 	}, l.warm[p])
 	if err != nil {
 		l.fail(err)
@@ -373,7 +374,9 @@ func (l *lab) startStep(p partition.ID) {
 			l.fail(fmt.Errorf("step of partition %d at %v: %w", p, l.Mono, err))
 			return
 		}
-		l.warm[p] = s.Warm()
+		if l.cfg.Life == 0 {
+			l.warm[p] = s.Warm()
+		}
 	})
 	if l.steps[p].ended {
 		delete(l.steps, p)
