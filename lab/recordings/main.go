@@ -1,35 +1,34 @@
 // Recordings makes the pictures of the documents: it serves the project's own documents and
 // sources as a small web on loopback, a host for each package, crawls it in a terminal
-// with the program as it is, and keeps what is seen there.
+// with the program, and draws the screens.
 //
 //	make recordings
 //
-// It writes live.svg, the view of a running crawl, in motion; report.svg, what the crawl ends
-// with; and search.png, the search page of what was crawled. The first two need
-// `script` of util-linux, the last one chromium; what is missing is said and left out.
+// It writes live.svg, the moving view of a running crawl; report.svg, the report at its end;
+// and search.png, the search page of the crawl. The first two need `script` of util-linux.
+// Without chromium, search.png is left out, with a message.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"image"
-	"image/color"
+	"image/color/palette"
 	"image/draw"
 	"image/png"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
+
+	"github.com/charmbracelet/x/vt"
 )
 
 func main() {
@@ -84,7 +83,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return recordSearch(ctx, program, dir, *folder, out)
 }
 
-// recordCrawl runs a crawl in a terminal, in dir, and draws what is seen: while it runs, and when it has ended.
+// recordCrawl runs a crawl in a terminal, in dir, and draws its live view and its last screen.
 func recordCrawl(ctx context.Context, dir, command, folder string, out io.Writer) error {
 	script, err := exec.LookPath("script")
 	if err != nil {
@@ -100,11 +99,12 @@ func recordCrawl(ctx context.Context, dir, command, folder string, out io.Writer
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	t := terminal{width: width}
-	fmt.Fprintf(&t, "$ %s\n", command)
-	frames, rerr := watch(stdout, &t, time.Now)
+	t := vt.NewEmulator(width, height)
+	defer t.Close()
+	fmt.Fprintf(t, "$ %s\r\n", command)
+	frames, rerr := watch(stdout, t, time.Now)
 	if err := errors.Join(rerr, cmd.Wait()); err != nil {
-		return fmt.Errorf("%s: %w\n%s", command, err, t.text())
+		return fmt.Errorf("%s: %w\n%s", command, err, screen(t))
 	}
 	for name, picture := range map[string]string{"live.svg": motion(frames[:len(frames)-1]), "report.svg": motion(frames[len(frames)-1:])} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(picture), 0o644); err != nil {
@@ -159,7 +159,7 @@ func recordSearch(ctx context.Context, program, dir, folder string, out io.Write
 	return nil
 }
 
-// answers waits until a server does.
+// answers waits until a server answers.
 func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -177,7 +177,7 @@ func answers(ctx context.Context, url string) error {
 	}
 }
 
-// fewColours writes a picture again in the 128 colours that it has most of: a third of the bytes.
+// fewColours rewrites a picture with a palette, in a third of the bytes.
 func fewColours(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -188,14 +188,7 @@ func fewColours(name string) error {
 	if err != nil {
 		return err
 	}
-	count := map[color.Color]int{}
-	for y := range from.Bounds().Dy() {
-		for x := range from.Bounds().Dx() {
-			count[from.At(x, y)]++
-		}
-	}
-	colours := slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int { return cmp.Or(count[b]-count[a], luminance(a)-luminance(b)) })
-	to := image.NewPaletted(from.Bounds(), colours[:min(len(colours), 128)])
+	to := image.NewPaletted(from.Bounds(), palette.Plan9)
 	draw.Draw(to, to.Rect, from, image.Point{}, draw.Src)
 	out, err := os.Create(name)
 	if err != nil {
@@ -204,5 +197,3 @@ func fewColours(name string) error {
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
 	return errors.Join(encoder.Encode(out, to), out.Close())
 }
-
-func luminance(c color.Color) int { return int(color.GrayModel.Convert(c).(color.Gray).Y) }

@@ -4,32 +4,15 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/vt"
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTerminal writes what the live view writes, cut anywhere.
-func TestTerminal(t *testing.T) {
-	const out = "$ crawl\r\nbegins\r\n\rtitle · 1 s\x1b[K\r\n  pages 10\x1b[K\r\n\x1b[J\r\x1b[2Atitle · 2 s\x1b[K\r\n  pages 9\x1b[K\r\n\x1b[J\x1b]\r\x1b[2A\x1b[J1234567890123\r\ndone\r\n"
-	const want = "$ crawl\nbegins\n123456789012\n3\ndone"
-	for size := 1; size < len(out); size++ {
-		term := terminal{width: 12}
-		for piece := range slices.Chunk([]byte(out), size) {
-			if n, err := term.Write(piece); n != len(piece) || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		if d := cmp.Diff(want, term.text()); d != "" {
-			t.Fatalf("in pieces of %d (-want +got):\n%s", size, d)
-		}
-	}
-}
-
-// TestWatch keeps a screen now and then, none that is half drawn, and the last.
+// TestWatch expects screens that are complete, none that is half drawn, and the last.
 func TestWatch(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
@@ -39,7 +22,7 @@ func TestWatch(t *testing.T) {
 		_ = w.Close()
 	}()
 	at := time.Time{}
-	frames, err := watch(r, &terminal{width: 80}, func() time.Time { at = at.Add(frameEvery); return at })
+	frames, err := watch(r, vt.NewEmulator(80, 10), func() time.Time { at = at.Add(frameEvery); return at })
 	if d := cmp.Diff([]string{"a", "abc", "abcd"}, frames); err != nil || d != "" {
 		t.Errorf("%v, %s", err, d)
 	}
@@ -79,9 +62,8 @@ func TestWeb(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"<h1>A <b>b</b> <code>&lt;c&gt;</code></h1>", `<a href="d.md">D</a>`, "<pre>x = 1\n</pre>", "<p>E\n</p>"} {
-		if got := document("# A **b** `<c>`\n\n[D](d.md) [E](https://e.example/)\n```\nx = 1\n```\n| E |\n"); !strings.Contains(got, want) {
-			t.Errorf("no %s in %s", want, got)
-		}
+	got, err := document([]byte("# A **b** `<c>`\n\n[D](d.md) [E](https://e.example/)\n"))
+	if err != nil || !strings.Contains(got, `<a href="d.md">D</a>`) || strings.Contains(got, "e.example") {
+		t.Errorf("%v, %s", err, got)
 	}
 }

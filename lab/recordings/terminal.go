@@ -7,110 +7,19 @@ import (
 	"html"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/vt"
 )
 
-// terminal is what is seen after some output: as much of a terminal as the program needs.
-type terminal struct {
-	width    int
-	lines    [][]rune
-	row, col int
-	rest     []byte // of a sequence or character whose end is still to come
-}
-
-// Write carries out text, carriage returns, line feeds, and the sequences that go up, erase the
-// rest of a line, and erase the rest of the screen. Others are left out.
-func (t *terminal) Write(p []byte) (int, error) {
-	b := append(t.rest, p...)
-	for len(b) > 0 {
-		switch {
-		case b[0] == '\x1b':
-			n := t.sequence(b)
-			if n == 0 {
-				t.rest = slices.Clone(b)
-				return len(p), nil
-			}
-			b = b[n:]
-			continue
-		case b[0] == '\r':
-			t.col = 0
-		case b[0] == '\n':
-			t.row, t.col = t.row+1, 0
-		default:
-			if !utf8.FullRune(b) {
-				t.rest = slices.Clone(b)
-				return len(p), nil
-			}
-			r, n := utf8.DecodeRune(b)
-			t.put(r)
-			b = b[n:]
-			continue
-		}
-		b = b[1:]
+// screen is the text on a terminal, without empty lines at its end.
+func screen(t *vt.Emulator) string {
+	var lines []string
+	for line := range strings.SplitSeq(t.String(), "\n") {
+		lines = append(lines, strings.TrimRight(line, " \r"))
 	}
-	t.rest = nil
-	return len(p), nil
-}
-
-func (t *terminal) put(r rune) {
-	if t.col == t.width {
-		t.row, t.col = t.row+1, 0
-	}
-	for len(t.lines) <= t.row {
-		t.lines = append(t.lines, nil)
-	}
-	line := t.lines[t.row]
-	for len(line) <= t.col {
-		line = append(line, ' ')
-	}
-	line[t.col] = r
-	t.lines[t.row] = line
-	t.col++
-}
-
-// sequence carries out the sequence that b begins with, and returns its length, 0 if it is not whole.
-func (t *terminal) sequence(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	if b[1] != '[' {
-		return 2
-	}
-	end := slices.IndexFunc(b[2:], func(c byte) bool { return c >= 0x40 && c <= 0x7e })
-	if end < 0 {
-		return 0
-	}
-	n := 1
-	_, _ = fmt.Sscanf(string(b[2:2+end]), "%d", &n)
-	switch b[2+end] {
-	case 'A':
-		t.row = max(t.row-n, 0)
-	case 'K':
-		t.erase()
-	case 'J':
-		t.erase()
-		t.lines = t.lines[:min(len(t.lines), t.row+1)]
-	}
-	return 2 + end + 1
-}
-
-// erase empties the line from the cursor on.
-func (t *terminal) erase() {
-	if t.row < len(t.lines) {
-		t.lines[t.row] = t.lines[t.row][:min(len(t.lines[t.row]), t.col)]
-	}
-}
-
-// text is what is seen, without what is empty at its end.
-func (t *terminal) text() string {
-	var b strings.Builder
-	for _, line := range t.lines {
-		b.WriteString(strings.TrimRight(string(line), " ") + "\n")
-	}
-	return strings.TrimRight(b.String(), "\n")
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
 const (
@@ -118,9 +27,9 @@ const (
 	mostFrames = 60
 )
 
-// watch feeds a terminal with what comes until the end, and returns what was seen now and then, when
-// something was just complete, and last.
-func watch(r io.Reader, t *terminal, now func() time.Time) ([]string, error) {
+// watch writes output to a terminal, and returns a screen about every frameEvery, and the
+// last one. The live view ends with the sequence that clears the rest of the screen.
+func watch(r io.Reader, t *vt.Emulator, now func() time.Time) ([]string, error) {
 	var frames []string
 	last := now()
 	buf := make([]byte, 32<<10)
@@ -129,11 +38,11 @@ func watch(r io.Reader, t *terminal, now func() time.Time) ([]string, error) {
 		_, _ = t.Write(buf[:n])
 		if at := now(); at.Sub(last) >= frameEvery && len(frames) < mostFrames && bytes.HasSuffix(buf[:n], []byte("\x1b[J")) {
 			last = at
-			frames = append(frames, t.text())
+			frames = append(frames, screen(t))
 		}
 		var gone *fs.PathError // a terminal whose program has ended
 		if errors.Is(err, io.EOF) || errors.As(err, &gone) {
-			return append(frames, t.text()), nil
+			return append(frames, screen(t)), nil
 		}
 		if err != nil {
 			return nil, err
@@ -148,8 +57,8 @@ const (
 	border       = 14
 )
 
-// motion draws screens, one after the other, half a second each, and again from the first. What does not
-// move things shows the last.
+// motion draws screens one after another, half a second each, in a loop. A viewer without
+// animation shows the last.
 func motion(screens []string) string {
 	rows := 0
 	for _, s := range screens {

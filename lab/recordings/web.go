@@ -3,21 +3,22 @@ package main
 import (
 	"context"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"html"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
 )
 
 // web is the project as a web: the first host has the documents, each of the others the files of a package.
@@ -29,7 +30,7 @@ type host struct {
 	pages     map[string]string // HTML by path
 }
 
-// readWeb makes pages of all documents and sources below root, but for tests.
+// readWeb makes pages of all documents and sources below root, except tests.
 func readWeb(root string) (*web, error) {
 	docs := &host{pages: map[string]string{}}
 	w := &web{hosts: []*host{docs}}
@@ -44,21 +45,21 @@ func readWeb(root string) (*web, error) {
 		case path.Ext(name) != ".md" && path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
 		if path.Ext(name) == ".md" {
-			docs.pages["/"+name] = document(string(text))
-			return nil
+			docs.pages["/"+name], err = document(data)
+			return err
 		}
 		h := packages[path.Dir(name)]
 		if h == nil {
 			h = &host{folder: path.Dir(name), pages: map[string]string{}}
 			packages[h.folder], w.hosts = h, append(w.hosts, h)
 		}
-		h.pages["/"+base], err = source(name, text)
-		return err
+		h.pages["/"+base] = page(name, "<pre>"+html.EscapeString(string(data))+"</pre>\n"+link("/", h.folder))
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -101,125 +102,51 @@ func (w *web) serve(ctx context.Context) (stop func(), err error) {
 }
 
 func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	text, ok := h.pages[r.URL.Path]
+	body, ok := h.pages[r.URL.Path]
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(text))
+	_, _ = w.Write([]byte(body))
 }
 
 func page(title, body string) string {
 	return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + html.EscapeString(title) + "</title></head>\n<body>\n" + body + "</body></html>\n"
 }
 
-func link(to, text string) string {
-	return `<a href="` + html.EscapeString(to) + `">` + html.EscapeString(text) + "</a>"
+func link(to, name string) string {
+	return `<a href="` + html.EscapeString(to) + `">` + html.EscapeString(name) + "</a>"
 }
 
 func links(pages map[string]string) string {
-	var names []string
-	for name := range pages {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var b strings.Builder
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		b.WriteString("<li>" + link(name, strings.TrimPrefix(name, "/")) + "</li>\n")
 	}
 	return b.String()
 }
 
-var (
-	heading = regexp.MustCompile(`^(#+) (.*)`)
-	inLine  = regexp.MustCompile("`([^`]+)`|\\*+([^*]+)\\*+|\\[([^]]+)\\]\\(([^)]+)\\)|([^`*\\[]+|.)")
-)
-
-// document makes HTML of as much of Markdown as the documents use. What leads out of them is no link.
-func document(text string) string {
+// document makes HTML of Markdown. Links that leave the documents become text.
+func document(markdown []byte) (string, error) {
 	title := ""
-	var b strings.Builder
-	block, open := false, ""
-	within := func(element string) {
-		if open != element {
-			if open != "" {
-				b.WriteString("</" + open + ">\n")
-			}
-			if element != "" {
-				b.WriteString("<" + element + ">")
-			}
-			open = element
-		}
-	}
-	for line := range strings.Lines(text) {
-		m := heading.FindStringSubmatch(line)
-		switch {
-		case strings.HasPrefix(line, "```"):
-			block = !block
-			within(map[bool]string{true: "pre"}[block])
-		case block:
-			b.WriteString(html.EscapeString(line))
-		case strings.TrimSpace(line) == "":
-			within("")
-		case m != nil:
-			within("")
+	root := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader(markdown))
+	err := ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Heading:
 			if title == "" {
-				title = m[2]
+				title = string(n.Lines().Value(markdown))
 			}
-			level := strconv.Itoa(len(m[1]))
-			b.WriteString("<h" + level + ">" + spans(m[2]) + "</h" + level + ">\n")
-		default:
-			within("p")
-			b.WriteString(spans(strings.Trim(line, "|-: \n")) + "\n")
+		case *ast.Link:
+			if strings.Contains(string(n.Destination), "://") {
+				n.Destination = []byte("#")
+			}
 		}
-	}
-	within("")
-	return page(title, b.String())
-}
-
-func spans(text string) string {
+		return ast.WalkContinue, nil
+	})
 	var b strings.Builder
-	for _, m := range inLine.FindAllStringSubmatch(text, -1) {
-		switch {
-		case m[1] != "":
-			b.WriteString("<code>" + html.EscapeString(m[1]) + "</code>")
-		case m[2] != "":
-			b.WriteString("<b>" + html.EscapeString(m[2]) + "</b>")
-		case m[3] != "" && !strings.Contains(m[4], "://"):
-			b.WriteString(link(m[4], m[3]))
-		case m[3] != "":
-			b.WriteString(html.EscapeString(m[3]))
-		default:
-			b.WriteString(html.EscapeString(m[5]))
-		}
+	if err == nil {
+		err = goldmark.New(goldmark.WithExtensions(extension.Table)).Renderer().Render(&b, markdown, root)
 	}
-	return b.String()
-}
-
-// source makes HTML of a file of Go: what its comments say of each declaration, and the declaration.
-func source(name string, text []byte) (string, error) {
-	f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "<h1>%s</h1>\n<p>%s</p>\n", name, html.EscapeString(f.Doc.Text()))
-	for _, d := range f.Decls {
-		end, doc := d.End(), (*ast.CommentGroup)(nil)
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			doc = d.Doc
-			if d.Body != nil {
-				end = d.Body.Lbrace
-			}
-		case *ast.GenDecl:
-			if doc = d.Doc; d.Tok == token.IMPORT {
-				continue
-			}
-		}
-		fmt.Fprintf(&b, "<p>%s</p>\n<pre>%s</pre>\n", html.EscapeString(doc.Text()), html.EscapeString(string(text[d.Pos()-f.FileStart:end-f.FileStart])))
-	}
-	b.WriteString("<p><a href=\"/\">" + path.Dir(name) + "</a></p>\n")
-	return page(name, b.String()), nil
+	return page(title, b.String()), err
 }
