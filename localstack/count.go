@@ -217,9 +217,9 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	limit, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
-	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--index", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, web.Seeds()...)...)
+	out, err := w.crawl(limit, web.Seeds(), "--new", "--json", "--index", "--delay", "0s")
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+		return nil, err
 	}
 	took := time.Since(k.begin)
 	n, err := w.compare(ctx, web)
@@ -364,12 +364,11 @@ func few(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	steps := w.functions["fetch"].Totals()
 	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	steps := w.functions["fetch"].Totals()
-	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "10s", "--partitions", "1", "--sitemaps=false"}, web.Seeds()...)...)
-	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	if _, err := w.crawl(limit, web.Seeds(), "--new", "--json", "--delay", "10s", "--partitions", "1"); err != nil {
+		return nil, err
 	}
 	took := time.Since(k.begin)
 	n, err := w.compare(ctx, web)
@@ -395,14 +394,14 @@ func heavy(ctx context.Context, w *world) (map[string]any, error) {
 	before := f.Totals()
 	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, srv.Web().Seeds()...)...)
+	_, err = w.crawl(limit, srv.Web().Seeds(), "--new", "--json", "--delay", "0s")
 	after := f.Totals()
 	figures := map[string]any{
 		"max_memory_mb": after.MaxMemoryMB, "of_mb": f.Config().MemoryMB,
 		"out_of_memory": after.Outcomes[lambdalocal.OutOfMemory] - before.Outcomes[lambdalocal.OutOfMemory],
 	}
 	if err != nil {
-		return figures, fmt.Errorf("%w\n%s", err, tail(out))
+		return figures, err
 	}
 	n, err := w.compare(ctx, srv.Web())
 	figures["pages"] = n

@@ -119,17 +119,16 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	go func() { kills <- w.kill(quiet, most, 300*time.Millisecond, "fetch") }()
 	begin := time.Now()
-	args := append([]string{"crawl", "--json", "--scope", "any", "--delay", "0s", "--timeout", "8s", "--sitemaps=false"}, web.Seeds()...)
 	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	out, err := w.orbweaver(limit, args...)
+	_, err = w.crawl(limit, web.Seeds(), "--json", "--delay", "0s", "--timeout", "8s")
 	took := time.Since(begin)
 	stop()
 	killed := <-kills
 	w.tap.SetRule(nil)
 	w.tableTap.SetRule(nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+		return nil, err
 	}
 	n, err := w.compare(ctx, web)
 	if err != nil {
@@ -246,8 +245,8 @@ func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	// By the command, which waits for the answer.
 	begin := time.Now()
-	if out, err := w.orbweaver(ctx, "recrawl", "--json", url); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	if _, err := w.orbweaver(ctx, "recrawl", "--json", url); err != nil {
+		return nil, err
 	}
 	times["by_command_s"] = time.Since(begin).Seconds()
 	return times, nil
@@ -300,8 +299,8 @@ func busy(ctx context.Context, w *world) (map[string]any, error) {
 		return nil
 	}
 	seed := srv.Web().Seeds()[0]
-	if out, err := w.orbweaver(ctx, "crawl", "--new", "--detach", "--scope", "any", "--sitemaps=false", "--delay", "300ms", seed); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	if _, err := w.crawl(ctx, []string{seed}, "--new", "--detach", "--delay", "300ms"); err != nil {
+		return nil, err
 	}
 	if err := more(100); err != nil {
 		return nil, err
@@ -401,7 +400,7 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 func check(ctx context.Context, w *world) (map[string]any, error) {
 	out, err := w.orbweaver(ctx, "fsck")
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+		return nil, err
 	}
 	first, _, _ := strings.Cut(out, "\n")
 	return map[string]any{"fsck": first}, nil

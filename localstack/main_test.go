@@ -30,3 +30,10 @@ func TestStatus(t *testing.T) {
 		}
 	}
 }
+
+func TestFailures(t *testing.T) {
+	const out = "=== RUN   TestAWS\n--- FAIL: TestAWS (1.0s)\n    --- PASS: TestAWS/a (0.1s)\n    --- FAIL: TestAWS/b (0.1s)\n        x.go:1: lost\nFAIL\n"
+	if got, want := failures(out), "--- FAIL: TestAWS (1.0s)\n    --- FAIL: TestAWS/b (0.1s)\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -81,6 +81,12 @@ func (w *world) orbweaver(ctx context.Context, args ...string) (string, error) {
 	return w.command(ctx, env, filepath.Join(root, "bin", "orbweaver"), args...)
 }
 
+// crawl runs 'orbweaver crawl' over any host, and returns its output.
+func (w *world) crawl(ctx context.Context, seeds []string, flags ...string) (string, error) {
+	args := append([]string{"crawl", "--scope", "any", "--sitemaps=false"}, flags...)
+	return w.orbweaver(ctx, append(args, seeds...)...)
+}
+
 // deployAndConform does both at once: most of the time to deploy is the provider's waiting.
 func deployAndConform(ctx context.Context, w *world) (map[string]any, error) {
 	var passed map[string]any
@@ -104,12 +110,24 @@ func conformance(ctx context.Context, w *world) (map[string]any, error) {
 	env["ORBWEAVER_TEST_AWS"], env["AWS_EC2_METADATA_DISABLED"] = "1", "true"
 	out, err := w.command(ctx, env, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/service")
 	if err != nil {
-		return nil, err
+		// The error has the end of the output, in which a failed case may not be named.
+		return nil, fmt.Errorf("%s%w", failures(out), err)
 	}
 	if strings.Contains(out, "--- SKIP: TestAWS") {
 		return nil, errors.New("the suite was skipped")
 	}
 	return map[string]any{"passed": strings.Count(out, "--- PASS")}, nil
+}
+
+// failures are the lines of a test's output that name failed cases.
+func failures(out string) string {
+	var failed strings.Builder
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(strings.TrimSpace(line), "--- FAIL: ") {
+			failed.WriteString(line)
+		}
+	}
+	return failed.String()
 }
 
 // exitCode is the status that a command ended with.

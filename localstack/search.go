@@ -211,9 +211,8 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	args := []string{"crawl", "--json", "--index", "--scope", "any", "--delay", "0s", "--timeout", "8s", "--sitemaps=false"}
-	if out, err := w.orbweaver(limit, append(append(args, "--new"), s.seeds...)...); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	if _, err := w.crawl(limit, s.seeds, "--new", "--json", "--index", "--delay", "0s", "--timeout", "8s"); err != nil {
+		return nil, err
 	}
 	v, done, err := w.look(ctx)
 	if err != nil {
@@ -232,7 +231,7 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 			return figures, fmt.Errorf("no %s function was killed, which shows nothing", name)
 		}
 	}
-	if err := w.sameRanks(limit, v, &job, append(args, s.seeds...)); err != nil {
+	if err := w.sameRanks(limit, v, &job, s.seeds); err != nil {
 		return figures, err
 	}
 	if err := w.quiet(ctx); err != nil {
@@ -302,11 +301,10 @@ func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figure
 }
 
 // sameRanks crawls the web in a folder, and compares the ranks of hosts and pages.
-func (w *world) sameRanks(ctx context.Context, v *view.View, job *ranks.Job, args []string) error {
+func (w *world) sameRanks(ctx context.Context, v *view.View, job *ranks.Job, seeds []string) error {
 	dir := filepath.Join(w.dir, "folder")
-	args = append(args, "--data", dir, "--allow-net", "127.0.0.0/8")
-	if out, err := w.orbweaver(ctx, args...); err != nil {
-		return fmt.Errorf("in a folder: %w\n%s", err, tail(out))
+	if _, err := w.crawl(ctx, seeds, "--json", "--index", "--delay", "0s", "--timeout", "8s", "--data", dir, "--allow-net", "127.0.0.0/8"); err != nil {
+		return fmt.Errorf("in a folder: %w", err)
 	}
 	folder, err := view.Open(ctx, dir)
 	if err != nil {

@@ -197,9 +197,8 @@ func (w *world) twoWorkers(ctx context.Context, seeds []string) (list []*worker,
 		}
 		list = append(list, k)
 	}
-	args := []string{"crawl", "--detach", "--scope", "any", "--sitemaps=false", "--delay", workerDelay.String()}
-	if out, err := w.orbweaver(ctx, append(args, seeds...)...); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	if _, err := w.crawl(ctx, seeds, "--detach", "--delay", workerDelay.String()); err != nil {
+		return nil, err
 	}
 	return list, until(ctx, "both workers have pages", func() bool { return list[0].told().Pages > 0 && list[1].told().Pages > 0 })
 }
