@@ -17,10 +17,9 @@ import (
 
 // Shares of searches that must succeed. docs/experiments/docsite.md explains the misses.
 const (
-	minFirst   = 0.95 // pages found first by their titles
-	minTen     = 0.98 // pages among the first ten
-	minWords   = 0.93 // own words that find their page and no other
-	minPhrases = 0.95 // phrases that find their page
+	minFirst = 0.95 // pages found first by their titles
+	minTen   = 0.98 // pages among the first ten
+	minWords = 0.93 // own words that find their page and no other
 )
 
 const (
@@ -95,7 +94,7 @@ func (t *trial) ranks(ctx context.Context) error {
 	return lines.Err()
 }
 
-// searches looks for pages by their titles, own words and phrases, and compares answers of one
+// searches looks for pages by their titles and own words, and compares answers of one
 // query with each other.
 func (t *trial) searches(ctx context.Context, s searcher) error {
 	r := rand.New(rand.NewPCG(1, 0))
@@ -105,7 +104,7 @@ func (t *trial) searches(ctx context.Context, s searcher) error {
 	}
 	const shared = "?"
 	titles := slices.DeleteFunc(slices.Sorted(maps.Keys(t.words.titled)), func(title string) bool { return t.words.titled[title] == shared })
-	var first, ten, alone, phrases share
+	var first, ten, alone share
 	for _, title := range draw(titles) {
 		f, err := s.ask(ctx, words(title), 0, 10)
 		if err != nil {
@@ -125,21 +124,9 @@ func (t *trial) searches(ctx context.Context, s searcher) error {
 		}
 		alone.add(f.Total == 1 && f.place(t.spelled[k]) == 1)
 	}
-	for _, k := range draw(slices.Clone(t.words.keys)) {
-		text := t.site.pages[k].text.phrase(r)
-		if text == "" {
-			continue
-		}
-		f, err := s.ask(ctx, `"`+text+`"`, 0, maxResults)
-		if err != nil {
-			return err
-		}
-		// With more results, the page may be one that is not shown.
-		phrases.add(f.Total > maxResults || f.place(t.spelled[k]) > 0)
-	}
-	fmt.Fprintf(t.out, "  titles: %v first, %v in ten; own words: %v; phrases: %v\n", first, ten, alone, phrases)
-	t.compare("shares", table{"first": first.least(minFirst), "ten": ten.least(minTen), "words": alone.least(minWords), "phrases": phrases.least(minPhrases)},
-		table{"first": "enough", "ten": "enough", "words": "enough", "phrases": "enough"})
+	fmt.Fprintf(t.out, "  titles: %v first, %v in ten; own words: %v\n", first, ten, alone)
+	t.compare("shares", table{"first": first.least(minFirst), "ten": ten.least(minTen), "words": alone.least(minWords)},
+		table{"first": "enough", "ten": "enough", "words": "enough"})
 	return t.compareAnswers(ctx, s)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"regexp"
@@ -22,9 +21,6 @@ type document struct {
 	body   []string // text outside links, navigation and the like
 	hidden []string // text that a search may find, but that is not the page's own: links, attributes, the path
 }
-
-// gap stands where a link was: no phrase is drawn across it.
-const gap = " \x00 "
 
 var (
 	unseen = []string{"script", "style", "template", "textarea", "select", "svg", "math", "head"}
@@ -61,7 +57,7 @@ func newDocument(doc *html.Node) *document {
 			d.hidden = append(d.hidden, n.Data)
 		case within(n, "a"): // the target is found by it, too
 			d.hidden = append(d.hidden, n.Data)
-			text.WriteString(gap)
+			text.WriteString(" ")
 		default:
 			text.WriteString(n.Data)
 		}
@@ -147,33 +143,6 @@ func (s *site) corpus() *corpus {
 		}
 	}
 	return c
-}
-
-// phrase draws four words in a row of a page's text; "" if no piece is long enough.
-func (d *document) phrase(r *rand.Rand) string {
-	const words = 4
-	var all []string
-	for _, text := range d.body {
-		for piece := range strings.SplitSeq(text, strings.TrimSpace(gap)) {
-			w := strings.Fields(piece)
-			// The first and the last word may be a part of one.
-			for at := 1; at+words < len(w); at += words {
-				four := strings.Join(w[at:at+words], " ")
-				if len(split(four)) == words && strings.Join(split(four), " ") == strings.ToLower(four) && isLatin(four) {
-					all = append(all, four)
-				}
-			}
-		}
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return all[r.IntN(len(all))]
-}
-
-// isLatin excludes scripts without spaces between words.
-func isLatin(text string) bool {
-	return strings.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) && r > unicode.MaxLatin1 }) < 0
 }
 
 // replaceWord replaces all words of a file's text that begin as old does, and gives the
