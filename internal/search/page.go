@@ -2,7 +2,6 @@ package search
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the page is one file
@@ -36,8 +35,6 @@ type Handler struct {
 	Open func(context.Context) (*Index, error)
 	// Done is called for every query with its answer or error. It may be nil.
 	Done func(*http.Request, *Answer, error)
-	// Timeout bounds a query; 0: 20 seconds.
-	Timeout time.Duration
 }
 
 const (
@@ -110,7 +107,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) answer(ctx context.Context, req Request) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, queryTimeout))
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	ix, err := h.Open(ctx)
 	if err != nil {
