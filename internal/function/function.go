@@ -254,7 +254,7 @@ func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p 
 	return f.invoke(ctx, what, func(line *[]any) error {
 		id, p, err := blobschema.DecodeJob(msg) // as wakes are
 		if err != nil {
-			f.log.Error("a message that cannot be decoded is dropped", "error", err)
+			f.log.Error("a message that cannot be read is dropped", "error", err)
 			return nil
 		}
 		*line = append(*line, "crawl", id, "partition", p)
@@ -342,16 +342,14 @@ func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []s
 			}
 			return errors.New("no crawl has begun: the messages wait for one in their queue")
 		}
-		all := f.service.Take(msgs)
-		if all == nil || len(msgs) == 1 {
-			return all
+		bad, err := service.TakeEach(msgs, f.service.Take)
+		if err == nil || len(msgs) == 1 {
+			return err
 		}
-		for _, m := range msgs { // one bad message may have failed all
-			if err := f.service.Take([]actor.Message{m}); err != nil {
-				failed = append(failed, m.ID)
-			}
+		for _, m := range bad {
+			failed = append(failed, m.ID)
 		}
-		*line = append(*line, "failed", len(failed), "error", all)
+		*line = append(*line, "failed", len(failed), "error", err)
 		return nil
 	})
 	return failed, err

@@ -9,8 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
-// Begin creates a crawl or opens the one there is, and adds seeds; see
-// [crawl.NewBegin].
+// Begin creates a crawl or opens the existing one, and adds seeds; see [crawl.NewBegin].
 func (s *Service) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
 	if want.Settings.Index {
 		if err := s.CheckJobs(context.Background()); err != nil {
@@ -32,10 +31,10 @@ func (s *Service) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*b
 	return s.crawl, created, added, nil
 }
 
-// BeginAnother creates a crawl in place of one that is at its end; see
-// [crawl.NewAnother]. Whoever works on the crawl calls Begin after it.
+// BeginAnother creates a crawl in place of one that has ended; see [crawl.NewAnother]. A process that works on the crawl
+// calls Begin afterwards.
 func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
-	if err := s.Platform.CreateQueues(ctx, want.Partitions); err != nil { // too few of them: nothing has changed yet
+	if err := s.Platform.CreateQueues(ctx, want.Partitions); err != nil { // if there are too few, nothing has changed yet
 		return blobschema.Crawl{}, err
 	}
 	if want.Settings.Index {
@@ -51,8 +50,7 @@ func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds
 	return s.crawl, nil
 }
 
-// PutRanks stores the ranks of hosts that a new crawl is to go by, and names them in its record;
-// nil is none.
+// PutRanks stores the ranks of hosts for a new crawl, and names them in its record; nil for none.
 func (s *Service) PutRanks(ctx context.Context, c *blobschema.Crawl, ranks []byte) error {
 	if ranks == nil {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// coordinate calls round after the first wait, then after the wait that round returned, and sooner if AskTick was
-// called or requests came; but not sooner than apart after the last time. It returns true when round says that the
-// work is over, and false when ctx ends.
+// coordinate calls round after the wait first, and then after each wait that round returns. A call of AskTick or a request
+// brings the next round forward, but not closer than apart to the previous one. It returns true when round says that
+// the work is over, and false when ctx ends.
 func (s *Service) coordinate(ctx context.Context, first, apart time.Duration, round func() (wait time.Duration, over bool)) bool {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -46,8 +46,8 @@ func (s *Service) coordinate(ctx context.Context, first, apart time.Duration, ro
 	}
 }
 
-// run runs the coordinator once; without a memory it tells the coordinators of other processes, by the table, what it
-// knows.
+// run runs the coordinator once. Without a memory the coordinator shares what it knows with those of other processes in
+// the table.
 func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (crawl.Report, error) {
 	cfg := s.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = s.crawl.ID, s.Process, s.Platform.Exclusive, spent
@@ -66,7 +66,7 @@ func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (cra
 	return rep, nil
 }
 
-// known takes note of what a coordinator run found. Steps at work look at a map that it saw change.
+// known keeps the report of a coordinator run. If the map has changed, running steps read it.
 func (s *Service) known(rep *crawl.Report) {
 	last := s.report.Swap(rep)
 	if rep.Map.Version == 0 || last != nil && last.Map.Version == rep.Map.Version {
@@ -86,7 +86,7 @@ func (s *Service) tick() (crawl.Report, error) {
 	return s.run(&s.memory, nil)
 }
 
-// End says why a crawl ended.
+// End is the reason why a crawl ended.
 type End string
 
 // The ends.
@@ -144,20 +144,20 @@ func (s *Service) round() (End, error) {
 	case rep.Wish.Stop && rep.Leased == 0:
 		return Halted, nil
 	case rep.Quiet:
-		s.AskTick() // seen once; the second look decides
+		s.AskTick() // a second run decides
 	}
 	return "", nil
 }
 
-// shut closes all that is open, within two seconds.
+// shut closes the engine within two seconds.
 func (s *Service) shut() error {
 	ctx, done := context.WithTimeout(context.Background(), 2*time.Second)
 	defer done()
 	return s.Close(ctx)
 }
 
-// Follow runs jobs until they have caught up with all that is crawled, and crawls nothing. Begin comes first. prepare is
-// called once jobs are served. progress is called after each coordinator run, and may be nil.
+// Follow runs jobs until they have processed everything that is crawled, and crawls nothing. Begin comes first. Follow
+// calls prepare when it serves jobs, and progress, which may be nil, after each coordinator run.
 func (s *Service) Follow(ctx context.Context, prepare func(context.Context) error, progress func(*crawl.Report)) error {
 	s.cfg.Tick.Settle = true
 	run, cancel := context.WithCancel(ctx)
@@ -182,14 +182,14 @@ func (s *Service) Follow(ctx context.Context, prepare func(context.Context) erro
 	return errors.Join(err, s.shut())
 }
 
-// Job is work that follows the crawl: a message of a queue asks for one step of it.
+// Job is work that follows the crawl. Each message of its queue requests one step.
 type Job struct {
 	Queue string
-	// Step runs one step for a partition. It gives up when ctx ends.
+	// Step runs one step for a partition. It stops when ctx ends.
 	Step func(ctx context.Context, p partition.ID) error
 }
 
-// Register has jobs served beside the crawl, and after called at the end of each coordinator run. It comes before all
+// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. It comes before all
 // work.
 func (s *Service) Register(after func(*crawl.Report) error, jobs ...Job) {
 	s.jobs, s.afterTick = append(s.jobs, jobs...), append(s.afterTick, after)
@@ -198,7 +198,7 @@ func (s *Service) Register(after func(*crawl.Report) error, jobs ...Job) {
 // maxJobFailures is how many jobs may fail in a row.
 const maxJobFailures = 5
 
-// serveJobs runs the steps that jobs ask for, one of each kind at a time, until ctx ends.
+// serveJobs runs the steps that messages of jobs request, one of each kind at a time, until ctx ends.
 func (s *Service) serveJobs(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, j := range s.jobs {
@@ -235,8 +235,7 @@ func (s *Service) do(ctx context.Context, j Job, msgs []actor.Message) {
 	}
 }
 
-// did takes note of how a job ended. One that fails again and again ends Run: what it makes would never be that of the
-// crawl.
+// did notes the result of a job. Repeated failures end Run: the result of the job would never match the crawl.
 func (s *Service) did(queue string, p partition.ID, err error) {
 	hopeless := s.hopeless(err)
 	s.mu.Lock()
@@ -254,15 +253,14 @@ func (s *Service) did(queue string, p partition.ID, err error) {
 	}
 }
 
-// CheckJobs says what is wrong if there are no queues for the jobs of index and ranks: a
-// deployment may have been made without. A searchable crawl must not begin there,
-// since its coordinator would fail.
+// CheckJobs returns an error that says what to do if a deployment lacks the queues of index and ranks. The coordinator of
+// a searchable crawl would fail there.
 func (s *Service) CheckJobs(ctx context.Context) error {
 	return errors.Join(s.Platform.CheckQueue(ctx, naming.IndexQueue), s.Platform.CheckQueue(ctx, naming.RankQueue))
 }
 
-// Command gives the crawl an order, and reports whether it changed anything. Steps of this
-// process obey at once, those of others with their next commit.
+// Command gives the crawl an order, and reports whether it changed anything. Steps of this process follow it at once,
+// those of others after their next commit.
 func (s *Service) Command(o crawl.Order) (changed bool, err error) {
 	c := crawl.NewCommand(s.crawl.ID, o)
 	if err := s.control(c); err != nil {
@@ -271,9 +269,8 @@ func (s *Service) Command(o crawl.Order) (changed bool, err error) {
 	return c.Changed(), nil
 }
 
-// ChangeTopic changes a topic, and returns it as it is now, and whether that is a change; see
-// [crawl.NewChangeTopic]. Steps of this process obey at once, those of others with their next
-// commit.
+// ChangeTopic changes a topic, and returns it and whether it changed; see [crawl.NewChangeTopic]. Steps of this process
+// follow the change at once, those of others after their next commit.
 func (s *Service) ChangeTopic(name string, change crawl.TopicChange) (now blobschema.Topic, changed bool, err error) {
 	c := crawl.NewChangeTopic(s.crawl.ID, name, change)
 	if err := s.control(c); err != nil {
@@ -302,8 +299,8 @@ func (s *Service) Partitioning() (crawl.Partitioning, error) {
 }
 
 // Repartition changes which partitions should own the slots; see
-// [crawl.NewRepartition]. It makes sure that they have queues, if the platform
-// makes queues. Steps of this process obey at once, those of others with their next commit.
+// [crawl.NewRepartition]. It creates their queues if the platform can. Steps of this process follow the change at once,
+// those of others after their next commit.
 func (s *Service) Repartition(want func(crawl.Partitioning) (*partition.Map, error)) (before, after crawl.Partitioning, err error) {
 	r := crawl.NewRepartition(s.crawl.ID, func(now crawl.Partitioning) (*partition.Map, error) {
 		m, err := want(now)

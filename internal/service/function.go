@@ -17,10 +17,9 @@ type StepReport struct {
 	Totals blobschema.Totals
 }
 
-// Step runs one step of a partition, from lease to release, for at most that long; 0
-// is without bound. It is no error if another step holds the lease, or has taken it from
-// this one. What the step knew at its end is kept for the next one of the same partition.
-// Step, Tick and Take start nothing that outlives the call, and must not be called at the same time.
+// Step runs one step of a partition, from lease to release, for at most that time; 0 for no limit. It is no error if
+// another step holds the lease or takes it. The state of the step is kept for the next one of the same partition.
+// Step, Tick and Take must not be called at the same time.
 func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, err error) {
 	if err := s.Check(p); err != nil {
 		return did, err
@@ -30,7 +29,7 @@ func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, er
 	cfg := s.stepConfig(p)
 	cfg.Crawl, cfg.MaxResident, cfg.Deadline, cfg.Spent = s.crawl, s.cfg.MaxResident, atMost, spent
 	if s.warm[p] == nil {
-		clear(s.warm) // what another partition's step left would fill memory for nothing, most likely
+		clear(s.warm) // the state of other partitions is probably useless, and fills memory
 	}
 	r, err := s.enter(cfg)
 	if err != nil {
@@ -47,14 +46,14 @@ func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, er
 	}
 }
 
-// Tick runs the coordinator once, as one of many processes that do.
+// Tick runs the coordinator once, as one of many processes.
 func (s *Service) Tick() (crawl.Report, error) {
 	spent, done := s.Meter()
 	defer done()
 	return s.run(nil, spent)
 }
 
-// Check says what is wrong with the number of a partition.
+// Check returns an error if there can be no such partition.
 func (s *Service) Check(p partition.ID) error {
 	if !s.mayHave(p) {
 		return fmt.Errorf("there can be no partition %d", p)

@@ -10,8 +10,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
-// Submit puts a request on the intake queue, where this service or another process that
-// crawls will find it. It needs no crawl to be under way.
+// Submit puts a request on the intake queue. This service or another process that crawls takes it from there. No crawl
+// need be under way.
 func (s *Service) Submit(ctx context.Context, r blobschema.Request) error {
 	body, err := blobschema.EncodeRequest(r)
 	if err != nil {
@@ -21,14 +21,12 @@ func (s *Service) Submit(ctx context.Context, r blobschema.Request) error {
 	return s.Send(ctx, actor.Send{Queue: naming.IntakeQueue, Bodies: [][]byte{body}})
 }
 
-// How long a service with nothing left to do waits for a request that is in the queue
-// already: an unknown one, also an unknown one that there was hardly time to find, and one
-// that the service put there itself.
+// How long a service with nothing left to do waits for requests that may be in the queue.
 const (
 	lastCall  = 20 * time.Millisecond
-	firstCall = 250 * time.Millisecond
+	firstCall = 250 * time.Millisecond // if the service is younger than justBegun
 	justBegun = 2 * time.Second
-	ownCall   = 30 * time.Second
+	ownCall   = 30 * time.Second // if the service has submitted some itself
 )
 
 // serveRequests hands requests from outside to the coordinator's goroutine.
@@ -54,6 +52,23 @@ func (s *Service) intake(msgs []actor.Message, spent func() blobschema.Calls) er
 	return s.Engine.Run(crawl.NewIntake(crawl.IntakeConfig{Crawl: s.crawl.ID, Bucket: s.cfg.Bucket, Spent: spent}, msgs))
 }
 
+// TakeEach calls take for all messages together and, if that fails, for each of them, because one bad message may
+// have failed all. It returns the messages that failed, and the first error.
+func TakeEach(msgs []actor.Message, take func([]actor.Message) error) (failed []actor.Message, err error) {
+	if err = take(msgs); err == nil {
+		return nil, nil
+	}
+	if len(msgs) == 1 {
+		return msgs, err
+	}
+	for i := range msgs {
+		if take(msgs[i:i+1]) != nil {
+			failed = append(failed, msgs[i])
+		}
+	}
+	return failed, err
+}
+
 // take turns requests into mail. If that fails they stay in the queue.
 func (s *Service) take(msgs []actor.Message) {
 	if err := s.intake(msgs, nil); err != nil {
@@ -65,8 +80,7 @@ func (s *Service) take(msgs []actor.Message) {
 	s.submitted.Store(max(0, s.submitted.Load()-int64(len(msgs)))) // only the coordinator's goroutine takes
 }
 
-// takeLate takes requests that came while the last work was done, and reports whether
-// there were any.
+// takeLate takes requests that came during the last work, and reports whether there were any.
 func (s *Service) takeLate() bool {
 	wait := lastCall
 	if time.Since(s.Started) < justBegun {

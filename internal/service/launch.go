@@ -15,12 +15,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// running is a step at work. mu of the service guards its fields, except for runner and step.
+// running is a running step. mu of the service guards its fields except runner and step.
 type running struct {
 	runner   *engine.Runner
 	step     *crawl.Step
 	appetite crawl.Appetite
-	again    bool               // its partition was woken meanwhile: it may be past the point where it would see why
+	again    bool               // its partition was woken again, and the step may not see the reason any more
 	from     *blobschema.Totals // when it began; nil before it has read them
 	now      crawl.Progress
 	looked   time.Time // when now was read
@@ -41,8 +41,8 @@ func (s *Service) stepConfig(p partition.ID) crawl.StepConfig {
 	return cfg
 }
 
-// enter makes a step and enters it as the one at work on its partition. It returns nil if there is one already, which
-// is noted for its end, or if the service stops.
+// enter makes a step and registers it for its partition. It returns nil if the service stops, or if a step is running
+// already: that one is marked to run again.
 func (s *Service) enter(cfg crawl.StepConfig) (*running, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func (s *Service) enter(cfg crawl.StepConfig) (*running, error) {
 	return r, nil
 }
 
-// carry runs a step to its end. What the step knows is kept for the next one of its partition, together with that of
-// at most keep-1 others; 0 is without bound.
+// carry runs a step to its end. It keeps the step's state for the next step of the partition, beside that of at most
+// keep-1 others; 0 for no limit.
 func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 	err := r.runner.Run()
 	pr, loaded := r.step.Progress()
@@ -79,7 +79,7 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 		s.live[p] = pr
 		s.failures = 0
 	} else {
-		delete(s.live, p) // what it did since its last commit never happened
+		delete(s.live, p) // its work since its last commit is lost
 	}
 	if err == nil {
 		s.keepWarm(p, r.step.Warm(), keep)
@@ -87,8 +87,8 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 	return ending{running: r, err: err, stopping: s.stopping}
 }
 
-// keepWarm keeps what a step left in memory, nil for nothing, for the next one of its partition, and drops what other
-// partitions left first. mu is held.
+// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition, and drops the
+// oldest ones beyond keep. mu is held.
 func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
 	delete(s.warm, p)
 	s.warmed = slices.DeleteFunc(s.warmed, func(q partition.ID) bool { return q == p })
@@ -102,7 +102,7 @@ func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
 	}
 }
 
-// see takes note of a step's progress.
+// see notes the progress of a step.
 func (r *running) see(pr crawl.Progress) {
 	if r.from == nil {
 		r.from = &pr.Totals
@@ -110,13 +110,13 @@ func (r *running) see(pr crawl.Progress) {
 	r.now, r.looked = pr, time.Now()
 }
 
-// watch looks at a step between two of its events: others learn of its appetite, and a display of its progress.
+// watch reads a step between two of its events: its appetite for other steps, and its progress for a display.
 func (s *Service) watch(p partition.ID, r *running) {
 	a := r.step.Appetite()
 	s.mu.Lock()
 	changed := r.appetite != a
 	r.appetite = a
-	// A step that rests is looked at whenever anything happens: that may be the last event for long.
+	// A resting step is read at each event, because the next one may be far away.
 	if r.from == nil || time.Since(r.looked) > 100*time.Millisecond || r.step.Resting() {
 		if pr, ok := r.step.Progress(); ok {
 			r.see(pr)
@@ -129,12 +129,12 @@ func (s *Service) watch(p partition.ID, r *running) {
 	}
 }
 
-// offer has a step take a signal, unless many wait already.
+// offer passes a signal to a step, unless many are waiting.
 func (r *running) offer(sig crawl.Signal) {
 	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
 }
 
-// tellAppetites tells the steps at work how much the others have to do.
+// tellAppetites tells each running step the appetites of the others.
 func (s *Service) tellAppetites() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *Service) startStep(p partition.ID) {
 	s.steps.Go(func() { s.ended(p, s.carry(p, r, 0)) })
 }
 
-// ended decides what follows from the end of a step of a folder's owner.
+// ended reacts to the end of a step of a folder's owner.
 func (s *Service) ended(p partition.ID, e ending) {
 	switch {
 	case e.err == nil, errors.Is(e.err, crawl.ErrLeaseTaken), s.Trouble() != nil:
@@ -228,8 +228,7 @@ type Snapshot struct {
 	Calls ledger.Counts
 }
 
-// Snapshot returns the live figures: of running steps as they are, of the others as
-// of their last commit.
+// Snapshot returns the present figures of running steps, and those of the last commit of other partitions.
 func (s *Service) Snapshot() Snapshot {
 	out := Snapshot{Crawl: s.Current(), Calls: s.Ledger.Counts()}
 	rep := s.report.Load()

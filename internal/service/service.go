@@ -1,11 +1,20 @@
-// Package service runs the actors of a crawl on an engine: steps when wakes ask for them, the coordinator now and
-// then, and whatever else takes jobs from a queue. There are three ways to do so, which differ in policy only:
+// Package service decides when the actors of a crawl run, and runs them on an engine: a step for each wake, the
+// coordinator at intervals, and jobs from their queues. There are three ways, which differ in policy only:
 //
 //   - [Service.Run] owns a folder: all partitions run in this process until the crawl is over.
-//   - [Service.Step], [Service.Tick] and [Service.Take] each do one piece of work, for functions and for commands.
-//   - [Worker.Run] is one of several processes that share a deployment and take wakes from its queue.
+//   - [Service.Step], [Service.Tick] and [Service.Take] each do one piece of work, for functions and commands.
+//   - [Worker.Run] is one of several processes that share a deployment and receive wakes from its queue. It works on
+//     one crawl at a time, in a session.
 //
-// Read launch.go first, which runs one step, and coordinate.go, which runs the coordinator.
+// Read launch.go first, which runs one step; then coordinate.go, which runs the coordinator, its rounds and the jobs that
+// follow it; then worker.go and session.go.
+//
+// Invariants:
+//
+//  1. A process runs at most one step of a partition at a time. Leases ensure the same between processes.
+//  2. When Run, Step, Tick or Take returns, everything that it started has ended.
+//  3. A message is acknowledged after its work is durable, except a wake of a worker and of a folder's owner: the
+//     coordinator replaces lost wakes.
 package service
 
 import (
@@ -34,7 +43,7 @@ import (
 // Version is the version of the program: in WARC files, and in the default user agent.
 const Version = "0.1"
 
-// Config says how a process crawls.
+// Config configures a service.
 type Config struct {
 	Step        crawl.StepConfig // without Crawl, Partition, Process and Exclusive
 	Tick        crawl.TickConfig // without Crawl, Process and Exclusive
@@ -44,9 +53,9 @@ type Config struct {
 	MemoryLimit int64  // bytes that the process may use, see engine.LimitMemory; 0 for any
 	MaxResident int    // URLs held in memory by all steps together; default by MemoryLimit, at most 2 million, some 300 MB
 	TickEvery   time.Duration
-	// RemindJobs is the time without progress after which messages of jobs are taken for lost; 0 for their own default.
+	// RemindJobs is the time without progress after which messages of jobs count as lost; 0 for their own default.
 	RemindJobs time.Duration
-	MemoryMB   int // of the function that this runs in, which is billed for it; 0 for none
+	MemoryMB   int // billed memory of the function that this runs in; 0 for none
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 }
@@ -55,12 +64,12 @@ type Config struct {
 type Service struct {
 	*engine.Engine
 	cfg    Config
-	shared bool // other processes may be at work on the same crawl; see Worker
+	shared bool // other processes may work on the same crawl; see Worker
 	crawl  blobschema.Crawl
 
 	tickNow   chan struct{}
 	requests  chan []actor.Message
-	submitted atomic.Int64 // requests that this service put into the queue, and has not taken
+	submitted atomic.Int64 // requests that this service has submitted and not taken
 	memory    crawl.TickMemory
 	owning    atomic.Int64 // partitions that own slots, once any have moved
 	report    atomic.Pointer[crawl.Report]
@@ -70,7 +79,7 @@ type Service struct {
 	mu          sync.Mutex
 	running     map[partition.ID]*running
 	warm        map[partition.ID]*crawl.Warm
-	warmed      []partition.ID                  // the keys of warm, the one that ended first first
+	warmed      []partition.ID                  // the keys of warm, the oldest first
 	live        map[partition.ID]crawl.Progress // of running steps, and of the last that ended
 	stopping    bool
 	failures    int // of steps, in a row
@@ -108,14 +117,14 @@ func New(p *platform.Platform, cfg Config) (*Service, error) {
 	return s, err
 }
 
-// changed asks for a coordinator run after a write or a send that it should look at.
+// changed requests a coordinator run after a write or a send that matters to it.
 func (s *Service) changed(key string) {
 	if !s.shared && (key == "" || strings.Contains(key, "/head/") || strings.Contains(key, "/index/") || strings.HasSuffix(key, "/rank")) {
 		s.AskTick()
 	}
 }
 
-// AskTick asks for a coordinator run soon.
+// AskTick requests a coordinator run soon.
 func (s *Service) AskTick() {
 	select {
 	case s.tickNow <- struct{}{}:
@@ -146,10 +155,10 @@ func (s *Service) active() (blobschema.Crawl, error) {
 // Use makes the service work for a crawl whose record was read just now.
 func (s *Service) Use(c blobschema.Crawl) { s.crawl = c }
 
-// Crawl is the record of the crawl that the service works for, as it was read last.
+// Crawl returns the record of the service's crawl as it was last read.
 func (s *Service) Crawl() blobschema.Crawl { return s.crawl }
 
-// Current is the crawl record as the last coordinator run read it: seeds may have been added.
+// Current returns the crawl record as the last coordinator run read it: it may have more seeds.
 func (s *Service) Current() blobschema.Crawl {
 	if rep := s.report.Load(); rep != nil {
 		return rep.Crawl
@@ -157,13 +166,13 @@ func (s *Service) Current() blobschema.Crawl {
 	return s.crawl
 }
 
-// Report is what the last coordinator run found; nil before the first.
+// Report returns the result of the last coordinator run; nil before the first.
 func (s *Service) Report() *crawl.Report { return s.report.Load() }
 
-// Config is the configuration that the service was made with, completed by the defaults.
+// Config returns the configuration of the service, with defaults.
 func (s *Service) Config() Config { return s.cfg }
 
-// mayHave reports whether a partition may exist: it may be newer than what is known here.
+// mayHave reports whether a partition may exist: it may be newer than the last coordinator run.
 func (s *Service) mayHave(p partition.ID) bool {
 	if most := s.Platform.Partitions; most > 0 {
 		return int(p) < most
@@ -171,7 +180,7 @@ func (s *Service) mayHave(p partition.ID) bool {
 	return p < partition.MaxPartitions
 }
 
-// share is how many partitions share the memory: those that own slots.
+// share returns how many partitions share the memory: those that own slots.
 func (s *Service) share() int {
 	if n := s.owning.Load(); n > 0 {
 		return int(n)
@@ -179,7 +188,7 @@ func (s *Service) share() int {
 	return s.crawl.Partitions
 }
 
-// partitions is the number of partitions that exist or ever existed, by the last coordinator run.
+// partitions returns how many partitions exist or ever existed, by the last coordinator run.
 func (s *Service) partitions() int {
 	if rep := s.report.Load(); rep != nil {
 		return rep.Partitions()
@@ -201,14 +210,14 @@ func (s *Service) fail(err error) {
 	s.AskTick()
 }
 
-// trouble is why nothing more can be done here, nil if there is no reason.
+// trouble returns the error that ends this service, or nil.
 func (s *Service) trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.fatal, s.Trouble())
 }
 
-// Meter begins to count what one piece of work is billed for. Call done at its end.
+// Meter starts to count the billed calls of one piece of work. The caller calls done at its end.
 func (s *Service) Meter() (spent func() blobschema.Calls, done func()) {
 	before, began := s.Ledger.Counts(), time.Now()
 	s.Ledger.Invoked()
@@ -220,7 +229,7 @@ func (s *Service) Meter() (spent func() blobschema.Calls, done func()) {
 	return spent, func() { s.Ledger.Ran(time.Since(began), s.cfg.MemoryMB) }
 }
 
-// serve receives messages of a queue and hands them over, until ctx ends or no write can succeed any more.
+// serve calls do for the messages of a queue until ctx ends or no later write can succeed.
 func (s *Service) serve(ctx context.Context, queue string, do func([]actor.Message)) {
 	for ctx.Err() == nil {
 		msgs, err := s.Receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: time.Minute})

@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// WorkConfig says how a worker works.
+// WorkConfig configures a worker.
 type WorkConfig struct {
 	Config // the settings of each crawl complete it
 	// Prepare, if it is not nil, is called with the service of each crawl before it works, to register jobs.
@@ -27,7 +27,7 @@ type WorkConfig struct {
 	// eighth of a processor busy; one whose hosts allow more keeps a whole processor busy.
 	Steps int
 	// StepTime is the duration of a step, plus or minus a fifth; default 5 min. At its end
-	// any worker may take the partition's wake, so a worker that joins has its
+	// any worker may take the partition's wake, so a worker that joins gets its
 	// share after that time at the latest.
 	StepTime time.Duration
 	// TickEvery is the mean time between two coordinator runs of all workers together; default 5 s.
@@ -39,7 +39,7 @@ type WorkConfig struct {
 	UntilOver bool
 }
 
-// A worker may wait for nothing, a function may not. So a worker's steps wait longer for mail and for
+// Waiting costs a worker nothing; a function pays for it. So a worker's steps wait longer for mail and for
 // hosts. Calls to queue, table and bucket cost the same.
 const (
 	workSteps       = 4 // per processor
@@ -58,29 +58,28 @@ const (
 	pollWait     = time.Second // for a wake: an idle worker always polls
 	pollYield    = 100 * time.Millisecond
 	maxYield     = time.Second
-	crawlEvery   = 3 * time.Second // between two looks for a crawl, while none is active
+	crawlEvery   = 3 * time.Second // between two reads while no crawl is active
 	maxErrorWait = 30 * time.Second
 )
 
-// Worker is one of any number of processes that share a deployment. It takes wakes from the
-// queue, runs several steps at once, runs the coordinator and takes requests. Workers may
-// join and leave at any time, also beside functions: a lease keeps two steps from working on
-// one partition. When the leases of a killed worker end, another process continues its work.
+// Worker is one of any number of processes that share a deployment. It receives wakes, runs several steps at once, runs
+// the coordinator and takes requests. Workers can join and leave at any time, also beside functions: a lease keeps two
+// steps from working on one partition. When the leases of a killed worker end, another process continues its work.
 //
 // A worker acknowledges a wake before its step; a function does so after it. A killed worker
 // therefore loses wakes. The coordinator, which looks at leases, sends new ones long before
-// the visibility of the lost ones would have ended, which is half an hour in a deployment. And a
-// wake that is lost five times would otherwise become a dead letter without a reason.
+// the visibility of the lost ones would have ended, which is half an hour in a deployment. Otherwise a
+// wake that is lost five times would become a dead letter without a reason.
 type Worker struct {
 	cfg      WorkConfig
 	platform *platform.Platform
 	opener   *Service // reads the record of the active crawl
-	looked   bool     // it could be read, or is known not to be there
+	looked   bool     // the record was read, or is known to be missing
 	share    *share
 
-	mu    sync.Mutex
-	shift *shift // nil while there is no crawl; the last one once Run has ended
-	done  Worked // by steps that have ended
+	mu      sync.Mutex
+	session *session // nil while there is no crawl; the last one after Run has ended
+	done    Worked   // by steps that have ended
 }
 
 // NewWorker returns a worker on an open platform that several processes share.
@@ -119,16 +118,15 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	return &Worker{cfg: cfg, platform: p, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
 }
 
-// Why a shift ends besides its context.
+// Causes of the end of a session.
 var (
 	errOver    = errors.New("the crawl is over")
 	errChanged = errors.New("another crawl is active, or other settings")
 )
 
-// Run works until ctx ends, or, with UntilOver, until the crawl is over. Each step has
-// committed then and released its lease, the wakes that were not begun are back in their
-// queue, and partitions that were left with work are woken, for others. What goes wrong on
-// the way is logged and tried again; an error means that it makes no sense to.
+// Run works until ctx ends, or, with UntilOver, until the crawl is over. When it returns, each step has committed and
+// released its lease, wakes that were not begun are back in their queue, and partitions with work left are woken for
+// other workers. Run logs failures and retries; it returns an error if a retry is useless.
 func (w *Worker) Run(ctx context.Context) error {
 	defer func() { _ = w.opener.Close(context.WithoutCancel(ctx)) }()
 	for {
@@ -136,27 +134,27 @@ func (w *Worker) Run(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		s, err := w.newShift(c)
+		s, err := w.newSession(c)
 		if err != nil {
 			return err
 		}
 		w.set(s)
 		err = s.run(ctx)
 		if !errors.Is(err, errChanged) {
-			return err // what Snapshot tells of the crawl stays, for a last word
+			return err // Snapshot still describes the crawl
 		}
 		w.set(nil)
 	}
 }
 
-func (w *Worker) set(s *shift) {
+func (w *Worker) set(s *session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.shift = s
+	w.session = s
 }
 
-// await waits until there is a crawl. A first look that fails says that something is wrong
-// with the platform or the crawl, and ends the worker; later ones may fail now and then.
+// await waits until there is a crawl. If the first read fails, the platform or the crawl is broken and the worker ends;
+// a later failure may pass.
 func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 	for ; ctx.Err() == nil; sleep(ctx, jitter(crawlEvery)) {
 		c, err = w.opener.active()
@@ -175,11 +173,11 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 	return c, nil
 }
 
-// jitter returns about d, so that workers that started together do not act together for ever.
+// jitter returns a random duration around d, so that workers that start together drift apart.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// share divides the calls of a process among its steps and coordinator runs for their accounts, so that each call is
-// counted once. Which of several steps made a call is not known.
+// share divides the calls of a process among its steps and coordinator runs, so that each call is counted once. It is
+// not known which of several concurrent steps made a call.
 type share struct {
 	ledger *ledger.Ledger
 	mu     sync.Mutex
@@ -199,7 +197,7 @@ func (s *share) spent() func() blobschema.Calls {
 	}
 }
 
-// Worked is what a worker has done.
+// Worked counts what a worker has done.
 type Worked struct {
 	Pages  int64 // stored, or found unchanged
 	Bytes  int64 // received
@@ -228,11 +226,11 @@ type WorkSnapshot struct {
 	Calls     ledger.Counts
 }
 
-// Snapshot returns the figures as they are now.
+// Snapshot returns the present figures.
 func (w *Worker) Snapshot() WorkSnapshot {
 	snap := WorkSnapshot{MostSteps: w.cfg.Steps, Calls: w.cfg.Ledger.Counts()}
 	w.mu.Lock()
-	s, done := w.shift, w.done
+	s, done := w.session, w.done
 	w.mu.Unlock()
 	if s == nil {
 		snap.Worked = done

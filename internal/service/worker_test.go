@@ -165,7 +165,7 @@ func TestWakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := w.newShift(c)
+	s, err := w.newSession(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestWakes(t *testing.T) {
 	}
 	m, _ := s.nextWake(ctx)
 	s.Acknowledge(ctx, naming.WakesQueue, []actor.Message{m})
-	// A wake of a newer crawl is given back, and ends the shift.
+	// A wake of a newer crawl is given back, and ends the session.
 	e, err := New(p, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestWarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := w.newShift(start(t, p, "crawl"))
+	s, err := w.newSession(start(t, p, "crawl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestWarm(t *testing.T) {
 
 // TestWorkersCounted: the more processes hold leases, the more seldom each ticks.
 func TestWorkersCounted(t *testing.T) {
-	s := &shift{Service: &Service{Engine: &engine.Engine{Process: "me"}}}
+	s := &session{Service: &Service{Engine: &engine.Engine{Process: "me"}}}
 	soon, past := time.Now().Add(time.Minute), time.Now().Add(-time.Minute)
 	rep := crawl.Report{Heads: []blobschema.Head{
 		{Owner: "me/1", LeaseUntil: soon}, {Owner: "a/1", LeaseUntil: soon}, {Owner: "a/2", LeaseUntil: soon}, {Owner: "b/1", LeaseUntil: past}, {},

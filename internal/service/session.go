@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// shift is a worker's work on one crawl under the same settings.
-type shift struct {
+// session is a worker's work on one crawl while its settings stay the same.
+type session struct {
 	*Service
 	w        *Worker
 	settings string
@@ -26,7 +27,7 @@ type shift struct {
 	end      context.CancelCauseFunc
 }
 
-// worked is what a step has done so far. mu of the service is held.
+// worked returns what a step has done so far. mu of the service is held.
 func (r *running) worked() (w Worked) {
 	if r.from != nil {
 		w.Pages, w.Bytes = captures(&r.now.Totals)-captures(r.from), r.now.Totals.Bytes-r.from.Bytes
@@ -34,12 +35,12 @@ func (r *running) worked() (w Worked) {
 	return w
 }
 
-// captures counts the answers that brought a page, or said that it has not changed.
+// captures counts the answers that were a page, or that said it is unchanged.
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
 
-func (w *Worker) newShift(c blobschema.Crawl) (*shift, error) {
+func (w *Worker) newSession(c blobschema.Crawl) (*session, error) {
 	cfg := w.cfg.Config.For(&c.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
 		return nil, fmt.Errorf("crawl %s: %w", c.ID, err)
@@ -53,10 +54,10 @@ func (w *Worker) newShift(c blobschema.Crawl) (*shift, error) {
 	if w.cfg.Prepare != nil {
 		w.cfg.Prepare(s)
 	}
-	return &shift{Service: s, w: w, settings: SettingsOf(c), room: make(chan struct{}, w.cfg.Steps)}, nil
+	return &session{Service: s, w: w, settings: SettingsOf(c), room: make(chan struct{}, w.cfg.Steps)}, nil
 }
 
-// SettingsOf tells crawls and settings apart.
+// SettingsOf returns a text that differs between crawls and between settings.
 func SettingsOf(c blobschema.Crawl) string {
 	c.SeedBatches, c.Published = nil, 0
 	b, err := json.Marshal(c)
@@ -66,9 +67,8 @@ func SettingsOf(c blobschema.Crawl) string {
 	return string(b)
 }
 
-// run works until ctx ends, the crawl is over, or another one is active. The error is nil
-// for the first two, errChanged for the third.
-func (s *shift) run(ctx context.Context) error {
+// run works until ctx ends, the crawl is over, or another one is active. The error is errChanged in the last case.
+func (s *session) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	s.end = end
 	defer end(nil)
@@ -98,7 +98,7 @@ func (s *shift) run(ctx context.Context) error {
 }
 
 // takeWakes starts a step for each wake, while fewer run than may.
-func (s *shift) takeWakes(ctx context.Context) {
+func (s *session) takeWakes(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -115,9 +115,9 @@ func (s *shift) takeWakes(ctx context.Context) {
 	}
 }
 
-// nextWake waits for a wake. A worker takes one at a time, and lets those that have
-// less to do go first: so work spreads. It returns false when ctx ends.
-func (s *shift) nextWake(ctx context.Context) (actor.Message, bool) {
+// nextWake waits for a wake; it returns false when ctx ends. A worker receives one wake at a time, and waits the longer
+// the more steps it runs, so that work spreads over the workers.
+func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 	for ctx.Err() == nil {
 		running, failures := s.load()
 		yield := min(maxYield, time.Duration(running)*pollYield)
@@ -140,15 +140,15 @@ func (s *shift) nextWake(ctx context.Context) (actor.Message, bool) {
 	return actor.Message{}, false
 }
 
-func (s *shift) load() (running, failures int) {
+func (s *session) load() (running, failures int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.running), s.failures
 }
 
-// begin carries out a wake, and reports whether it has started a step for it. A
-// wake that cannot be read, or is of another crawl, is dropped.
-func (s *shift) begin(ctx context.Context, m actor.Message) bool {
+// begin starts a step for a wake, and reports whether it did. It drops a wake that cannot be decoded or belongs to
+// another crawl.
+func (s *session) begin(ctx context.Context, m actor.Message) bool {
 	msgs := []actor.Message{m}
 	id, p, err := blobschema.DecodeWake(m.Body)
 	switch {
@@ -177,7 +177,7 @@ func (s *shift) begin(ctx context.Context, m actor.Message) bool {
 
 // start begins a step. If one of the partition is at work here, the wake is sent
 // again when that one has ended, for whoever has room; if the worker stops, the coordinator makes up for the wake.
-func (s *shift) start(p partition.ID) bool {
+func (s *session) start(p partition.ID) bool {
 	cfg := s.stepConfig(p)
 	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // of those at work, and of as many that are warm
 	cfg.Deadline = s.w.cfg.StepTime*4/5 + rand.N(s.w.cfg.StepTime*2/5+1)
@@ -194,8 +194,8 @@ func (s *shift) start(p partition.ID) bool {
 	return true
 }
 
-// ended decides what follows from the end of a step.
-func (s *shift) ended(p partition.ID, e ending) {
+// ended reacts to the end of a step.
+func (s *session) ended(p partition.ID, e ending) {
 	did := Worked{Steps: 1}
 	s.mu.Lock()
 	pending := e.now.Totals.Pending+e.now.Totals.Unexamined > 0
@@ -221,8 +221,8 @@ func (s *shift) ended(p partition.ID, e ending) {
 	s.AskTick()
 }
 
-// wake sends a wake. It may be lost: then the coordinator sends one.
-func (s *shift) wake(p partition.ID) {
+// wake sends a wake. If it is lost, the coordinator sends another.
+func (s *session) wake(p partition.ID) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := s.Send(ctx, actor.Send{Queue: naming.WakesQueue, Bodies: [][]byte{blobschema.EncodeWake(s.crawl.ID, p)}}); err != nil {
@@ -230,17 +230,16 @@ func (s *shift) wake(p partition.ID) {
 	}
 }
 
-// round sees whether the crawl is still the active one, runs the coordinator, and returns how long to wait for the next
-// time.
-func (s *shift) round() (wait time.Duration, over bool) {
-	wait, err := s.lookAfterCrawl()
+// round runs the coordinator if the crawl is still the active one, and returns the wait before the next round.
+func (s *session) round() (wait time.Duration, over bool) {
+	wait, err := s.runCoordinator()
 	if err != nil {
-		s.Log.Warn("look after the crawl", "error", err)
+		s.Log.Warn("run the coordinator", "error", err)
 	}
 	return wait, false // the end of the context ends the loop
 }
 
-func (s *shift) lookAfterCrawl() (wait time.Duration, err error) {
+func (s *session) runCoordinator() (wait time.Duration, err error) {
 	wait = jitter(s.w.cfg.TickEvery)
 	c, err := s.w.opener.active()
 	if err != nil {
@@ -262,16 +261,16 @@ func (s *shift) lookAfterCrawl() (wait time.Duration, err error) {
 	case over && s.w.cfg.UntilOver:
 		s.end(errOver)
 	case rep.Quiet && !rep.Finished:
-		return tickApart, nil // seen once; the second look decides
+		return tickApart, nil // a second run decides
 	case rep.Idle:
-		return max(wait, jitter(idleTicks)), nil // whoever gives it something to do sends wakes too
+		return max(wait, jitter(idleTicks)), nil // commands that make work send wakes too
 	}
 	return min(maxTickWait, wait*time.Duration(s.workers(&rep))), nil
 }
 
-// workers is how many processes hold leases, and this one: the more they are, the more
-// seldom each of them runs the coordinator.
-func (s *shift) workers(rep *crawl.Report) int {
+// workers returns how many processes hold leases, this one included. The more there are, the less often each runs the
+// coordinator.
+func (s *session) workers(rep *crawl.Report) int {
 	names := map[string]bool{s.Process: true}
 	now := time.Now()
 	for i := range rep.Heads {
@@ -283,23 +282,19 @@ func (s *shift) workers(rep *crawl.Report) int {
 	return len(names)
 }
 
-// take takes requests, all at once, or one by one if that fails: one of them may be what
-// the others suffer from. Those that fail stay in the queue, hidden for a while: in the end it puts
-// them aside.
-func (s *shift) take(ctx context.Context, msgs []actor.Message) {
+// take turns requests into mail. Those that fail stay in the queue, hidden for a while; after several failures it
+// moves them to the dead letters.
+func (s *session) take(ctx context.Context, msgs []actor.Message) {
 	if ctx.Err() != nil {
 		s.GiveBack(naming.IntakeQueue, msgs)
 		return
 	}
-	err := s.intake(msgs, s.w.share.spent())
-	if err == nil {
-		s.Acknowledge(context.WithoutCancel(ctx), naming.IntakeQueue, msgs)
-		return
+	failed, err := TakeEach(msgs, func(some []actor.Message) error { return s.intake(some, s.w.share.spent()) })
+	if err != nil {
+		s.Log.Error("take requests", "failed", len(failed), "error", err)
 	}
-	s.Log.Error("take requests", "error", err)
-	for i := range msgs {
-		if one := msgs[i : i+1]; len(msgs) > 1 && s.intake(one, s.w.share.spent()) == nil {
-			s.Acknowledge(context.WithoutCancel(ctx), naming.IntakeQueue, one)
-		}
-	}
+	taken := slices.DeleteFunc(slices.Clone(msgs), func(m actor.Message) bool {
+		return slices.ContainsFunc(failed, func(f actor.Message) bool { return f.Receipt == m.Receipt })
+	})
+	s.Acknowledge(context.WithoutCancel(ctx), naming.IntakeQueue, taken)
 }
