@@ -1,6 +1,6 @@
 package platform
 
-// Meter is told of every call that a cloud bills, including attempts that failed. Methods are safe
+// Meter counts every call that a cloud bills, including attempts that failed. Methods are safe
 // for concurrent use.
 type Meter interface {
 	// QueueRequest is one call of a queue. bytes is the size of its messages.

@@ -2,7 +2,8 @@
 // objects. It is the contract between Orbweaver and its drivers.
 //
 // A driver opens its queues, a table as a gocloud docstore collection and a bucket as a gocloud
-// bucket, and returns them as a [Platform]. Package conformance tests a driver: each promise that
+// bucket, and returns them as a [Platform]. [NewTable] makes the collection for a database without
+// a gocloud driver. Package conformance tests a driver: each promise that
 // Orbweaver relies on is one test.
 //
 // The promises are few. A [Queue] delivers at least once, in any order. Of two writers that read
@@ -54,8 +55,8 @@ type Platform struct {
 	Sync func(names []string) error
 	// Exclusive reports that no other process works on the same platform.
 	Exclusive bool
-	// Meter is told of puts and gets of objects by the methods of Platform. It is nil if the
-	// driver tells its meter itself. Drivers tell of all other calls.
+	// Meter counts puts and gets of objects in the methods of Platform. It is nil if the driver
+	// counts them itself. Drivers count all other calls.
 	Meter Meter
 	// Close releases what the driver has opened.
 	Close func() error

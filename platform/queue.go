@@ -10,7 +10,7 @@ import (
 //
 // gocloud's portable pubsub is one way to make a Queue. A driver uses the client of its own
 // cloud where pubsub falls short: it cannot delay, it acknowledges at some later time, and it
-// makes calls that nobody asked for.
+// makes additional calls.
 type Queue interface {
 	// Send sends messages with as few calls as possible. After an error some of them may have
 	// been sent. No message is delivered before delay has passed, or before the longest delay

@@ -1,5 +1,4 @@
-// Command coordinate is the function that a schedule starts every minute: it runs one
-// tick of the coordinator.
+// Command coordinate is a function that runs the coordinator once. A schedule starts it every minute.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Command fetch is the function that a wake starts: it runs a step of the partition
-// that the wake names. Its trigger hands over one message at a time.
+// Command fetch is a function that runs a step of the partition that a wake names. Its trigger passes one wake at a time.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command index is the function that a job of the queue index starts: it makes searchable
-// what the partition that the job names has crawled. Its trigger hands over one message at a
-// time.
+// Command index is a function that indexes what the partition of a job has crawled. Its trigger passes one message of the
+// queue index at a time.
 package main
 
 import (

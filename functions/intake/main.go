@@ -1,5 +1,4 @@
-// Command intake is the function that requests from outside start: it makes mail of
-// them for the partitions that own their URLs.
+// Command intake is a function that turns requests from outside into mail to the partitions that own their URLs.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Command query is the function that a request to its address starts: it answers a search,
-// as a page or as JSON.
+// Command query is a function that answers searches, as a page or as JSON. Requests to its address start it.
 package main
 
 import (

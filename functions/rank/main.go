@@ -1,6 +1,5 @@
-// Command rank is the function that a job of the queue rank starts: it does the next piece
-// of work on the ranks of the partition that the job names. Its trigger hands over one
-// message at a time.
+// Command rank is a function that runs the next rank step of the partition that a job names. Its trigger passes one
+// message of the queue rank at a time.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command zip packs one executable as AWS Lambda wants it: a zip file that holds nothing
-// but "bootstrap". The same executable always makes the same bytes, whatever its name,
-// its times and its mode are, so that a deployment changes only what has changed.
+// Command zip packs one executable for AWS Lambda: a zip file that holds only "bootstrap". Its bytes depend on the
+// executable alone, not on its name, times or mode, so that a deployment changes only what has changed.
 //
 //	go run ./infra/zip OUT.zip EXECUTABLE
 package main

@@ -25,8 +25,8 @@
 //     delivery. Receiving writes nothing.
 //  5. Opening the folder makes all messages visible that a previous process had received.
 //
-// If a transaction fails (full disk, failing disk), every later call returns that error, and only opening
-// the folder again tells what is there.
+// If a transaction fails (full disk, failing disk), every later call returns that error. To find out which
+// changes are on disk, the folder has to be opened again.
 //
 // Other processes can read a folder ([Records]) but not write to it. Waiting messages and the table are held
 // in memory. bbolt's pages have no checksums: opening a folder reports a broken structure, but not a

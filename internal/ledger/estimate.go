@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Deployment says what an [Estimate] is for: how a deployment is laid out, and what it
-// is expected to crawl. [DefaultDeployment] has the defaults.
+// Deployment is the input of an [Estimate]: the size of a deployment and the expected crawl. [DefaultDeployment] returns
+// the defaults.
 type Deployment struct {
 	Partitions         int     `json:"partitions"`
 	MaxConcurrency     int     `json:"max_concurrency"` // most steps at a time
 	MemoryMB           int     `json:"memory_mb"`       // of the fetch function
 	TimeoutS           float64 `json:"timeout_s"`       // of the fetch function, in seconds
-	ReadyHosts         int     `json:"ready_hosts"`     // that each partition has to ask at any time
+	ReadyHosts         int     `json:"ready_hosts"`     // of each partition at any time
 	DelayS             float64 `json:"delay_s"`         // between two requests to a host, in seconds
 	CPUMillis          float64 `json:"cpu_ms"`          // of a page, without its connection
 	PagesPerWARC       int     `json:"pages_per_warc"`
@@ -25,8 +25,7 @@ type Deployment struct {
 	IndexBytes         float64 `json:"index_bytes,omitempty"` // of a page in the index, its text too
 }
 
-// DefaultDeployment is what infra/live/aws deploys unless told otherwise, and a crawl of
-// many hosts.
+// DefaultDeployment returns the defaults of infra/live/aws and a crawl of many hosts.
 func DefaultDeployment() Deployment {
 	return Deployment{
 		Partitions: 16, MaxConcurrency: 8, MemoryMB: 512, TimeoutS: 300, ReadyHosts: 30, DelayS: 1, CPUMillis: 4,
@@ -35,16 +34,15 @@ func DefaultDeployment() Deployment {
 	}
 }
 
-// What the estimate takes as given. The figures of steps are those of internal/function
-// and internal/crawl.
+// Assumptions of the estimate. The figures of steps are those of internal/function and internal/crawl.
 const (
 	minTimeoutS   = 60.0
 	commitS       = 60.0 // between commits
 	commitPages   = 4000.0
 	mailS         = 300.0    // between mails to the same partition
 	linkBytes     = 190.0    // of a page's links, compressed
-	wakeS         = 60.0     // that a wake waits for pages to be due
-	wokenS        = 2.0      // that a step runs which asks each host once
+	wakeS         = 60.0     // from the end of a step without due pages to the next wake
+	wokenS        = 2.0      // duration of a step that requests each host once
 	drainS        = 10 / 3.0 // between two polls of the mailbox by a step that waits
 	headBytes     = 1100.0   // of a head, without
 	headSentBytes = 6.0      // of it for each partition that gets mail
@@ -56,7 +54,7 @@ const (
 	runsPerCommit = 0.25     // merged
 	tickS         = 60.0     // between ticks
 	tickReads     = 8.0      // read units of an idle tick, without the job of ranks
-	tickRunS      = 0.1      // that an idle tick takes
+	tickRunS      = 0.1      // duration of an idle tick
 	tickGB        = 0.25     // memory of the coordinator
 	logBytes      = 600.0    // of an invocation
 	logMonths     = 14 / 30.4375
@@ -64,13 +62,13 @@ const (
 	pollS         = 20.0
 	monthS        = 30.4375 * 24 * 3600
 	indexS        = 120.0 // between two index jobs of a partition that crawls
-	indexRunS     = 0.3   // that an index step takes besides its pages
+	indexRunS     = 0.3   // duration of an index step without its pages
 	jobReads      = 10.0  // read units to begin an index or rank step
 	indexUnits    = 1.0   // write units of an index head
 	mergedBy      = 8.0   // segments of one size
 	rangeBytes    = 8 << 20
 	rankRounds    = 90.0 // of a job, to a change of 1e-8
-	rankRunS      = 0.25 // that a rank step takes besides its links
+	rankRunS      = 0.25 // duration of a rank step without its links
 	rankUnits     = 3.0  // write units of a rank head, which grows with the rounds
 	rankLinks     = 20.0 // of a page, within the crawl
 	rankLinkNanos = 15.0 // of CPU for a link in a round
@@ -188,7 +186,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, Idle: p.idle(d), Assumptions: d.assumptions()}
 	for _, w := range []way{p.through(d), p.woken(d)} {
 		if w.billedS > d.stepS() {
-			continue // it has so many hosts that it never ends
+			continue // it has too many hosts to end in time
 		}
 		items := p.perMillion(d, w)
 		if total := sum(items); e.PerMillion == nil || total < e.PerMillionTotal {
@@ -245,8 +243,8 @@ func (p Prices) woken(d Deployment) way {
 	return way{bound: "wakes", pages: pages, billedS: run, elapsedS: million / pages / steps, active: float64(d.Partitions)}
 }
 
-// perMillion prices a million pages. Ticks are in the idle month, but for the heads that
-// they read while partitions are at work.
+// perMillion prices a million pages. Ticks are in the idle month, except for the heads that they read while partitions
+// are at work.
 func (p Prices) perMillion(d Deployment, w way) []Item {
 	partitions := float64(d.Partitions)
 	steps := million / w.pages

@@ -91,8 +91,7 @@ type Prices struct {
 	Free             free     `json:"free_per_month"`
 }
 
-// free is what an account has free of charge each month, whoever uses it. What a new
-// account gets for its first months is not in it.
+// free is what each account has free of charge each month, without the offers for new accounts.
 type free struct {
 	QueueRequests     float64 `json:"queue_requests"`
 	FunctionRequests  float64 `json:"function_requests"`
@@ -112,7 +111,7 @@ func DefaultPrices() (Prices, error) {
 	return p, nil
 }
 
-// Bill is what a crawl would cost, in dollars per million pages.
+// Bill is the cost of a crawl in dollars per million pages.
 type Bill struct {
 	Queue     float64 `json:"queue"`
 	KV        float64 `json:"kv"`
@@ -122,8 +121,7 @@ type Bill struct {
 	Retention float64 `json:"retention_per_month"`
 }
 
-// PerMillion prices counts for a crawl of that many pages. cpuSeconds stand in for the
-// time of functions where none ran.
+// PerMillion prices the counts of a crawl of that many pages. If no functions ran, cpuSeconds replaces their time.
 func (p Prices) PerMillion(c Counts, pages int64, cpuSeconds float64) Bill {
 	if pages <= 0 {
 		return Bill{}

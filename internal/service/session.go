@@ -175,11 +175,11 @@ func (s *session) begin(ctx context.Context, m actor.Message) bool {
 	return false
 }
 
-// start begins a step. If one of the partition is at work here, the wake is sent
-// again when that one has ended, for whoever has room; if the worker stops, the coordinator makes up for the wake.
+// start starts a step. If a step of the partition is running here, a wake is sent at its end, for any worker with room. If
+// the worker stops before that, the coordinator replaces the wake.
 func (s *session) start(p partition.ID) bool {
 	cfg := s.stepConfig(p)
-	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // of those at work, and of as many that are warm
+	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // for running steps and as many warm ones
 	cfg.Deadline = s.w.cfg.StepTime*4/5 + rand.N(s.w.cfg.StepTime*2/5+1)
 	cfg.Spent = s.w.share.spent()
 	r, err := s.enter(cfg)

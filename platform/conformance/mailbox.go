@@ -31,7 +31,7 @@ func collect(t *testing.T, q platform.Queue, n int) []platform.Delivery {
 			t.Fatal(err)
 		}
 		if len(got) > 10 {
-			t.Errorf("%d messages, asked for 10", len(got))
+			t.Errorf("%d messages, want at most 10", len(got))
 		}
 		for _, d := range got {
 			if !seen[d.ID] {
@@ -140,7 +140,7 @@ func (s *suite) delays(t *testing.T) {
 	if d := time.Since(sent); d < delay*9/10 {
 		t.Errorf("it came after %v, before its delay of %v", d, delay)
 	}
-	send(t, q, 24*time.Hour, []byte("no queue delays for so long"))
+	send(t, q, 24*time.Hour, []byte("a delay beyond the limit of every queue"))
 }
 
 // takesBack: a message released comes again soon, and says how often it came.
