@@ -136,7 +136,7 @@ func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	if err := k.readAll(t); err != nil {
 		return err
 	}
-	k.finished()
+	_ = k.finished(t) // it only looks at what was read
 	switch r := &k.report; {
 	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one look is enough where nobody is at work
 		return fmt.Errorf("crawl %s: %w", id, ErrUnfinished)

@@ -12,7 +12,7 @@ import (
 )
 
 // state is what a step knows of its partition: what commits hold, and the batch for the next one. Its methods
-// read what is stored, but write nothing. A step that ends well leaves it to the next one in its process.
+// read what is stored, but write nothing, except that its archive puts full WARC objects. A step that ends well leaves it to the next one in its process.
 type state struct {
 	// Of the step at work.
 	cfg   *StepConfig

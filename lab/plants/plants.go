@@ -198,7 +198,7 @@ var plants = []plant{
 		Name: "finished on the move", Promise: "I7",
 		Bug: "the crawl is taken for finished while slots are on the move",
 		Edits: []edit{{
-			"internal/crawl/tick.go",
+			"internal/crawl/tick_end.go",
 			" && len(k.report.Map.Moving) == 0 && k.report.Map.Target == \"\"\n", "\n",
 		}},
 	},
@@ -223,8 +223,8 @@ var plants = []plant{
 		Name: "seeds by the newest map", Promise: "I7",
 		Bug: "seeds are dealt by the map in force: sent again, a mail has the same number and other URLs",
 		Edits: []edit{
-			{"internal/crawl/tick.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = stored.Map(t.Object, c, k.report.Map.Object); err != nil {"},
-			{"internal/crawl/tick.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
+			{"internal/crawl/tick_read.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = stored.Map(t.Object, c, k.report.Map.Object); err != nil {"},
+			{"internal/crawl/tick_seeds.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
 		},
 	},
 	{

@@ -1,0 +1,158 @@
+package crawl
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// HostPack is a record of the hosts table: the estimates of some hosts of one
+// partition. A host may stand in two packs; the one of the higher Commit is newer.
+type HostPack struct {
+	Partition partition.ID          `json:"partition"`
+	Hosts     map[string]HostRecord `json:"hosts"`
+}
+
+// HostRecord is what the table says of a host.
+type HostRecord struct {
+	Commit        uint64        `json:"commit"` // of its partition, that observed it
+	Connect       time.Duration `json:"connect_ns,omitempty"`
+	Response      time.Duration `json:"response_ns,omitempty"`
+	PerConnection float64       `json:"per_connection,omitempty"`
+	Requests      uint64        `json:"requests,omitempty"`
+	Failures      uint64        `json:"failures,omitempty"`
+	Score         float64       `json:"score,omitempty"`
+	Known         uint64        `json:"known,omitempty"`
+	Pending       uint64        `json:"pending,omitempty"`
+	Capped        uint64        `json:"capped,omitempty"`
+}
+
+// hostsPerPack keeps a record far below the 400 KB a table item may have.
+const hostsPerPack = 1000
+
+// HostPacks is the number of packs for a partition with that many hosts.
+func HostPacks(hosts int64) int {
+	n := 1
+	for int64(n)*hostsPerPack < hosts {
+		n *= 2
+	}
+	return n
+}
+
+// copyFor is how long one tick copies host estimates: each commit is a read, and a
+// function has a minute.
+const copyFor = 20 * time.Second
+
+// copyHosts copies the owners' host estimates into the hosts table, by commit number:
+// doing it twice changes nothing. What it has no time for, a later run copies.
+func (k *Tick) copyHosts(t *actor.Task) error {
+	var behind []*blobschema.Head
+	for i := range k.report.Heads {
+		if h := &k.report.Heads[i]; h.Seq > k.record.Copied[h.Partition] {
+			behind = append(behind, h)
+		}
+	}
+	if k.copied = len(behind) == 0; k.copied {
+		return nil
+	}
+	if !k.over() && !k.passed(k.record.CopiedAt, k.cfg.HostsEvery) {
+		return nil
+	}
+	until := k.Now().Mono + copyFor
+	copied, dropped := map[partition.ID]uint64{}, []string{}
+	all := true
+	for _, h := range behind {
+		upTo, unnamed, err := k.copyPartition(t, h, until)
+		dropped = append(dropped, unnamed...)
+		if err != nil {
+			return fmt.Errorf("copy host estimates of partition %d: %w", h.Partition, err)
+		}
+		copied[h.Partition] = upTo
+		if all = all && upTo == h.Seq; !all {
+			break
+		}
+	}
+	now := k.Now().Wall.UTC()
+	k.learn(func(r *blobschema.TickRecord) {
+		if all {
+			r.CopiedAt = now
+		}
+		if r.Copied == nil {
+			r.Copied = map[partition.ID]uint64{}
+		}
+		for p, seq := range copied {
+			r.Copied[p] = max(r.Copied[p], seq)
+		}
+		candidates(r, dropped)
+	})
+	k.copied = all
+	return nil
+}
+
+// copyPartition copies the estimates of a partition's commits, oldest first, until a time
+// on the monotonic clock, one commit at least. upTo is the last of them, dropped the runs
+// that they name no more.
+func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
+	man, err := stored.Manifest(t.Object, h.Commit)
+	if err != nil {
+		return 0, nil, err
+	}
+	packs := HostPacks(h.Totals.Hosts)
+	fresh := make([]map[string]HostRecord, packs)
+	for seq, name := range blobschema.CommitsAfter(man, k.record.Copied[h.Partition]) {
+		if upTo > 0 && k.Now().Mono >= until {
+			break
+		}
+		upTo = seq
+		c, err := stored.Commit(t.Object, name)
+		if err != nil {
+			return 0, nil, err
+		}
+		m, err := c.Manifest()
+		if err != nil {
+			return 0, nil, err
+		}
+		dropped = append(dropped, m.Dropped...)
+		hosts, err := c.Hosts()
+		if err != nil {
+			return 0, nil, err
+		}
+		for _, o := range hosts {
+			n := int(o.Slot) / k.report.Crawl.Partitions % packs
+			if fresh[n] == nil {
+				fresh[n] = map[string]HostRecord{}
+			}
+			fresh[n][o.Host] = HostRecord{
+				Commit: seq, Connect: o.Conn, Response: o.Resp, PerConnection: o.PerConnection, Requests: o.Requests,
+				Failures: o.Failures, Score: o.Score, Known: o.Known, Pending: o.Pending, Capped: o.Capped,
+			}
+		}
+	}
+	for n, hosts := range fresh {
+		if len(hosts) == 0 {
+			continue
+		}
+		err := actor.Update(t, naming.HostsKey(k.report.Crawl.ID, h.Partition, n), func(p *HostPack) bool {
+			changed := false
+			p.Partition = h.Partition
+			if p.Hosts == nil {
+				p.Hosts = map[string]HostRecord{}
+			}
+			for host, rec := range hosts {
+				if rec.Commit > p.Hosts[host].Commit {
+					p.Hosts[host], changed = rec, true
+				}
+			}
+			return changed
+		})
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	return upTo, dropped, nil
+}

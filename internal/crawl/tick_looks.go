@@ -1,0 +1,46 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+)
+
+// Times of steering.
+const (
+	steerEvery = time.Minute
+	// mostUnseen is how long ticks may have been away for what was counted meanwhile to count.
+	mostUnseen = time.Hour
+)
+
+// steerLooks changes the threshold of looks so that there are as many an hour as the crawl is to
+// have. What it begins with is in the wish itself: two ticks at once count nothing twice.
+func (k *Tick) steerLooks(t *actor.Task) error {
+	set := &k.report.Crawl.Settings
+	pages := k.report.Totals.Pages
+	if !looks(set) || pages == 0 {
+		return nil
+	}
+	now, again := k.Now().Wall.UTC(), k.report.Totals.Again
+	change := func(w *blobschema.Wish) bool {
+		was, since := w.Looks, now.Sub(w.Looks.At)
+		if w.Threshold > 0 && since >= 0 && since < steerEvery {
+			return false
+		}
+		w.Looks = blobschema.Looks{At: now, Again: again, Pages: pages}
+		first := fresh.First(blobschema.Change{}, float64(pages), set.RecrawlPerHour)
+		switch {
+		case w.Threshold <= 0:
+			w.Threshold = first
+		case since < 0 || since > mostUnseen || w.Pause || w.Stop:
+		default:
+			w.Threshold *= first / fresh.First(blobschema.Change{}, float64(was.Pages), set.RecrawlPerHour)
+			excess := float64(again-was.Again) - float64(set.RecrawlPerHour*since.Hours())
+			w.Threshold = fresh.Steer(w.Threshold, float64(pages), excess)
+		}
+		return true
+	}
+	return k.tell(t, change)
+}

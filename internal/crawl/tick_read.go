@@ -1,0 +1,118 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+func (k *Tick) readAll(t *actor.Task) error {
+	id := k.cfg.Crawl
+	keys := []string{
+		naming.CrawlKey(id), naming.WishKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
+		naming.MapKey(id), // before the heads: what it says of moves is true of them
+	}
+	recs, err := t.Records(keys...)
+	if err != nil {
+		return err
+	}
+	if !recs[0].Found {
+		return fmt.Errorf("crawl %s has no record", id)
+	}
+	for i, into := range []any{&k.report.Crawl, &k.report.Wish, &k.grants, &k.report.Requests, &k.record} {
+		if err := recs[i].Into(into, keys[i]); err != nil {
+			return err
+		}
+	}
+	c := &k.report.Crawl
+	if k.report.Map, err = mapRecord(c, recs[5]); err != nil {
+		return err
+	}
+	if k.notes = &k.record.TickNotes; k.mem != nil {
+		k.notes = &k.mem.notes
+	} else if was := k.record.Idle; was != nil {
+		if k.report.Crawl.Settings.Index {
+			if err := k.readRankJob(t); err != nil {
+				return err
+			}
+		}
+		now := k.whatMatters()
+		if now.Finished, now.Limited = was.Finished, was.Limited; now == *was {
+			k.report.Idle, k.report.Finished, k.report.Limited = true, was.Finished, was.Limited
+			return nil
+		}
+	}
+	if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
+		return err
+	}
+	keys = make([]string, k.report.Partitions())
+	for p := range keys {
+		keys[p] = naming.HeadKey(id, partition.ID(p))
+	}
+	if recs, err = t.Records(keys...); err != nil {
+		return err
+	}
+	k.report.Heads = make([]blobschema.Head, 0, len(recs)) // k.heads points into it
+	for p, rec := range recs {
+		if !rec.Found {
+			continue
+		}
+		h, err := actor.Decode[blobschema.Head](rec, "head")
+		if err != nil {
+			return err
+		}
+		k.report.Heads = append(k.report.Heads, h)
+		k.heads[partition.ID(p)] = &k.report.Heads[len(k.report.Heads)-1]
+		k.report.Totals.Add(&h.Totals)
+		if k.leased(&h) {
+			k.report.Leased++
+		}
+	}
+	return nil
+}
+
+// leased reports whether a step may be at work under h.
+func (k *Tick) leased(h *blobschema.Head) bool {
+	if h.Owner == "" || k.cfg.Exclusive && !ownedBy(h.Owner, k.cfg.Process) {
+		return false
+	}
+	return k.Now().Wall.Before(h.LeaseUntil)
+}
+
+// manifestsAtOnce is how many commits a tick reads at once: they are read whole.
+const manifestsAtOnce = 8
+
+// eachManifest calls do with the manifest of each head that wanted picks, in their order.
+// There may be thousands, and a function has a minute, so some are read at once.
+func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, do func(*blobschema.Manifest)) error {
+	var names []string
+	for i := range k.report.Heads {
+		if h := &k.report.Heads[i]; h.Commit != "" && wanted(h) {
+			names = append(names, h.Commit)
+		}
+	}
+	for some := range slices.Chunk(names, manifestsAtOnce) {
+		mans, errs, left := make([]*blobschema.Manifest, len(some)), make([]error, len(some)), len(some)
+		for i, name := range some {
+			k.Spawn(func(t *actor.Task) error {
+				mans[i], errs[i] = stored.Manifest(t.Object, name)
+				left--
+				return nil
+			})
+		}
+		t.Await(func() bool { return left == 0 })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		for _, man := range mans {
+			do(man)
+		}
+	}
+	return nil
+}

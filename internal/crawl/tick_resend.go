@@ -1,0 +1,192 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// busyAtOnce is of how many partitions with a step at work it is found out at once which mail they lack.
+const busyAtOnce = 8
+
+// resend sends mail again that is not applied, now and then: a queue
+// may lose messages, or give up on those it delivered too often. Numbers and
+// content are the same, so the receiver can tell. A partition with a step at work is
+// taking its mail, as a rule: what it lacks is on its way. So that is looked for in few of them at a time, and
+// what was committed just now is left to the queue.
+func (k *Tick) resend(t *actor.Task) error {
+	var short, busy []partition.ID
+	for p := range partition.ID(k.report.Partitions()) {
+		switch h := k.heads[p]; {
+		case k.expected(p) <= k.applied(p):
+		case h != nil && k.leased(h):
+			busy = append(busy, p)
+		default:
+			short = append(short, p)
+		}
+	}
+	if len(short)+len(busy) == 0 || !k.passed(k.record.ResentAt, k.cfg.ResendAfter) {
+		return nil
+	}
+	now := k.Now().Wall.UTC()
+	k.learn(func(r *blobschema.TickRecord) { r.ResentAt = now })
+	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
+		return err
+	}
+	if turns := (len(busy) + busyAtOnce - 1) / busyAtOnce; turns > 1 {
+		turn := int(now.UnixNano()/int64(k.cfg.ResendAfter)) % turns
+		busy = busy[turn*busyAtOnce : min(len(busy), (turn+1)*busyAtOnce)]
+	}
+	for i, p := range append(short, busy...) {
+		var before time.Time
+		if i >= len(short) {
+			before = now.Add(-k.cfg.ResendAfter)
+		}
+		applied := map[partition.ID]blobschema.Marks{}
+		if h := k.heads[p]; h != nil && h.Commit != "" {
+			man, err := stored.Manifest(t.Object, h.Commit)
+			if err != nil {
+				return err
+			}
+			applied = man.Applied
+		}
+		if err := k.resendTo(t, p, applied, before); err != nil {
+			return fmt.Errorf("send mail to partition %d again: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func missing(m blobschema.Marks, n uint64) bool {
+	if n <= m.Low {
+		return false
+	}
+	for _, a := range m.Above {
+		if a == n {
+			return false
+		}
+	}
+	return true
+}
+
+// resendTo sends what a partition has not applied; of partitions what they committed before a time, if that is not zero.
+func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
+	c := &k.report.Crawl
+	links, err := mapping(c)
+	if err != nil {
+		return err
+	}
+	queue := naming.MailboxQueue(p)
+	for i := range c.SeedBatches {
+		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
+			continue
+		}
+		mails, err := seedMail(t, c, k.first, links, i, k.cfg.Policy)
+		if err != nil {
+			return err
+		}
+		if _, err := t.Do(actor.Send{Queue: queue, Bodies: [][]byte{mails[p]}}); err != nil {
+			return err
+		}
+	}
+	for _, m := range k.report.Requests.Outbox {
+		if m.To != p || !missing(applied[partition.Requests], m.Number) {
+			continue
+		}
+		urls, err := stored.URLs(t.Object, m.Object)
+		if err != nil {
+			return err
+		}
+		body, err := blobschema.EncodeMail(requestMail(c.ID, m, urls))
+		if err != nil {
+			return err
+		}
+		if _, err := t.Do(actor.Send{Queue: queue, Bodies: [][]byte{body}}); err != nil {
+			return err
+		}
+	}
+	for i := range k.report.Heads {
+		from := &k.report.Heads[i]
+		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {
+			continue
+		}
+		if err := k.resendFrom(t, from, p, applied[from.Partition], before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resendFrom sends what a partition's commits have for another and it has not applied.
+func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, marks blobschema.Marks, before time.Time) error {
+	man, err := stored.Manifest(t.Object, from.Commit)
+	if err != nil {
+		return err
+	}
+	left := 0
+	for n := marks.Low + 1; n <= from.Sent[p]; n++ {
+		if missing(marks, n) {
+			left++
+		}
+	}
+	// Newest first: what is missing is young as a rule, and a crawl may be years old.
+	for _, name := range slices.Backward(slices.Collect(blobschema.CommitNames(man))) {
+		if left == 0 {
+			break
+		}
+		r, err := stored.Commit(t.Object, name)
+		if err != nil {
+			return err
+		}
+		outbox, err := r.Outbox()
+		if err != nil {
+			return err
+		}
+		young := false
+		if !before.IsZero() {
+			of, err := r.Manifest()
+			if err != nil {
+				return err
+			}
+			young = of.Time.After(before)
+		}
+		for _, m := range outbox {
+			if m.To != p || !missing(marks, m.Number) {
+				continue
+			}
+			if left--; young {
+				continue
+			}
+			if _, err := t.Do(actor.Send{Queue: naming.MailboxQueue(p), Bodies: [][]byte{m.Body}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func anyMissing(m blobschema.Marks, sent uint64) bool {
+	return m.Low+uint64(len(m.Above)) < sent
+}
+
+// pruneRequests forgets the requests that their receivers have applied.
+func (k *Tick) pruneRequests(t *actor.Task) error {
+	applied := func(m blobschema.RequestMail) bool {
+		h := k.heads[m.To]
+		return h != nil && m.Number <= h.Requests
+	}
+	if !slices.ContainsFunc(k.report.Requests.Outbox, applied) {
+		return nil
+	}
+	return actor.Update(t, naming.RequestsKey(k.report.Crawl.ID), func(r *blobschema.Requests) bool {
+		n := len(r.Outbox)
+		r.Outbox = slices.DeleteFunc(r.Outbox, applied)
+		return len(r.Outbox) < n
+	})
+}

@@ -1,0 +1,109 @@
+package crawl
+
+import (
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// wake sends a wake to every partition that has something to do and no step.
+func (k *Tick) wake(t *actor.Task) error {
+	now := k.Now().Wall
+	woken := map[partition.ID]blobschema.Waking{}
+	var bodies [][]byte
+	for p := range partition.ID(k.report.Partitions()) {
+		if !k.needsStep(p) {
+			continue
+		}
+		fence := uint64(0)
+		if h := k.heads[p]; h != nil {
+			fence = h.Fence
+		}
+		times := 0
+		if last, ok := k.notes.Woken[p]; ok && last.Fence == fence {
+			wait := min(maxDelay, k.cfg.WakeAgain<<min(max(last.Times, 1)-1, 10))
+			if now.Sub(last.At) < wait && !now.Before(last.At) {
+				woken[p] = last
+				continue // the wake is on its way
+			}
+			times = last.Times
+		}
+		woken[p] = blobschema.Waking{Fence: fence, At: now.UTC(), Times: times + 1}
+		k.report.Woken = append(k.report.Woken, p)
+		bodies = append(bodies, blobschema.EncodeWake(k.report.Crawl.ID, p))
+	}
+	sent := len(bodies) > 0
+	for len(bodies) > 0 {
+		n := min(10, len(bodies))
+		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies[:n]}); err != nil {
+			return fmt.Errorf("send wakes: %w", err)
+		}
+		bodies = bodies[n:]
+	}
+	if sent {
+		k.note(func(n *blobschema.TickNotes) { n.Woken = woken })
+	}
+	return nil
+}
+
+func (k *Tick) needsStep(p partition.ID) bool {
+	h := k.heads[p]
+	if h != nil && k.leased(h) || k.report.Wish.Stop {
+		return false
+	}
+	mail := k.expected(p) > k.applied(p)
+	if k.hasMoves(p) || h == nil {
+		return mail || k.hasMoves(p)
+	}
+	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
+	if mail || behind || looks(&k.report.Crawl.Settings) && stale(h, k.report.Wish.Threshold) && !k.report.Wish.Pause {
+		return true
+	}
+	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
+		return true // it was granted what others may need, and will use it or give it back
+	}
+	due := !h.Due.IsZero() && !h.Due.After(k.Now().Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
+	switch {
+	case !due || k.report.Wish.Pause:
+		return false
+	case k.free() != 0 || h.Totals.Urgent > 0:
+		return true
+	}
+	return looks(&k.report.Crawl.Settings) && !h.LooksDue.After(k.Now().Wall)
+}
+
+// expected is the mail that a partition should apply in the end.
+func (k *Tick) expected(p partition.ID) uint64 {
+	n := k.report.Requests.Sent[p]
+	if int(p) < k.report.Crawl.Partitions { // seeds are dealt by the map of epoch 1
+		n += uint64(len(k.report.Crawl.SeedBatches))
+	}
+	for i := range k.report.Heads {
+		if sent := k.report.Heads[i].Sent; int(p) < len(sent) {
+			n += sent[p]
+		}
+	}
+	return n
+}
+
+func (k *Tick) applied(p partition.ID) uint64 {
+	if h := k.heads[p]; h != nil {
+		return h.Applied
+	}
+	return 0
+}
+
+// free is how many pages of the limit are granted to nobody; -1 for no limit.
+func (k *Tick) free() int64 {
+	if k.report.Crawl.Settings.MaxPages == 0 {
+		return -1
+	}
+	free := k.grants.Limit
+	for _, n := range k.grants.Granted {
+		free -= n
+	}
+	return free
+}

@@ -1,0 +1,81 @@
+package crawl
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+)
+
+// changeWish adds to the wish, which all partitions read, what any of them has found:
+// hosts that seeds redirected to, and domains that have too many URLs.
+func (k *Tick) changeWish(t *actor.Task) error {
+	change := func(w *blobschema.Wish) bool {
+		hosts := missingIn(w.Scope, k.foundHosts())
+		limit := k.report.Crawl.Settings.MaxDomainURLs
+		full, half := missingIn(w.Capped, k.largeDomains(limit)), missingIn(w.HalfCapped, k.largeDomains(limit/2))
+		full, half = full[:max(0, min(len(full), maxCapped-len(w.Capped)))], half[:max(0, min(len(half), maxCapped-len(w.HalfCapped)))]
+		if len(hosts)+len(full)+len(half) == 0 {
+			return false
+		}
+		w.Version++
+		w.Scope, w.Capped, w.HalfCapped = append(w.Scope, hosts...), append(w.Capped, full...), append(w.HalfCapped, half...)
+		return true
+	}
+	return k.tell(t, change)
+}
+
+// tell changes the wish, which all steps read, if there is anything to change.
+func (k *Tick) tell(t *actor.Task, change func(w *blobschema.Wish) bool) error {
+	if w := k.report.Wish; !change(&w) {
+		return nil
+	}
+	return actor.Update(t, naming.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+		changed := change(w)
+		k.report.Wish = *w
+		return changed
+	})
+}
+
+// missingIn returns what of names is not in have, each once.
+func missingIn(have, names []string) (out []string) {
+	for _, n := range names {
+		if !slices.Contains(have, n) && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (k *Tick) foundHosts() (out []string) {
+	for i := range k.report.Heads {
+		out = append(out, k.report.Heads[i].Scope...)
+	}
+	return out
+}
+
+// largeDomains are the registrable domains of which the partitions together know at least
+// limit URLs; none if that is 0.
+func (k *Tick) largeDomains(limit int64) (out []string) {
+	if limit <= 0 {
+		return nil
+	}
+	sums := map[string]int64{}
+	for i := range k.report.Heads {
+		for d, n := range k.report.Heads[i].Domains {
+			sums[d] += n
+		}
+	}
+	for _, d := range slices.Sorted(maps.Keys(sums)) {
+		if sums[d] >= limit {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// maxCapped bounds the domains that a wish names: what one partition knows too many URLs
+// of it leaves out by itself.
+const maxCapped = 1000
