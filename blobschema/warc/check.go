@@ -32,6 +32,7 @@ func checkRecord(r *Record) error {
 		{"WARC-Refers-To-Target-URI", r.RefersToTargetURI, revisit, checkURI},
 		{"WARC-Profile", r.Profile, revisit, checkURI},
 		{"WARC-Truncated", r.Truncated, true, checkToken},
+		{"WARC-Protocol", r.Protocol, !info, checkToken},
 		{"WARC-Filename", r.Filename, info, checkText},
 		{"WARC-Payload-Digest", r.PayloadDigest, !info, checkURI}, // algorithm:value looks like a URI
 		{"Content-Type", r.ContentType, true, checkText},
@@ -58,7 +59,7 @@ func checkRecord(r *Record) error {
 // checkBlock keeps Header and Body where a reader will find them again: the
 // first blank line of an HTTP block is the end of Header.
 func checkBlock(r *Record) error {
-	if n := len(r.Header) + len(r.Body); n > MaxBlock {
+	if n := len(r.Header) + len(r.stored()); n > MaxBlock {
 		return fmt.Errorf("%w: block of %d bytes", ErrField, n)
 	}
 	switch isHTTP := isHTTP(r.Type, contentType(r)); {

@@ -2,6 +2,7 @@ package warc
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha1"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type Reader struct {
 	gz    *gzip.Reader  // over in; nil until a member was seen
 	text  *bufio.Reader // over gz
 	head  []byte
+	body  []byte // scratch: a body without its chunks
 	block []byte
 	rec   Record
 	err   error
@@ -161,7 +163,25 @@ func (w *Reader) record(in *bufio.Reader) error {
 			w.rec.Header, w.rec.Body = w.block[:n:n], w.block[n:]
 		}
 	}
+	if w.rec.Type == TypeResponse && saysChunked(w.rec.Header) {
+		var d Dechunker
+		body, _, err := d.Append(w.body[:0], w.rec.Body, MaxBlock)
+		if w.body = body; err == nil || len(body) > 0 { // else another program wrote the body without its chunks
+			w.rec.Body, w.rec.Chunks = body, w.rec.Body
+		}
+	}
 	return nil
+}
+
+// saysChunked reports whether an HTTP header names the chunked transfer coding.
+func saysChunked(header []byte) bool {
+	for line := range bytes.Lines(header) {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if ok && bytes.EqualFold(name, []byte("Transfer-Encoding")) {
+			return bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked"))
+		}
+	}
+	return false
 }
 
 // readHead reads up to the first blank line.
@@ -231,6 +251,7 @@ func parseHead(r *Record, head []byte) (size int64, err error) {
 		{"WARC-Truncated", &r.Truncated},
 		{"WARC-Filename", &r.Filename},
 		{"WARC-Profile", &r.Profile},
+		{"WARC-Protocol", &r.Protocol},
 	}
 	for line := range strings.Lines(rest) {
 		line = strings.TrimRight(line, "\r\n")
@@ -334,7 +355,7 @@ func (r *Record) Verify() error {
 	if r.BlockDigest == "" && payload == "" {
 		return fmt.Errorf("verify %s: %w: the record has no digest", r.ID, ErrDigest)
 	}
-	if err := verifyDigest(r.BlockDigest, r.Header, r.Body); err != nil {
+	if err := verifyDigest(r.BlockDigest, r.Header, r.stored()); err != nil {
 		return fmt.Errorf("verify block of %s: %w", r.ID, err)
 	}
 	if err := verifyDigest(payload, r.Body); err != nil {

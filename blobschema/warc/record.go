@@ -38,8 +38,8 @@ const (
 	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Record is one record of a WARC file. Its block is Header followed by Body. They are
-// separate to save a copy, and to make
+// Record is one record of a WARC file. Its block is Header followed by Body, or by Chunks if Body was received in
+// chunks. They are separate to save a copy, and to make
 // Body the payload. The zero value of a field means that it is absent.
 //
 // URIs and record ids are without angle brackets.
@@ -54,12 +54,14 @@ type Record struct {
 	RefersToDate      time.Time // revisit only (5.13)
 	Truncated         string    // why Body is not whole (5.15); see TruncatedLength
 	Profile           string    // revisit only, and mandatory there (5.18)
+	Protocol          string    // of the capture, "h2" for HTTP/2, whose Header is written in the form of HTTP/1.1; empty: as Header says
 	PayloadDigest     string    // of the payload (5.9); empty: Append computes it where a payload is defined
 	Filename          string    // warcinfo only: name of the file (5.17)
 
 	Header []byte // HTTP start line and fields with the blank line that ends them, or nil
-	Body   []byte
-	Packed bool // Body is compressed already: store it as it is, see Append; not set by the reader
+	Body   []byte // without transfer coding
+	Chunks []byte // Body in the chunked transfer coding (RFC 9112 section 7.1), if it was received so, else nil
+	Packed bool   // Body is compressed already: store it as it is, see Append; not set by the reader
 
 	// The reader sets the other fields. Append ignores them.
 	ID          string // 5.2
@@ -115,4 +117,12 @@ func Revisit(date time.Time, target, ip, profile, digest string, of blobschema.O
 		r.Truncated = TruncatedLength
 	}
 	return r
+}
+
+// stored returns the part of r's block behind Header.
+func (r *Record) stored() []byte {
+	if r.Chunks != nil {
+		return r.Chunks
+	}
+	return r.Body
 }

@@ -93,7 +93,7 @@ func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err erro
 	}
 	e.block.Reset()
 	e.block.Write(r.Header)
-	e.block.Write(r.Body)
+	e.block.Write(r.stored())
 	e.block.Sum(e.sum[:0])
 	id = e.id(r)
 	e.appendHead(r, id)
@@ -103,7 +103,7 @@ func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err erro
 	if e.deflate == nil {
 		dst = append(dst, e.head...)
 		dst = append(dst, r.Header...)
-		dst = append(dst, r.Body...)
+		dst = append(dst, r.stored()...)
 		return append(dst, recordEnd...), id, nil
 	}
 	out, err = e.appendMember(dst, r)
@@ -116,7 +116,7 @@ func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err erro
 // appendMember appends e.head and r's block as one gzip member. It writes the framing
 // itself, since a gzip writer offers no way to store a part.
 func (e *Encoder) appendMember(dst []byte, r *Record) (out []byte, err error) {
-	parts := [...][]byte{e.head, r.Header, r.Body, recordEnd}
+	parts := [...][]byte{e.head, r.Header, r.stored(), recordEnd}
 	var sum, size uint32 // CRC-32 and length modulo 2^32 of the parts
 	for _, part := range parts {
 		sum = crc32.Update(sum, crc32.IEEETable, part)
@@ -145,8 +145,9 @@ func (e *Encoder) appendMember(dst []byte, r *Record) (out []byte, err error) {
 	}
 	out = e.sink.b
 	if stored {
-		out = slices.Grow(out, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(recordEnd)+8)
-		out = appendStored(out, r.Body, 0)
+		body := r.stored()
+		out = slices.Grow(out, len(body)+5*(len(body)/maxStored+2)+len(recordEnd)+8)
+		out = appendStored(out, body, 0)
 		out = appendStored(out, recordEnd, 1)
 	}
 	out = binary.LittleEndian.AppendUint32(out, sum)
@@ -206,6 +207,7 @@ func (e *Encoder) appendHead(r *Record, id string) {
 		b = append(b, "WARC-Concurrent-To: <"...)
 		b = append(append(b, r.ConcurrentTo...), ">\r\n"...)
 	}
+	b = appendField(b, "WARC-Protocol", r.Protocol)
 	b = appendField(b, "WARC-Refers-To-Target-URI", r.RefersToTargetURI)
 	if !r.RefersToDate.IsZero() {
 		b = append(b, "WARC-Refers-To-Date: "...)
@@ -219,7 +221,7 @@ func (e *Encoder) appendHead(r *Record, id string) {
 	b = e.appendPayloadDigest(b, r)
 	b = appendField(b, "Content-Type", contentType(r))
 	b = append(b, "Content-Length: "...)
-	b = strconv.AppendInt(b, int64(len(r.Header)+len(r.Body)), 10)
+	b = strconv.AppendInt(b, int64(len(r.Header)+len(r.stored())), 10)
 	e.head = append(b, "\r\n\r\n"...)
 }
 

@@ -39,8 +39,10 @@ type Response struct {
 	Status      int
 	Reason      string             // phrase after the status, may be empty
 	Proto       string             // "HTTP/1.0", "HTTP/1.1", "HTTP/2.0"
-	Header      []warc.HeaderField // sorted by name
+	Head        []byte             // as received; nil: made of the fields, for HTTP/2 and the simulation
+	Header      []warc.HeaderField // fields, in any order
 	Body        []byte             // without transfer coding, with content coding
+	Chunks      []byte             // Body in the chunked coding in which it was received, or nil
 	Truncated   string             // reason why Body is not whole: one of warc.Truncated…, or ""
 	RequestHead []byte             // in the form of HTTP/1.1
 	Addr        string             // IP address of the server, or ""
@@ -225,14 +227,20 @@ func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile st
 // pack encodes the request and the response as WARC records into out. With a profile the
 // response becomes a revisit record.
 func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err error) {
-	s.head = warc.AppendHTTPResponseHead(s.head[:0], resp.Proto, resp.Status, resp.Reason, resp.Header)
+	s.head = append(s.head[:0], resp.Head...)
+	if resp.Head == nil {
+		s.head = warc.AppendHTTPResponseHead(s.head, resp.Proto, resp.Status, resp.Reason, resp.Header)
+	}
 	request := warc.Record{
 		Type: warc.TypeRequest, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr, Header: resp.RequestHead,
 	}
 	response := warc.Record{
 		Type: warc.TypeResponse, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr,
-		Truncated: resp.Truncated, PayloadDigest: out.Page.Digest, Header: s.head, Body: resp.Body,
+		Truncated: resp.Truncated, PayloadDigest: out.Page.Digest, Header: s.head, Body: resp.Body, Chunks: resp.Chunks,
 		Packed: packed(resp.Body, resp.coding()),
+	}
+	if resp.Proto == "HTTP/2.0" {
+		response.Protocol = "h2"
 	}
 	if profile != "" {
 		head := s.head

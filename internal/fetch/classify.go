@@ -38,7 +38,6 @@ func refuse(out *actor.Outcome, v verdict) *actor.Outcome {
 func (c *Client) failed(f *flight, req *actor.Request, started time.Time, status int, err error) *actor.Outcome {
 	out := blank(req, started, c.cfg.Clock())
 	out.Page.Status = uint16(max(0, min(status, 999)))
-	f.broken()
 	return refuse(out, classify(f, status, err))
 }
 
@@ -48,11 +47,9 @@ func (c *Client) failed(f *flight, req *actor.Request, started time.Time, status
 func classify(f *flight, status int, err error) verdict {
 	if cause := context.Cause(f.ctx); cause != nil {
 		switch {
-		case cause == errAgain:
-			return verdict{blobschema.OutcomeCut, true, cause.Error()}
 		case cause != errTimeout:
 			return verdict{blobschema.OutcomeAborted, true, cause.Error()}
-		case !f.connected():
+		case f.conn == nil:
 			return verdict{blobschema.OutcomeConnect, true, cause.Error()}
 		}
 		return verdict{blobschema.OutcomeTimeout, true, cause.Error()}
@@ -92,9 +89,7 @@ func isCut(err error) bool {
 	// net/http does not export the rest of what can end a connection.
 	text := err.Error()
 	return strings.HasPrefix(text, "http2: server sent GOAWAY") || strings.HasPrefix(text, "http2: Transport received Server's graceful") ||
-		strings.HasPrefix(text, "http2: client conn") || // lost, closed, not usable, or ended before the request was sent
-		strings.HasPrefix(text, "http: server closed idle connection") ||
-		strings.HasPrefix(text, "readLoopPeekFailLocked:") // ended for what came before the request was sent
+		strings.HasPrefix(text, "http2: client conn") // lost, closed, not usable, or ended before the request was sent
 }
 
 // streamError has the fields of an HTTP/2 stream error (RFC 9113 section 5.4.2). The error type of

@@ -3,20 +3,21 @@ package fetch
 import (
 	"context"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // Attempts to reach a host: at most so many addresses, one after another, each with an equal
@@ -41,30 +42,30 @@ type forbiddenError struct{ addr netip.Addr }
 
 func (e forbiddenError) Error() string { return "address " + e.addr.String() + " may not be asked" }
 
-// pinned returns what net/http is to take for the host of a request that goes to addr only:
-// the address as 32 hexadecimal digits, '|', and the host. net/http keeps connections by this
-// name, so one made for an address serves no request for another, or for none, whenever it
-// is dialled or becomes idle. The real host is in the Host field. No canonical host contains
-// '|'. A host that spells its address stays as it is.
-func pinned(addr netip.Addr, host string) string {
-	if _, err := netip.ParseAddr((&url.URL{Host: host}).Hostname()); err == nil || !addr.IsValid() {
-		return host
-	}
-	b := addr.As16()
-	return hex.EncodeToString(b[:]) + "|" + host
+// origin is what connections are kept for: those to a given address serve no request for another, or for none.
+type origin struct {
+	tls  bool
+	host string // name or address, without brackets
+	port uint16
+	addr netip.Addr // the only address to connect to; zero: any of the host
 }
 
-// unpinned undoes pinned; addr is zero for a host that is not pinned.
-func unpinned(host string) (addr netip.Addr, name string, err error) {
-	digits, name, ok := strings.Cut(host, "|")
-	if !ok {
-		return netip.Addr{}, host, nil
+// originOf returns the origin of a request. ok is false if the host spells an address, but the request is for another one.
+func originOf(req *actor.Request) (o origin, ok bool) {
+	u := url.URL{Host: string(req.URL.Host())}
+	o = origin{tls: req.URL.Scheme() == "https", host: u.Hostname(), port: 80}
+	if o.tls {
+		o.port = 443
 	}
-	b, err := hex.DecodeString(digits)
-	if err != nil || len(b) != 16 {
-		return netip.Addr{}, "", fmt.Errorf("pinned host %q", host)
+	if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+		o.port = uint16(p)
 	}
-	return netip.AddrFrom16([16]byte(b)).Unmap(), name, nil
+	literal, err := netip.ParseAddr(o.host)
+	if err == nil {
+		return o, !req.Addr.IsValid() || req.Addr.Unmap() == literal.Unmap()
+	}
+	o.addr = req.Addr.Unmap()
+	return o, true
 }
 
 // dialer opens connections to allowed addresses only. Safe for concurrent use.
@@ -73,7 +74,7 @@ type dialer struct {
 	allow   []netip.Prefix
 	timeout time.Duration // of names and TCP together; of TLS once more
 	tls     *tls.Config
-	idle    *idle
+	http2   *http.Transport // speaks HTTP/2 over connections made here
 	// connecting, if not nil, is told of each address that a socket is about to connect to, and
 	// may refuse it. For tests.
 	connecting func(netip.AddrPort) error
@@ -95,52 +96,53 @@ var (
 	errNothing = errors.New("server sends an answer of nearly empty frames")
 )
 
-// conn counts what is received over one connection, TLS included.
+// conn is a connection. It counts what is received over its socket, TLS included.
 type conn struct {
-	net.Conn
-	addr     string       // IP address at the other end
-	served   atomic.Bool  // has carried a request
-	answers  atomic.Int32 // that are coming over it
+	net.Conn                  // socket
+	stream   net.Conn         // what HTTP is spoken over: conn itself, or TLS over it
+	h2       *http.ClientConn // over stream; nil: HTTP/1
+	shared   bool             // HTTP/2
+	origin   origin
+	addr     string // IP address at the other end
+	served   atomic.Bool
+	answers  atomic.Int32 // HTTP/2 requests under way
 	received atomic.Int64 // bytes
 	told     atomic.Int64 // of these, attributed to a request already
 	bodies   atomic.Int64 // bytes of bodies that came since
-	reading  atomic.Bool  // all that came was taken, and more is waited for
-	closed   atomic.Bool
-	idle     *idle
-	users    int // requests that use it; guarded by idle.mu
+
+	users int       // requests that use it; guarded by pool.mu, as the rest
+	next  time.Time // expected next use; zero: none is expected
+	since time.Time // end of the last request
 }
 
-func (c *conn) Close() error {
-	c.closed.Store(true)
-	c.idle.closed(c)
-	return c.Conn.Close()
-}
-
-// settle waits until all that came over c was looked at. net/http closes a connection over which
-// something comes that nobody asked for, but it puts it back for the next request before it
-// looks: a request that is quicker would get as its answer what stood behind the one before.
-// For HTTP/1, before the request; the connection may turn out closed.
-func (c *conn) settle() {
-	for range maxSettle {
-		if c.reading.Load() || c.closed.Load() {
-			return
-		}
-		time.Sleep(settleStep)
+// usable reports whether a connection that was idle may carry a request: nothing has come over it that nobody requested, and it
+// has not ended.
+func (c *conn) usable() bool {
+	if c.h2 != nil {
+		return c.h2.Err() == nil && c.h2.Available() > 0
 	}
-	c.Close()
+	s, ok := c.Conn.(syscall.Conn)
+	if !ok || !pending(s) {
+		return true
+	}
+	if c.stream == net.Conn(c) {
+		return false
+	}
+	// Over TLS it may be a session ticket, which a read takes without returning anything.
+	if c.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+		return false
+	}
+	var b [1]byte
+	_, err := c.stream.Read(b[:])
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
 }
-
-// How often settle looks, and how many times: 100 ms in all, where microseconds will do.
-const (
-	settleStep = 50 * time.Microsecond
-	maxSettle  = 2000
-)
 
 func (c *conn) Read(p []byte) (int, error) {
-	c.reading.Store(true)
 	n, err := c.Conn.Read(p)
-	c.reading.Store(false)
 	c.received.Add(int64(n))
+	if !c.shared { // read only as far as somebody waits for it
+		return n, err
+	}
 	answers := int64(c.answers.Load())
 	switch over := c.received.Load() - c.told.Load() - maxUnasked; {
 	case answers == 0 && over > 0:
@@ -161,49 +163,24 @@ func (c *conn) take() int64 {
 	return n - c.told.Swap(n)
 }
 
-// isHTTP2 reports whether what net/http holds speaks HTTP/2.
-func isHTTP2(nc net.Conn) bool {
-	t, ok := nc.(*tls.Conn)
-	return ok && t.ConnectionState().NegotiatedProtocol == "h2"
-}
-
-// counted finds the conn beneath what net/http holds.
-func counted(nc net.Conn) *conn {
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
-	}
-	c, _ := nc.(*conn)
-	return c
-}
-
-// dial is for http.Transport.DialContext. net/http detaches the context of a dial from that
-// of the request, to keep the connection for later requests; here nothing may last past a
-// request's end, so the flight that ctx carries puts its own end back.
-func (d *dialer) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	ctx, cancel := withFlight(ctx)
-	defer cancel()
-	c, err := d.connect(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// dialTLS is for http.Transport.DialTLSContext.
-func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, error) {
-	ctx, cancel := withFlight(ctx)
-	defer cancel()
-	c, err := d.connect(ctx, address)
-	if err != nil {
-		return nil, err
+// dial opens a connection to an origin. The error is a *dialError, or the cause of ctx's end.
+func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
+	c, err := d.connect(ctx, o)
+	if err != nil || !o.tls {
+		return c, err
 	}
 	cfg := d.tls.Clone()
-	host, _, _ := net.SplitHostPort(address)
-	_, cfg.ServerName, _ = unpinned(host) // connect has looked at both errors
-	tc := tls.Client(c, cfg)
-	shake, cancelShake := context.WithTimeout(ctx, d.timeout)
-	defer cancelShake()
-	if err := tc.HandshakeContext(shake); err != nil {
+	cfg.ServerName = o.host
+	shaken := tls.Client(c, cfg)
+	c.stream = shaken
+	shake, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	err = shaken.HandshakeContext(shake)
+	if err == nil && shaken.ConnectionState().NegotiatedProtocol == "h2" {
+		c.shared = true
+		c.h2, err = d.http2.NewClientConn(context.WithValue(shake, dialled{}, shaken), "https", net.JoinHostPort(o.host, "443"))
+	}
+	if err != nil {
 		c.Close()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -211,27 +188,36 @@ func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, erro
 		var bad *tls.CertificateVerificationError
 		return nil, &dialError{blobschema.OutcomeTLS, !errors.As(err, &bad), err}
 	}
-	return tc, nil
+	return c, nil
 }
 
-// connect resolves the host of address, unless it is pinned, and opens a TCP connection to
-// it. The error is a *dialError, or the cause of ctx's end.
-func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, &dialError{blobschema.OutcomeConnect, false, err}
+// dialled is the key of the connection in a context that [newHTTP2] speaks over.
+type dialled struct{}
+
+// newHTTP2 returns a transport for [dialer.dial], which uses nothing of it but single connections.
+func newHTTP2() *http.Transport {
+	return &http.Transport{
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return ctx.Value(dialled{}).(net.Conn), nil
+		},
+		DisableCompression:     true, // bodies are stored as received
+		ForceAttemptHTTP2:      true,
+		MaxResponseHeaderBytes: maxHeader,
+		HTTP2: &http.HTTP2Config{
+			// What a server may send ahead of our reading.
+			MaxReceiveBufferPerStream:     1 << 20,
+			MaxReceiveBufferPerConnection: 2 << 20,
+		},
 	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil, &dialError{blobschema.OutcomeConnect, false, fmt.Errorf("parse port: %w", err)}
-	}
-	pin, host, err := unpinned(host)
-	if err != nil {
-		return nil, &dialError{blobschema.OutcomeConnect, false, err}
-	}
+}
+
+// connect opens a TCP connection to an origin, whose host it resolves unless the address is given. The error is a *dialError, or
+// the cause of ctx's end.
+func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
+	host, pin := o.host, o.addr
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	addrs := []netip.Addr{pin} // control looks at it
+	addrs, err := []netip.Addr{pin}, error(nil) // control looks at it
 	if !pin.IsValid() {
 		addrs, err = d.addresses(limited, host)
 	}
@@ -241,7 +227,7 @@ func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 		}
 		return nil, err
 	}
-	nc, addr, err := d.try(limited, addrs, uint16(number))
+	nc, addr, err := d.try(limited, addrs, o.port)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -258,7 +244,9 @@ func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 	if !pin.IsValid() {
 		d.names.prefer(host, addr)
 	}
-	return &conn{Conn: nc, addr: addr.Unmap().String(), idle: d.idle}, nil
+	c := &conn{Conn: nc, origin: o, addr: addr.Unmap().String()}
+	c.stream = c
+	return c, nil
 }
 
 // pin returns the address of host that all who know the same addresses choose: the lowest

@@ -29,7 +29,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"runtime"
@@ -50,10 +49,7 @@ import (
 // section 2.5 demands at least 500 KiB.
 const maxRobots = 512 << 10
 
-const (
-	maxHeader   = 64 << 10 // bytes of all header fields of an answer
-	idleTimeout = time.Minute
-)
+const maxHeader = 64 << 10 // bytes of the head of an answer
 
 // A body that arrives at MinRate or faster may take up to Patience times the timeout. The rate is
 // measured over half of the timeout.
@@ -156,15 +152,15 @@ func (c Config) requestFields() []warc.HeaderField {
 // address that Request.Addr named for it: those are never used for one another. Of more than
 // Config.MaxIdle it closes the one whose host, by Request.Next, will be requested last.
 type Client struct {
-	cfg       Config
-	fields    []warc.HeaderField // of every request, after Host
-	header    http.Header        // the same, for net/http; read only
-	names     *names
-	dialer    *dialer
-	transport *http.Transport
-	buffers   sync.Pool     // of *buffers
-	scratch   chan *Scratch // one for each answer that may be assembled; a nil one is not made yet
-	large     chan struct{} // a place per large body
+	cfg     Config
+	fields  []warc.HeaderField // of every request, after Host
+	header  http.Header        // the same, for net/http; read only
+	names   *names
+	dialer  *dialer
+	pool    *pool
+	buffers sync.Pool     // of *buffers
+	scratch chan *Scratch // one for each answer that may be assembled; a nil one is not made yet
+	large   chan struct{} // a place per large body
 }
 
 // New returns a Client. What it does with a configuration that Validate refuses is undefined.
@@ -175,7 +171,7 @@ func New(cfg Config) *Client {
 		fields:  cfg.requestFields(),
 		header:  make(http.Header),
 		names:   newNames(cfg.Lookup, cfg.ConnectTimeout, cfg.Clock),
-		buffers: sync.Pool{New: func() any { return &buffers{body: make([]byte, 0, firstBuffer)} }},
+		buffers: sync.Pool{New: func() any { return &buffers{raw: make([]byte, 0, firstBuffer)} }},
 		scratch: make(chan *Scratch, cfg.Processors),
 		large:   make(chan struct{}, cfg.MaxLarge),
 	}
@@ -186,41 +182,25 @@ func New(cfg Config) *Client {
 		c.header[f.Name] = []string{f.Value}
 	}
 	c.dialer = &dialer{
-		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout,
-		idle: &idle{most: cfg.MaxIdle, next: map[*conn]time.Time{}},
+		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout, http2: newHTTP2(),
 		tls: &tls.Config{
 			RootCAs:            cfg.Roots,
 			NextProtos:         []string{"h2", "http/1.1"},
 			ClientSessionCache: tls.NewLRUClientSessionCache(512), // a resumed handshake checks no chain
 		},
 	}
-	c.transport = &http.Transport{
-		Proxy:                  nil, // nothing from the environment may redirect a crawl
-		DialContext:            c.dialer.dial,
-		DialTLSContext:         c.dialer.dialTLS,
-		DisableCompression:     true, // bodies are stored as received
-		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    1, // the dialer's idle bounds all of them
-		IdleConnTimeout:        idleTimeout,
-		ResponseHeaderTimeout:  cfg.HeaderTimeout,
-		MaxResponseHeaderBytes: maxHeader,
-		HTTP2: &http.HTTP2Config{
-			// What a server may send ahead of our reading.
-			MaxReceiveBufferPerStream:     1 << 20,
-			MaxReceiveBufferPerConnection: 2 << 20,
-		},
-	}
+	c.pool = &pool{most: cfg.MaxIdle, conns: map[origin]*conn{}}
 	return c
 }
 
 // CloseIdle closes the connections that carry no request.
-func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
+func (c *Client) CloseIdle() { c.pool.close() }
 
 // Close ends look-ups and idle connections, and waits for the look-ups. Call it once no Fetch
 // runs any more.
 func (c *Client) Close() {
 	c.names.close()
-	c.transport.CloseIdleConnections()
+	c.pool.close()
 }
 
 // errTimeout and errLongest are the ends of a request's time. Any other end of its context says
@@ -229,11 +209,6 @@ var (
 	errTimeout = errors.New("took too long")
 	errLongest = errors.New("body took too long")
 )
-
-// errAgain ends a request that net/http would ask once more after it has done so already: a
-// connection that idled may turn out dead, but a server that refuses stream after stream is
-// not to be asked faster than its pace.
-var errAgain = errors.New("refused again and again")
 
 // Fetch requests req.URL once and returns the outcome; it never fails otherwise. Soon after ctx
 // ends it returns OutcomeAborted. Safe for concurrent use.
@@ -262,7 +237,7 @@ func (c *Client) Fetch(ctx context.Context, req actor.Request) *actor.Outcome {
 	if req.Robots {
 		f.longest = 0
 	}
-	f.ctx = httptrace.WithClientTrace(context.WithValue(timed, flightKey{}, f), f.trace())
+	f.ctx = timed
 	defer f.watch()()
 
 	var out *actor.Outcome
@@ -291,19 +266,9 @@ func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *acto
 
 // ask is Fetch without what is observed about the connection.
 func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
-	if req.Addr.IsValid() {
-		if literal, err := netip.ParseAddr(requestURL(req.URL).Hostname()); err == nil && req.Addr.Unmap() != literal.Unmap() {
-			return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
-		}
-	}
-	answer, err := c.transport.RoundTrip(request(f.ctx, req, c.header))
-	if err != nil {
-		return c.failed(f, req, started, 0, err)
-	}
-	defer answer.Body.Close()
-	f.answered()
-	if answer.StatusCode == http.StatusSwitchingProtocols { // a body that never ends, unasked for
-		return c.failed(f, req, started, answer.StatusCode, errSwitch)
+	o, ok := originOf(req)
+	if !ok {
+		return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
 	}
 	b := c.buffers.Get().(*buffers)
 	defer c.release(b)
@@ -311,18 +276,15 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 	if req.Robots {
 		limit = min(limit, maxRobots)
 	}
-	truncated, err := c.read(f, answer.Body, b, limit)
+	resp, err := c.exchange(f, o, req, b, limit)
+	if f.conn != nil {
+		f.closed = f.closed || err != nil
+		c.pool.left(f.conn, f.next, !f.closed)
+	}
 	if err != nil {
-		return c.failed(f, req, started, answer.StatusCode, err)
+		return c.failed(f, req, started, resp.Status, err)
 	}
-	f.received(answer.Close)
-	asked := c.requestHead(b, req)
-	b.fields = appendFields(b.fields[:0], answer.Header)
-	_, reason, _ := strings.Cut(answer.Status, " ")
-	resp := Response{
-		Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, Header: b.fields, Body: b.body,
-		RequestHead: asked, Addr: f.address(), Started: started, Ended: c.cfg.Clock(), Truncated: truncated,
-	}
+	resp.Started, resp.Ended = started, c.cfg.Clock()
 	select {
 	case s := <-c.scratch:
 		if s == nil {
@@ -331,17 +293,16 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 		defer func() { c.scratch <- s }()
 		return Assemble(s, *req, resp)
 	case <-f.outer.Done(): // while it waits to be assembled; another request brings the answer again
-		return c.failed(f, req, started, answer.StatusCode, context.Cause(f.outer))
+		return c.failed(f, req, started, resp.Status, context.Cause(f.outer))
 	}
 }
 
 // requestHead makes, in b, the request for req.URL as it is sent over HTTP/1.1, and as it is
 // stored whatever the protocol: start line, fields, blank line.
-func (c *Client) requestHead(b *buffers, req *actor.Request) []byte {
+func (c *Client) requestHead(b *buffers, req *actor.Request) {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), conditions(req)...)
 	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
-	return b.head
 }
 
 // request makes the HTTP request for req. Header is what all have in common, and is shared.
@@ -352,10 +313,8 @@ func request(ctx context.Context, req *actor.Request, header http.Header) *http.
 			header[f.Name] = []string{f.Value}
 		}
 	}
-	target := requestURL(req.URL)
-	target.Host = pinned(req.Addr, target.Host)
 	r := http.Request{
-		Method: http.MethodGet, URL: target, Host: string(req.URL.Host()), Header: header,
+		Method: http.MethodGet, URL: requestURL(req.URL), Host: string(req.URL.Host()), Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	return r.WithContext(ctx)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -15,11 +14,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// flight is one request under way, and what is observed of it. net/http calls back from its
-// own goroutines, now and then after the request has ended, so a flight is never used again.
+// flight is one request under way, and what is observed of it.
 type flight struct {
 	outer context.Context         // without the limits on time
-	ctx   context.Context         // of the request, with its end; carries the flight
+	ctx   context.Context         // of the request, with its end
 	end   context.CancelCauseFunc // of ctx
 	next  time.Time               // expected next use of the connection; zero: none is expected
 
@@ -28,39 +26,20 @@ type flight struct {
 	begun   time.Time
 	timer   *time.Timer
 
-	mu     sync.Mutex
-	body   int64     // bytes received of it
-	before int64     // of these, those received before the window of time that is measured now
-	queued bool      // waits for a place of the client's, not for the server
+	conn   *conn // nil: none yet
+	reused bool
+	closed bool      // the connection serves no further request
 	asked  time.Time // for a connection
 	got    time.Time // a connection
-	sent   time.Time // the request
-	header time.Time // was received
-	done   time.Time // the last byte of the body was received
-	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
-	conns  int       // got
-	reused bool
-	http2  bool
-	closed bool
-	coming bool // the answer has begun, over conn
-	over   bool // nothing is observed any more
-}
+	begin  bool      // the answer has begun
 
-type flightKey struct{}
-
-// withFlight returns a context that ends with ctx and, if ctx carries a flight, with that too,
-// for the same cause.
-func withFlight(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	f, ok := ctx.Value(flightKey{}).(*flight)
-	if !ok {
-		return ctx, func() { cancel(nil) }
-	}
-	stop := context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	mu     sync.Mutex // of what measure reads
+	body   int64      // bytes received of it
+	before int64      // of these, those received before the window of time that is measured now
+	queued bool       // waits for a place of the client's, not for the server
+	header time.Time  // was received
+	done   time.Time  // the last byte of the body was received
+	over   bool       // nothing is measured any more
 }
 
 // watch begins to measure the request's time, and returns what ends that.
@@ -97,48 +76,6 @@ func (f *flight) measure() {
 	}
 }
 
-func (f *flight) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GetConn: func(string) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.asked = time.Now()
-		},
-		GotConn: func(info httptrace.GotConnInfo) {
-			c := counted(info.Conn)
-			if c != nil && info.Reused && !isHTTP2(info.Conn) {
-				c.settle()
-			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.leave()
-			f.drop()
-			f.got, f.conn = time.Now(), c
-			if c != nil {
-				c.idle.taken(c)
-			}
-			if f.conns++; f.conns > 2 {
-				f.end(errAgain)
-			}
-			f.reused = f.conn != nil && f.conn.served.Swap(true)
-			f.http2 = isHTTP2(info.Conn)
-		},
-		GotFirstResponseByte: func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.conn != nil && !f.coming && !f.over {
-				f.coming = true
-				f.conn.answers.Add(1)
-			}
-		},
-		WroteRequest: func(httptrace.WroteRequestInfo) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.sent = time.Now()
-		},
-	}
-}
-
 // answered notes that the header is here.
 func (f *flight) answered() {
 	f.mu.Lock()
@@ -146,11 +83,11 @@ func (f *flight) answered() {
 	f.header = time.Now()
 }
 
-// received notes that the answer is here, and whether the server ends the connection.
-func (f *flight) received(closed bool) {
+// received notes that the answer is here.
+func (f *flight) received() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.done, f.closed = time.Now(), closed
+	f.done = time.Now()
 }
 
 // read notes that n bytes of the body are here.
@@ -158,9 +95,7 @@ func (f *flight) read(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.body += int64(n)
-	if f.conn != nil {
-		f.conn.bodies.Add(int64(n))
-	}
+	f.conn.bodies.Add(int64(n))
 }
 
 // wait takes a place, or returns false when the request's time is up. Meanwhile the body does not
@@ -181,74 +116,21 @@ func (f *flight) wait(places chan<- struct{}) bool {
 	}
 }
 
-// broken ends the connection. Over HTTP/2 net/http would keep it: then the next request would
-// wait in vain on a server that is stuck, and one that floods would be read for as long as the
-// connection may idle.
-func (f *flight) broken() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.done, f.closed = time.Time{}, true
-	if f.conn != nil {
-		f.conn.Close()
-	}
-}
-
-// leave notes that no answer comes over the connection any more. With mu held.
-func (f *flight) leave() {
-	if f.coming {
-		f.coming = false
-		f.conn.answers.Add(-1)
-	}
-}
-
-// drop notes that the request no longer uses the connection. With mu held.
-func (f *flight) drop() {
-	if f.conn != nil {
-		f.conn.idle.left(f.conn, f.next)
-	}
-}
-
-// connected reports whether there was a connection to ask over.
-func (f *flight) connected() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.conn != nil
-}
-
-// address returns the IP address that was asked, or "".
-func (f *flight) address() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.conn == nil {
-		return ""
-	}
-	return f.conn.addr
-}
-
 // observe writes what was seen of the connection into out.
 func (f *flight) observe(out *actor.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
-	defer f.drop()
-	defer f.leave()
 	if f.conn == nil {
 		return
 	}
-	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.http2, f.conn.take()
+	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.conn.shared, f.conn.take()
 	if !f.reused {
 		out.Connect = f.got.Sub(f.asked)
 	}
-	if f.done.IsZero() {
-		return
+	if !f.done.IsZero() {
+		out.Response = f.done.Sub(f.got)
 	}
-	// net/http tells that it has sent the request from a goroutine of its own, at times only
-	// after the answer came; then the time since there was a connection is next best.
-	begin := f.got
-	if f.sent.After(f.got) && f.sent.Before(f.done) {
-		begin = f.sent
-	}
-	out.Response = f.done.Sub(begin)
 }
 
 // Sizes of the buffer for a body: most pages fit the first, bodies above the largest free one
@@ -260,7 +142,8 @@ const (
 
 // buffers are what a request needs until its answer is assembled.
 type buffers struct {
-	body   []byte
+	raw    []byte // an HTTP/1 answer as received
+	body   []byte // of an answer in chunks or over HTTP/2
 	head   []byte // of the request
 	fields []warc.HeaderField
 	large  bool // holds a place in Client.large
@@ -275,34 +158,39 @@ func (c *Client) release(b *buffers) {
 	c.buffers.Put(b)
 }
 
-// read reads a body into b.body, at most limit bytes of it. truncated says why that is not the whole body:
-// warc.TruncatedLength, warc.TruncatedTime, or "" if it is.
-// A body that outgrows freeBuffer first takes a place for all that may come, not bit by bit:
-// so those that have a place can finish, and memory is bounded however many connections there are.
-func (c *Client) read(f *flight, r io.Reader, b *buffers, limit int64) (truncated string, err error) {
-	body := b.body[:0]
-	defer func() { b.body = body }()
+// room returns buf with room for more bytes, up to limit in all. A buffer that outgrows freeBuffer first takes a place for all
+// that may come, not bit by bit: so requests that have a place can finish, and memory is bounded however many connections there are.
+func (c *Client) room(f *flight, b *buffers, buf []byte, limit int64) ([]byte, error) {
+	if len(buf) < cap(buf) {
+		return buf, nil
+	}
+	if cap(buf) >= freeBuffer && !b.large {
+		if b.large = f.wait(c.large); !b.large {
+			return buf, context.Cause(f.ctx)
+		}
+	}
+	return append(make([]byte, 0, min(max(firstBuffer, 2*int64(cap(buf))), limit)), buf...), nil
+}
+
+// readBody reads the body of an HTTP/2 answer into b.body, at most limit bytes of it. truncated says why that is not the whole
+// body: warc.TruncatedLength, warc.TruncatedTime, or "" if it is.
+func (c *Client) readBody(f *flight, r io.Reader, b *buffers, limit int64) (truncated string, err error) {
+	b.body = b.body[:0]
 	for {
-		if len(body) == cap(body) {
-			if cap(body) >= freeBuffer && !b.large {
-				if b.large = f.wait(c.large); !b.large {
-					return f.cut(context.Cause(f.ctx))
-				}
-			}
-			body = append(make([]byte, 0, min(2*int64(cap(body)), limit+1)), body...)
-		}
 		// One byte more than the limit tells a body that ends there from one that goes on.
-		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
-		body = body[:len(body)+n]
+		if b.body, err = c.room(f, b, b.body, limit+1); err != nil {
+			return f.cut(err)
+		}
+		n, err := r.Read(b.body[len(b.body):min(int64(cap(b.body)), limit+1)])
+		b.body = b.body[:len(b.body)+n]
 		f.read(n)
-		if int64(len(body)) > limit {
-			body = body[:limit]
+		switch {
+		case int64(len(b.body)) > limit:
+			b.body = b.body[:limit]
 			return warc.TruncatedLength, nil
-		}
-		if err == io.EOF {
+		case err == io.EOF:
 			return "", nil
-		}
-		if err != nil {
+		case err != nil:
 			return f.cut(err)
 		}
 	}

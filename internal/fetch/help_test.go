@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -178,14 +179,23 @@ func records(t testing.TB, out *actor.Outcome) (request, response string) {
 	return gunzip(t, out.Record[:out.ResponseAt]), gunzip(t, out.Record[out.ResponseAt:])
 }
 
-// payload returns what follows the second blank line: the body within a record.
+// payload returns the body within a record, without transfer coding.
 func payload(t testing.TB, record string) string {
 	t.Helper()
 	parts := strings.SplitN(record, "\r\n\r\n", 3)
 	if len(parts) != 3 || !strings.HasSuffix(parts[2], "\r\n\r\n") {
 		t.Fatalf("not a record: %q", record)
 	}
-	return strings.TrimSuffix(parts[2], "\r\n\r\n")
+	body := strings.TrimSuffix(parts[2], "\r\n\r\n")
+	if strings.Contains(parts[1], "\r\nTransfer-Encoding: chunked") && !strings.Contains(parts[0], "WARC-Protocol") {
+		var d warc.Dechunker
+		b, _, err := d.Append(nil, []byte(body), len(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	return body
 }
 
 func wantOutcome(t testing.TB, out *actor.Outcome, want blobschema.Outcome) {

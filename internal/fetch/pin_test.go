@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,31 +17,22 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// TestPinned has names as net/http sees them: all different, and each undone.
-func TestPinned(t *testing.T) {
-	seen := map[string]bool{}
-	for _, host := range []string{"example.org", "example.org:8080", "a.example"} {
+// TestOrigins has requests whose connections may not be exchanged, and requests that no connection may serve.
+func TestOrigins(t *testing.T) {
+	seen := map[origin]bool{}
+	for _, u := range []string{"http://example.org/", "https://example.org/", "http://example.org:8080/", "http://a.example/"} {
 		for _, a := range append(addrs("1.2.3.4", "1.2.3.5", "2606::1"), netip.Addr{}) {
-			name := pinned(a, host)
-			if seen[name] {
-				t.Errorf("%s twice", name)
+			o, ok := originOf(&actor.Request{URL: parse(t, u), Addr: a})
+			if !ok || seen[o] {
+				t.Errorf("%s at %s: origin %v, seen before %v", u, a, o, seen[o])
 			}
-			seen[name] = true
-			u := url.URL{Scheme: "http", Host: name}
-			got, back, err := unpinned(u.Hostname())
-			if err != nil || got != a || back != (&url.URL{Host: host}).Hostname() || u.Port() != (&url.URL{Host: host}).Port() {
-				t.Errorf("%s at %s: %s is %s at %s, %v", host, a, name, back, got, err)
-			}
+			seen[o] = true
 		}
 	}
-	for _, literal := range []string{"[2606::1]:80", "[2606::1]", "1.2.3.4:80", "1.2.3.4"} {
-		if got := pinned(netip.MustParseAddr("1.2.3.4"), literal); got != literal {
-			t.Errorf("%s becomes %s", literal, got)
-		}
-	}
-	for _, bad := range []string{"|example.org", "12|example.org", "zz|", strings.Repeat("g", 32) + "|x", strings.Repeat("0", 34) + "|x"} {
-		if _, _, err := unpinned(bad); err == nil {
-			t.Errorf("%q is accepted", bad)
+	for u, want := range map[string]bool{"http://[2606::1]:80/": false, "http://1.2.3.4:80/": true, "http://1.2.3.5/": false} {
+		o, ok := originOf(&actor.Request{URL: parse(t, u), Addr: netip.MustParseAddr("::ffff:1.2.3.4")})
+		if ok != want || o.addr.IsValid() || o.port != 80 {
+			t.Errorf("%s at 1.2.3.4: origin %v, %v", u, o, ok)
 		}
 	}
 }

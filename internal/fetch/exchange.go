@@ -1,0 +1,219 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
+)
+
+// This file sends a request over a connection and receives the answer: from a connection to a [Response].
+
+// maxFraming bounds the bytes that the chunks of a body may take beside it.
+const maxFraming = 1 << 20
+
+// past is a deadline that ends reads and writes at once.
+var past = time.Unix(1, 0)
+
+// exchange sends a request and receives its answer over a kept connection or a new one. A kept connection that ends before its
+// answer begins was closed by the server in the meantime: then the request is sent again, once, over a new one.
+func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
+	f.asked = time.Now()
+	if f.conn = c.pool.take(o); f.conn != nil {
+		f.got, f.reused = time.Now(), true
+		resp, err = c.over(f, req, b, limit)
+		if err == nil || f.begin || f.ctx.Err() != nil || !isCut(err) {
+			return resp, err
+		}
+		c.pool.left(f.conn, f.next, false)
+		f.asked, f.conn, f.reused = time.Now(), nil, false
+	}
+	dialled, err := c.dialer.dial(f.ctx, o)
+	if err != nil {
+		return resp, err
+	}
+	c.pool.add(dialled)
+	f.conn, f.got = dialled, time.Now()
+	return c.over(f, req, b, limit)
+}
+
+// over is exchange over f.conn.
+func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (Response, error) {
+	c.requestHead(b, req)
+	if f.conn.h2 != nil {
+		return c.exchange2(f, req, b, limit)
+	}
+	stop := context.AfterFunc(f.ctx, func() { _ = f.conn.SetDeadline(past) })
+	defer stop()
+	if _, err := f.conn.stream.Write(b.head); err != nil {
+		return Response{}, err
+	}
+	h, err := c.readHead(f, b)
+	if err != nil {
+		return Response{}, err
+	}
+	resp := Response{
+		Status: h.status, Reason: h.reason, Proto: h.proto, Head: h.raw, Header: h.fields, RequestHead: b.head, Addr: f.conn.addr,
+	}
+	if h.status == http.StatusSwitchingProtocols { // a body that never ends, and nobody requested it
+		return resp, errSwitch
+	}
+	framing, err := h.framing()
+	if err != nil {
+		return Response{}, err
+	}
+	f.answered()
+	if framing.chunked {
+		resp.Truncated, err = c.readChunks(f, b, &resp, limit)
+	} else {
+		resp.Truncated, err = c.readPlain(f, b, &resp, framing, limit)
+	}
+	f.closed = f.closed || framing.closing || resp.Truncated != ""
+	f.received()
+	return resp, err
+}
+
+// readHead reads the head of an answer into b.raw, interim answers left out, and whatever comes with it.
+func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
+	if err := f.conn.SetReadDeadline(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
+		return h, err
+	}
+	b.raw = b.raw[:0]
+	interim := 0
+	for looked := 0; ; {
+		n := headLength(b.raw, looked)
+		switch {
+		case n > 0 && interim+n <= maxHeader:
+			h, err = parseHead(b.raw[:n], b.fields[:0])
+			b.fields = h.fields
+			if err != nil || h.status < 100 || h.status > 199 || h.status == http.StatusSwitchingProtocols {
+				return h, errors.Join(err, f.conn.SetReadDeadline(time.Time{}))
+			}
+			b.raw, looked, interim = slices.Delete(b.raw, 0, n), 0, interim+n
+			continue
+		case interim+len(b.raw) >= maxHeader:
+			return head{}, errHeadTooLong
+		case !beginsHTTP(b.raw):
+			return head{}, errNoHTTP
+		}
+		looked = len(b.raw)
+		n, err := f.conn.stream.Read(b.raw[looked:cap(b.raw)])
+		b.raw = b.raw[:looked+n]
+		f.begin = f.begin || n > 0
+		if n == 0 && err != nil {
+			return head{}, err
+		}
+	}
+}
+
+// readPlain reads a body without transfer coding, of which b.raw has the beginning behind the head.
+func (c *Client) readPlain(f *flight, b *buffers, resp *Response, framing framing, limit int64) (truncated string, err error) {
+	start := len(resp.Head)
+	end := int64(start) + limit + 1 // one byte more tells a body that ends at the limit from one that goes on
+	if framing.length >= 0 {
+		end = min(end, int64(start)+framing.length)
+	}
+	defer func() {
+		resp.Head, resp.Body = b.raw[:start], b.raw[start:min(int64(len(b.raw)), end, int64(start)+limit)]
+		f.closed = f.closed || int64(len(b.raw)) > end // bytes that nobody requested
+	}()
+	counted := start
+	for {
+		f.read(len(b.raw) - counted)
+		counted = len(b.raw)
+		size := int64(len(b.raw) - start)
+		switch {
+		case size > limit:
+			return warc.TruncatedLength, nil
+		case framing.length >= 0 && size >= framing.length:
+			return "", nil
+		}
+		err := c.more(f, b, end+1)
+		switch {
+		case err == io.EOF && framing.length < 0:
+			return "", nil
+		case err == io.EOF:
+			return f.cut(io.ErrUnexpectedEOF)
+		case err != nil:
+			return f.cut(err)
+		}
+	}
+}
+
+// readChunks reads a body in chunks into b.body, and the chunks behind the head in b.raw.
+func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) (truncated string, err error) {
+	start := len(resp.Head)
+	d := warc.Dechunker{}
+	b.body = b.body[:0]
+	defer func() {
+		resp.Head, resp.Chunks, resp.Body = b.raw[:start], b.raw[start:], b.body
+	}()
+	for at := start; ; {
+		var n int
+		before := len(b.body)
+		b.body, n, err = d.Append(b.body, b.raw[at:], int(limit)+1)
+		f.read(len(b.body) - before)
+		at += n
+		switch {
+		case err != nil:
+			return "", err
+		case int64(len(b.body)) > limit: // the byte taken last is the first beyond the limit
+			b.body, b.raw = b.body[:limit], b.raw[:at-1]
+			return warc.TruncatedLength, nil
+		case len(b.raw)-start > len(b.body)+maxFraming:
+			b.raw = b.raw[:at]
+			return warc.TruncatedLength, nil
+		case d.Done():
+			f.closed = f.closed || at < len(b.raw)
+			b.raw = b.raw[:at]
+			return "", nil
+		}
+		if err = c.more(f, b, int64(start)+limit+maxFraming); err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			b.raw = b.raw[:at]
+			return f.cut(err)
+		}
+	}
+}
+
+// more reads some bytes into b.raw.
+func (c *Client) more(f *flight, b *buffers, limit int64) (err error) {
+	if b.raw, err = c.room(f, b, b.raw, limit); err != nil {
+		return err
+	}
+	n, err := f.conn.stream.Read(b.raw[len(b.raw):cap(b.raw)])
+	b.raw = b.raw[:len(b.raw)+n]
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// exchange2 is exchange over an HTTP/2 connection.
+func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int64) (Response, error) {
+	answer, err := f.conn.h2.RoundTrip(request(f.ctx, req, c.header))
+	if err != nil {
+		return Response{}, err
+	}
+	f.conn.answers.Add(1)
+	defer f.conn.answers.Add(-1)
+	defer answer.Body.Close()
+	f.begin = true
+	f.answered()
+	_, reason, _ := strings.Cut(answer.Status, " ")
+	resp := Response{Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, RequestHead: b.head, Addr: f.conn.addr}
+	resp.Truncated, err = c.readBody(f, answer.Body, b, limit)
+	b.fields = appendFields(b.fields[:0], answer.Header)
+	resp.Header, resp.Body = b.fields, b.body
+	f.closed = answer.Close
+	f.received()
+	return resp, err
+}

@@ -1,0 +1,165 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
+)
+
+// canned is a connection to a server that has sent its answer and closed.
+type canned struct {
+	net.Conn
+	io.Reader
+}
+
+func (c canned) Read(p []byte) (int, error)     { return c.Reader.Read(p) }
+func (canned) Write(p []byte) (int, error)      { return len(p), nil }
+func (canned) Close() error                     { return nil }
+func (canned) SetDeadline(time.Time) error      { return nil }
+func (canned) SetReadDeadline(time.Time) error  { return nil }
+func (canned) SetWriteDeadline(time.Time) error { return nil }
+
+// exchanged returns how a client understands the bytes of an answer, in pieces of at most piece bytes.
+func exchanged(t testing.TB, c *Client, answer []byte, piece int) (resp Response, closed bool, err error) {
+	f := &flight{ctx: context.Background(), conn: &conn{}}
+	f.conn.Conn = canned{Reader: &pieces{answer, piece}}
+	f.conn.stream = f.conn
+	b := &buffers{raw: make([]byte, 0, firstBuffer)}
+	defer c.release(b)
+	resp, err = c.over(f, &actor.Request{URL: parse(t, "http://example.org/")}, b, c.cfg.MaxBody)
+	resp.Head, resp.Body, resp.Chunks = bytes.Clone(resp.Head), bytes.Clone(resp.Body), bytes.Clone(resp.Chunks)
+	resp.Header = slices.Clone(resp.Header)
+	return resp, f.closed, err
+}
+
+// pieces reads b in pieces of at most n bytes.
+type pieces struct {
+	b []byte
+	n int
+}
+
+func (p *pieces) Read(to []byte) (n int, err error) {
+	if len(p.b) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(to, p.b[:min(len(p.b), max(1, p.n))])
+	p.b = p.b[n:]
+	return n, nil
+}
+
+// TestAsReceived: what is kept of an answer is the bytes that came, in whatever pieces.
+func TestAsReceived(t *testing.T) {
+	c := testClient(t, nil)
+	for _, tt := range []struct {
+		name, head, body, payload string
+		closed                    bool
+	}{
+		{"order, case and spaces", "HTTP/1.1 200 fine thing\r\nx-B:  2 \r\nX-a: 1\r\nCONTENT-length:\t4\r\nx-b: 3\r\n\r\n", "body", "body", false},
+		{"folded", "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\tc\r\nContent-Length: 4\r\n\r\n", "body", "body", false},
+		{"bare LF", "HTTP/1.1 200 OK\nContent-Length: 4\n\n", "body", "body", false},
+		{"old", "HTTP/1.0 200 OK\r\n\r\n", "to the end", "to the end", true},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "2;a=b\r\nbo\r\n002\r\ndy\r\n0\r\nX: y\r\n\r\n", "body", false},
+		{"chunks and a length", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\ntransfer-encoding: Chunked\r\n\r\n", "4\r\nbody\r\n0\r\n\r\n", "body", true},
+		{"told to close", "HTTP/1.1 200 OK\r\nconnection: x, Close\r\nContent-Length: 0\r\n\r\n", "", "", true},
+	} {
+		for _, piece := range []int{1, 7, 1 << 20} {
+			resp, closed, err := exchanged(t, c, []byte(tt.head+tt.body), piece)
+			stored := resp.Body
+			if resp.Chunks != nil {
+				stored = resp.Chunks
+			}
+			if err != nil || string(resp.Head) != tt.head || string(stored) != tt.body || string(resp.Body) != tt.payload || closed != tt.closed {
+				t.Errorf("%s in pieces of %d: head %q, stored %q, body %q, closed %v, %v", tt.name, piece, resp.Head, stored, resp.Body, closed, err)
+			}
+		}
+	}
+	// What comes behind an answer, or before it, is not of it.
+	resp, closed, err := exchanged(t, c, []byte("HTTP/1.1 103 E\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbodyHTTP/1.1 200"), 1<<20)
+	if err != nil || string(resp.Head) != "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" || string(resp.Body) != "body" || !closed {
+		t.Errorf("surplus: head %q, body %q, closed %v, %v", resp.Head, resp.Body, closed, err)
+	}
+}
+
+// FuzzExchange compares with net/http: what both understand they understand alike, and what is refused here is
+// refused there, except for spaces before a colon and signs in a status.
+func FuzzExchange(f *testing.F) {
+	for _, s := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<a href='/x'>",
+		"HTTP/1.0 200 OK\r\n\r\nbody",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a\r\nab\r\n0\r\nX: y\r\n\r\n",
+		"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nabc",
+		"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nbody",
+		"HTTP/1.1 200 OK\nContent-Length: 4, 5\n\nbody",
+	} {
+		f.Add([]byte(s), 3)
+	}
+	c := New(Config{UserAgent: "orbtest", MaxBody: 1 << 16, Timeout: time.Second})
+	f.Cleanup(c.Close)
+	f.Fuzz(func(t *testing.T, answer []byte, piece int) {
+		resp, _, err := exchanged(t, c, answer, piece)
+		want, bad := http.ReadResponse(bufio.NewReader(bytes.NewReader(answer)), nil)
+		if bad == nil && (want.StatusCode < 200 && want.StatusCode >= 100) {
+			return // another answer follows
+		}
+		if err != nil {
+			if bad == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) && !known(answer) {
+				if _, bad = io.Copy(io.Discard, io.LimitReader(want.Body, 1<<16)); bad == nil {
+					t.Fatalf("refused (%v), but net/http understands status %d", err, want.StatusCode)
+				}
+			}
+			return
+		}
+		if bad != nil {
+			t.Fatalf("net/http refuses it: %v", bad)
+		}
+		body, bad := io.ReadAll(io.LimitReader(want.Body, 1<<16))
+		if resp.Status != want.StatusCode || !bytes.Equal(body, resp.Body) || bad != nil && resp.Truncated == "" {
+			t.Fatalf("status %d, body %q; net/http has %d, %q, %v", resp.Status, resp.Body, want.StatusCode, body, bad)
+		}
+		got := http.Header{}
+		for _, field := range resp.Header {
+			got.Add(field.Name, field.Value)
+		}
+		for name, values := range want.Header {
+			if name != "Content-Length" && name != "Connection" && !slices.Equal(got[name], trimmed(values)) {
+				t.Fatalf("field %s: %q; net/http has %q", name, got[name], values)
+			}
+		}
+		if !bytes.HasPrefix(answer, resp.Head) {
+			t.Fatalf("head %q is not what came", resp.Head)
+		}
+		if resp.Chunks != nil {
+			var d warc.Dechunker
+			if b, _, err := d.Append(nil, resp.Chunks, warc.MaxBlock); err != nil || !bytes.Equal(b, resp.Body) {
+				t.Fatalf("chunks hold %q, body %q, %v", b, resp.Body, err)
+			}
+		}
+	})
+}
+
+// known reports whether an answer may be refused here alone.
+func known(answer []byte) bool {
+	head, _, _ := strings.Cut(strings.ReplaceAll(string(answer), "\r\n", "\n"), "\n\n")
+	line, rest, _ := strings.Cut(head, "\n")
+	return strings.ContainsAny(line, "+-") || strings.Contains(rest, " :") || len(head) >= maxHeader/2
+}
+
+// trimmed returns values without the spaces around them, and within folds as they are joined here.
+func trimmed(values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = strings.Trim(v, " \t")
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package fetch
+
+import (
+	"sync"
+	"time"
+)
+
+// idleTimeout is how long a connection is kept without a request.
+const idleTimeout = time.Minute
+
+// pool keeps the connections that requests may use again: at most one idle one per origin. If there are too many, it closes the
+// one that will be needed last. A crawler visits its hosts in rotation, so the connection that was used last is usually needed
+// last; closing the oldest one would close each connection just before its next use. Safe for concurrent use.
+type pool struct {
+	most int // connections without a request
+
+	mu    sync.Mutex
+	conns map[origin]*conn // an idle connection, or one of HTTP/2 that further requests may share
+	idle  int              // of them, those without a request
+	sweep *time.Timer      // closes connections that have been idle for too long; nil while none is idle
+}
+
+// take returns a connection for one more request to an origin, or nil.
+func (p *pool) take(o origin) *conn {
+	p.mu.Lock()
+	c := p.conns[o]
+	if c != nil {
+		if c.users == 0 {
+			p.idle--
+		}
+		if c.users++; c.h2 == nil {
+			delete(p.conns, o)
+		}
+	}
+	p.mu.Unlock()
+	if c == nil || c.usable() {
+		return c
+	}
+	p.left(c, time.Time{}, false)
+	return nil
+}
+
+// add notes a new connection with its first request. An HTTP/2 connection may be shared from now on.
+func (p *pool) add(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.users = 1
+	if c.h2 != nil && p.conns[c.origin] == nil {
+		p.conns[c.origin] = c
+	}
+}
+
+// left notes that a request no longer uses c. If it may be kept, its next request is expected at next; zero: none is expected.
+func (p *pool) left(c *conn, next time.Time, keep bool) {
+	p.mu.Lock()
+	c.users--
+	c.next, c.since = next, time.Now()
+	kept := p.conns[c.origin]
+	var drop *conn
+	switch {
+	case !keep:
+		if kept == c {
+			delete(p.conns, c.origin)
+			if c.users == 0 { // else it was not idle
+				kept = nil
+			}
+		}
+		drop = c
+	case c.users > 0:
+	case kept != nil && kept != c:
+		drop = c
+	default:
+		p.conns[c.origin] = c
+		p.idle++
+		drop = p.surplus()
+		if p.sweep == nil {
+			p.sweep = time.AfterFunc(idleTimeout, p.expire)
+		}
+	}
+	p.mu.Unlock()
+	if drop != nil {
+		drop.Close()
+	}
+}
+
+// surplus removes the connection that will be needed last, if too many are idle. With mu held.
+func (p *pool) surplus() (last *conn) {
+	if p.idle <= p.most {
+		return nil
+	}
+	for _, c := range p.conns {
+		if c.users == 0 && (last == nil || c.next.IsZero() || !last.next.IsZero() && c.next.After(last.next)) {
+			last = c
+		}
+	}
+	p.idle--
+	delete(p.conns, last.origin)
+	return last
+}
+
+// expire closes the connections that have been idle for idleTimeout, and comes again while any is idle.
+func (p *pool) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeIdle(time.Now().Add(-idleTimeout))
+	if p.sweep = nil; p.idle > 0 {
+		p.sweep = time.AfterFunc(idleTimeout/4, p.expire)
+	}
+}
+
+// closeIdle closes the connections without a request since a time. With mu held.
+func (p *pool) closeIdle(since time.Time) {
+	for o, c := range p.conns {
+		if c.users == 0 && !c.since.After(since) {
+			delete(p.conns, o)
+			p.idle--
+			c.Close()
+		}
+	}
+}
+
+// close closes all idle connections.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeIdle(time.Now())
+	if p.sweep != nil {
+		p.sweep.Stop()
+		p.sweep = nil
+	}
+}
