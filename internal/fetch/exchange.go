@@ -28,7 +28,9 @@ func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, l
 	if f.conn = c.pool.take(o); f.conn != nil {
 		f.got, f.reused = time.Now(), true
 		resp, err = c.over(f, req, b, limit)
-		if err == nil || f.begin || f.ctx.Err() != nil || !isCut(err) {
+		// An HTTP/2 connection may also have ended for what another answer did.
+		ended := err != nil && (isCut(err) || f.conn.h2 != nil && !f.conn.usable())
+		if !ended || f.begin || f.ctx.Err() != nil {
 			return resp, err
 		}
 		c.pool.left(f.conn, f.next, false)
