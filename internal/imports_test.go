@@ -46,12 +46,13 @@ internal/token/makedict:
 internal/extract:         internal/actor internal/polite internal/weburl
 internal/text:            internal/extract
 internal/fetch:           blobschema blobschema/warc internal/actor internal/extract internal/polite internal/weburl
-internal/frontier:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
+internal/schedule:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
+internal/frontier:        blobschema internal/actor internal/polite internal/schedule internal/weburl partition
 internal/actor:           blobschema internal/weburl
-internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/stored internal/weburl partition
-internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/frontier internal/stored internal/weburl partition
+internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/schedule internal/stored internal/weburl partition
+internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/schedule internal/stored internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
-internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/frontier internal/weburl partition
+internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
 internal/drivers/aws:     blobschema/naming partition platform
 internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded partition platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/stored internal/text internal/token internal/weburl partition
@@ -64,7 +65,7 @@ internal/hostile:         blobschema
 internal/virtual:         internal/actor internal/stored
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/frontier internal/polite internal/rank internal/stored internal/weburl partition platform
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/polite internal/rank internal/schedule internal/stored internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
@@ -95,7 +96,7 @@ github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
-github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers internal/polite
+github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
@@ -126,6 +127,7 @@ var core = []string{
 	"internal/index",
 	"internal/polite",
 	"internal/rank",
+	"internal/schedule",
 	"internal/stored",
 	"internal/text",
 	"internal/token",

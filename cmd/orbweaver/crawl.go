@@ -16,8 +16,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -89,8 +89,8 @@ func conclude(rep *reporter, sum *summary, nothing string) error {
 // checkQuality refuses a quality for a new crawl whose policy does not use it.
 func (f *crawlFlags) checkQuality() error {
 	set := &f.record.Settings
-	p, err := frontier.PolicyByName(set.Policy, set.Quality)
-	if _, rated := p.(frontier.Rated); err != nil || rated || set.Quality == crawlfile.Find("quality").Default {
+	p, err := schedule.PolicyByName(set.Policy, set.Quality)
+	if _, rated := p.(schedule.Rated); err != nil || rated || set.Quality == crawlfile.Find("quality").Default {
 		return err
 	}
 	flag := "--quality " + set.Quality

@@ -18,7 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 const defaultAgent = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
@@ -250,7 +250,7 @@ func (f *crawlFlags) readRanks() error {
 	if err != nil {
 		return fmt.Errorf("--host-ranks: %w", err)
 	}
-	if _, err := frontier.ParseHostRanks(data); err != nil {
+	if _, err := schedule.ParseHostRanks(data); err != nil {
 		return fmt.Errorf("--host-ranks %s: %w", f.hostRanks, err)
 	}
 	if f.given["quality"] != nil && set.Quality != "host-rank" {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
@@ -255,7 +255,7 @@ func TestMeterInOutage(t *testing.T) {
 		t.Errorf("after four months: %+v", f)
 	}
 	now := at.Add(1e7*time.Second + time.Second)
-	for want, r := range map[string]frontier.Rest{
+	for want, r := range map[string]schedule.Rest{
 		"":                                     {},
 		"waiting 44 s: 1 host does not answer": {Units: 1, Silent: 1},
 		"waiting 44 s: 2 hosts do not answer, 1 host failed or asked for a pause":                   {Units: 3, Silent: 2, Failed: 1},

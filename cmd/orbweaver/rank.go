@@ -18,8 +18,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/control"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -282,7 +282,7 @@ func (f *rankFlags) export(ctx context.Context, cmd *cobra.Command, v *view.View
 		return err
 	}
 	lines, asked := slices.Collect(bytes.Lines(data)), math.MaxInt
-	if f.level == "hosts" && len(lines) < frontier.MaxHostRanks && len(data) < frontier.MaxHostRankBytes-1<<10 {
+	if f.level == "hosts" && len(lines) < schedule.MaxHostRanks && len(data) < schedule.MaxHostRankBytes-1<<10 {
 		all = int64(len(lines)) // neither limit was reached, not even by one more line
 	}
 	if f.set.Changed("top") {

@@ -6,6 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -125,7 +126,7 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 	if !sc.patterns(u) || to.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
 		return
 	}
-	to.Rank = s.st.rank(u, frontier.Candidate{Depth: to.Depth, Fingerprint: to.Fingerprint, Cash: 1}) // as if a seed led to it
+	to.Rank = s.st.rank(u, schedule.Candidate{Depth: to.Depth, Fingerprint: to.Fingerprint, Cash: 1}) // as if a seed led to it
 	s.st.deliver(to)
 }
 

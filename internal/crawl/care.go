@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 const (
@@ -24,7 +24,7 @@ type care struct {
 	left     int            // requests still to be made one at a time
 	alarms   int            // times that steps became careful
 	crashes  map[string]int // steps that crashed over a URL while requesting nothing else
-	suspect  *frontier.Task // waits for the commit that names it; nil: none
+	suspect  *schedule.Task // waits for the commit that names it; nil: none
 	clearing bool           // the suspect did no harm: a commit must say so before the next
 }
 
@@ -69,7 +69,7 @@ func (c *care) done(url string) {
 }
 
 // release returns the suspect, which waits no longer, or nil.
-func (c *care) release() *frontier.Task {
+func (c *care) release() *schedule.Task {
 	t := c.suspect
 	c.suspect = nil
 	return t

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -31,7 +31,7 @@ type StepConfig struct {
 	MaxResident int           // see frontier.Config
 	MaxPart     int           // see frontier.Config; default 1<<17, or a quarter of MaxResident if that is less
 	Retry       polite.Retry
-	Policy      frontier.Policy // for experiments; nil: the policy of the crawl's settings
+	Policy      schedule.Policy // for experiments; nil: the policy of the crawl's settings
 	// CrashesAllowed is the number of steps that may crash, without a commit that settles a URL, before the next
 	// ones are careful for a while: they request one URL at a time, and name it in a commit first.
 	// Default 2.

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -153,7 +153,7 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 		return ErrNoCrawl
 	}
 	c := b.want
-	if c.Settings.Quality == (frontier.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
+	if c.Settings.Quality == (schedule.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
 		return errNoRanks
 	}
 	c.Version = wire.Version

@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -110,7 +110,7 @@ func TestBegin(t *testing.T) {
 	topics := []blobschema.Topic{{Name: "a", MaxDepth: -1}}
 	one := Seeds(urls(t, "https://www.example/"))
 	byRanks := func(c *blobschema.Crawl) {
-		c.Settings.Policy, c.Settings.Quality = "quality", frontier.HostRanks{}.Name()
+		c.Settings.Policy, c.Settings.Quality = "quality", schedule.HostRanks{}.Name()
 	}
 	for _, k := range []struct {
 		name    string

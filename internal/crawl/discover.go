@@ -4,6 +4,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // This file is the way of a found link, from top to bottom. The fetcher has resolved it against its page.
@@ -26,7 +27,7 @@ const (
 )
 
 // discover decides what becomes of each link of an answer, and adds all of them to the link graph.
-func (st *state) discover(t frontier.Task, o *actor.Outcome) {
+func (st *state) discover(t schedule.Task, o *actor.Outcome) {
 	if len(o.Links) == 0 {
 		return
 	}
@@ -54,7 +55,7 @@ func (st *state) discover(t frontier.Task, o *actor.Outcome) {
 }
 
 // follow decides what becomes of one link of an answer.
-func (st *state) follow(t frontier.Task, found *actor.Link, l frontier.Link, cash float64) fate {
+func (st *state) follow(t schedule.Task, found *actor.Link, l frontier.Link, cash float64) fate {
 	// Depth, flags and topic come from the page that the link is on.
 	if !descend(&l, t, found) {
 		return trapped
@@ -73,7 +74,7 @@ func (st *state) follow(t frontier.Task, found *actor.Link, l frontier.Link, cas
 	case inside && !sc.patterns(l.URL):
 		return excluded
 	}
-	l.Rank = st.rank(l.URL, frontier.Candidate{
+	l.Rank = st.rank(l.URL, schedule.Candidate{
 		Depth: l.Depth, Priority: found.Priority, Relevant: st.relevant(l.Topic, found), Fingerprint: l.Fingerprint, Cash: cash,
 	})
 	if !inside {
@@ -143,7 +144,7 @@ func (st *state) keepOutside(l frontier.Link) {
 const maxRedirects = 10
 
 // descend sets depth, topic and flags of a link on the page of a task. It returns false at the end of a long chain of redirects.
-func descend(l *frontier.Link, t frontier.Task, found *actor.Link) bool {
+func descend(l *frontier.Link, t schedule.Task, found *actor.Link) bool {
 	l.Depth, l.Topic = t.Request.Depth, t.Topic
 	switch {
 	case found.Kind == actor.LinkRedirect:
@@ -167,7 +168,7 @@ func descend(l *frontier.Link, t frontier.Task, found *actor.Link) bool {
 
 // changedSince reports whether a sitemap that was read again lists a URL as changed since it was
 // read before. A day is the least difference that many sitemaps show.
-func changedSince(t frontier.Task, found *actor.Link) bool {
+func changedSince(t schedule.Task, found *actor.Link) bool {
 	f := t.Request.Former
 	return f != nil && found.Kind == actor.LinkListed && found.Modified >= f.Time.Unix()-24*60*60
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // request starts as many requests as may be made now, and loads parts if that leaves room.
 func (s *Step) request(now time.Time) {
 	more := true
 	for more && s.mayFetch() {
-		var t frontier.Task
+		var t schedule.Task
 		if t, more = s.st.f.Next(now, s.limited()); more {
 			s.begin(t)
 		}
@@ -58,7 +58,7 @@ func (s *Step) asksNothing() bool {
 }
 
 // begin starts the request of a task, or sets it aside until a commit names it.
-func (s *Step) begin(t frontier.Task) {
+func (s *Step) begin(t schedule.Task) {
 	switch {
 	case s.care.refuses(t.Request.URL.String()):
 		o := actor.Aborted(t.Request, s.Now().Wall)
@@ -72,7 +72,7 @@ func (s *Step) begin(t frontier.Task) {
 }
 
 // fetch requests a task's URL. If the URL had an answer before, its record is read first.
-func (s *Step) fetch(t frontier.Task) {
+func (s *Step) fetch(t schedule.Task) {
 	s.underWay++
 	if counted(t) {
 		s.budget.reserved++
@@ -100,12 +100,12 @@ func (s *Step) fetch(t frontier.Task) {
 }
 
 // counted reports whether a task's page counts against the limit on pages.
-func counted(t frontier.Task) bool {
-	return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() && !t.Look()
+func counted(t schedule.Task) bool {
+	return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() && !t.Revisit()
 }
 
 // ask issues the request of a task.
-func (s *Step) ask(t frontier.Task) {
+func (s *Step) ask(t schedule.Task) {
 	// A request that takes at most half a step comes to its end sooner or later: one that the end of a step
 	// aborts is made again, and is no attempt.
 	t.Request.Longest, t.Request.Deadline = s.cfg.Deadline/2, s.lease.deadline()
@@ -126,7 +126,7 @@ func (s *Step) ask(t frontier.Task) {
 }
 
 // answered takes the outcome of a request.
-func (s *Step) answered(t frontier.Task, o *actor.Outcome) {
+func (s *Step) answered(t schedule.Task, o *actor.Outcome) {
 	s.underWay--
 	if counted(t) {
 		s.budget.reserved--
@@ -138,7 +138,7 @@ func (s *Step) answered(t frontier.Task, o *actor.Outcome) {
 }
 
 // done takes the outcome of a task, requested or not.
-func (s *Step) done(t frontier.Task, o *actor.Outcome) {
+func (s *Step) done(t schedule.Task, o *actor.Outcome) {
 	s.st.done(t, o)
 	s.care.done(t.Request.URL.String())
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // looks reports whether settled URLs are looked at again, so that the crawl never finishes.
@@ -26,12 +27,12 @@ func (st *state) obeyThreshold(threshold float64) {
 // stale reports whether a partition's looks are planned with a threshold so much higher than the one wanted
 // that its step should plan them anew.
 func stale(h *blobschema.Head, wanted float64) bool {
-	return wanted > 0 && h.Totals.Pending > 0 && h.Threshold >= frontier.ReplanAt*wanted
+	return wanted > 0 && h.Totals.Pending > 0 && h.Threshold >= schedule.ReplanAt*wanted
 }
 
 // countLook takes note of how a look ended.
-func (st *state) countLook(t frontier.Task, p *blobschema.Page) {
-	if !t.Look() {
+func (st *state) countLook(t schedule.Task, p *blobschema.Page) {
+	if !t.Revisit() {
 		return
 	}
 	st.totals.Again++
@@ -42,7 +43,7 @@ func (st *state) countLook(t frontier.Task, p *blobschema.Page) {
 
 // hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
 // believed. It reports false where the crawl wants no looks.
-func (st *state) hint(t frontier.Task, found *actor.Link, l frontier.Link) bool {
+func (st *state) hint(t schedule.Task, found *actor.Link, l frontier.Link) bool {
 	if !looks(&st.cfg.Crawl.Settings) {
 		return false
 	}

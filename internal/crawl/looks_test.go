@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
@@ -119,7 +119,7 @@ func TestHintOfOthers(t *testing.T) {
 		w, _, cfg := lookedAt(t, 0, &asked)
 		s, _ := w.step(cfg, nil)
 		url := urls(t, all("www.example")[0])[0]
-		task := frontier.Task{Request: actor.Request{URL: urls(t, of+"sitemap.xml")[0]}}
+		task := schedule.Task{Request: actor.Request{URL: urls(t, of+"sitemap.xml")[0]}}
 		before := s.st.f.Summaries()
 		s.st.hint(task, &actor.Link{URL: url, Kind: actor.LinkListed, Modified: 1}, s.st.links.Link(url))
 		if hinted := s.st.f.Dirty(); hinted != (of == "https://www.example/") {
@@ -185,10 +185,10 @@ func TestStale(t *testing.T) {
 		threshold, wanted float64
 		want              bool
 	}{
-		{1, 1, 1 / frontier.ReplanAt, true},
-		{1, 1, 1.01 / frontier.ReplanAt, false},
+		{1, 1, 1 / schedule.ReplanAt, true},
+		{1, 1, 1.01 / schedule.ReplanAt, false},
 		{1, 1, 1, false},
-		{0, 1, 1 / frontier.ReplanAt / 2, false},
+		{0, 1, 1 / schedule.ReplanAt / 2, false},
 		{9, 1, 0, false},
 		{9, 0, 0.001, false},
 	} {
@@ -245,7 +245,7 @@ func TestSteering(t *testing.T) {
 // TestThresholdIsObeyed: a step at work takes a threshold that has fallen much, and its next head says so; one that has risen changes nothing
 // that waits.
 func TestThresholdIsObeyed(t *testing.T) {
-	for _, by := range []float64{1 / frontier.ReplanAt / 2, 2} {
+	for _, by := range []float64{1 / schedule.ReplanAt / 2, 2} {
 		var asked []actor.Request
 		w, c, cfg := lookedAt(t, 0, &asked)
 		s, _ := w.step(cfg, nil)

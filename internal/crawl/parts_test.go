@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -125,17 +126,17 @@ func tells(f *sentFilter, fp uint64, depth uint16) bool {
 // to tell as it knows, of all of it; so it knows half at least, and is told seldom.
 func TestSentFilterAdds(t *testing.T) {
 	for _, source := range []string{"in-links", "opic"} {
-		p, err := frontier.PolicyByName("quality", source)
+		p, err := schedule.PolicyByName("quality", source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rated := p.(frontier.Rated)
+		rated := p.(schedule.Rated)
 		rng := rand.New(rand.NewPCG(4, 4))
 		f := newSentFilter(100, p)
 		found, told, tellings := 0.0, 0.0, 0
 		depth := uint16(9)
 		for i := range 1000 {
-			c := frontier.Candidate{Depth: 9, Cash: rng.Float64()}
+			c := schedule.Candidate{Depth: 9, Cash: rng.Float64()}
 			if i == 500 {
 				depth--
 			}
@@ -162,17 +163,17 @@ func TestSentFilterAdds(t *testing.T) {
 func TestCash(t *testing.T) {
 	links := []actor.Link{{}, {NoFollow: true}, {}, {}, {}}
 	for source, want := range map[string]float64{"opic": 0.25, "in-links": 0.25, "depth": 0, "zipf": 0} {
-		p, err := frontier.PolicyByName("capability", source)
+		p, err := schedule.PolicyByName("capability", source)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := &state{policy: p}
-		if got := s.cash(frontier.Task{}, links); got != want {
+		if got := s.cash(schedule.Task{}, links); got != want {
 			t.Errorf("%s: each link of a seed brings %g, want %g", source, got, want)
 		}
 	}
-	s := &state{policy: frontier.BreadthFirst{}}
-	if got := s.cash(frontier.Task{}, links); got != 0 {
+	s := &state{policy: schedule.BreadthFirst{}}
+	if got := s.cash(schedule.Task{}, links); got != 0 {
 		t.Errorf("breadth-first: each link brings %g", got)
 	}
 }

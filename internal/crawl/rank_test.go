@@ -5,14 +5,14 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // TestWhichRanks: a crawl goes by the ranks of hosts that it was given, else by those that were computed last, as far as
 // they are there; and a policy that nobody knows is an error.
 func TestWhichRanks(t *testing.T) {
 	byRanks := func(s *scene) {
-		s.crawl.Settings.Policy, s.crawl.Settings.Quality = "quality", frontier.HostRanks{}.Name()
+		s.crawl.Settings.Policy, s.crawl.Settings.Quality = "quality", schedule.HostRanks{}.Name()
 	}
 	for _, k := range []struct {
 		name string
@@ -33,7 +33,7 @@ func TestWhichRanks(t *testing.T) {
 		{"an unknown policy", func(s *scene) { s.crawl.Settings.Policy = "at will" }, "", false},
 		{"a policy of the process", func(s *scene) {
 			byRanks(s)
-			s.crawl.Settings.HostRanks, s.cfg.Policy = "a is good", frontier.BreadthFirst{}
+			s.crawl.Settings.HostRanks, s.cfg.Policy = "a is good", schedule.BreadthFirst{}
 		}, "", true},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestWhichRanks(t *testing.T) {
 				if err != nil {
 					return
 				}
-				a := step.st.rank(urls(t, "https://a.example/")[0], frontier.Candidate{Depth: 1})
-				b := step.st.rank(urls(t, "https://b.example/")[0], frontier.Candidate{Depth: 1})
+				a := step.st.rank(urls(t, "https://a.example/")[0], schedule.Candidate{Depth: 1})
+				b := step.st.rank(urls(t, "https://b.example/")[0], schedule.Candidate{Depth: 1})
 				got := ""
 				switch {
 				case a < b:
@@ -75,13 +75,13 @@ func TestWhichRanks(t *testing.T) {
 
 // TestCashOfOneLink: a page without links that are followed, or with one, gives all it has.
 func TestCashOfOneLink(t *testing.T) {
-	p, err := frontier.PolicyByName("capability", "opic")
+	p, err := schedule.PolicyByName("capability", "opic")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &state{policy: p}
 	for _, links := range [][]actor.Link{nil, {{}}, {{NoFollow: true}}} {
-		if got := s.cash(frontier.Task{}, links); got != 1 {
+		if got := s.cash(schedule.Task{}, links); got != 1 {
 			t.Errorf("of %d links each brings %g", len(links), got)
 		}
 	}

@@ -3,12 +3,12 @@ package crawl
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // done takes the outcome of a task: record and links of an answer, or its refusal.
-func (st *state) done(t frontier.Task, o *actor.Outcome) {
-	t.Flags = st.f.FlagsOf(t)
+func (st *state) done(t schedule.Task, o *actor.Outcome) {
+	t.Flags = t.FlagsNow()
 	verdict := st.f.Done(st.lease.Clock(), t, o)
 	st.refusals()
 	st.totals.Bytes += o.Wire
@@ -16,7 +16,7 @@ func (st *state) done(t frontier.Task, o *actor.Outcome) {
 		st.totals.Connections++
 	}
 	st.countTopic(t.Topic, 0, o.Wire)
-	if verdict == frontier.Again {
+	if verdict == schedule.Again {
 		if o.Page.Outcome != blobschema.OutcomeAborted {
 			st.totals.Retries++
 		}
@@ -29,7 +29,7 @@ func (st *state) done(t frontier.Task, o *actor.Outcome) {
 	p.Robots, p.Topic = t.Request.Robots, t.Topic
 	if f := t.Request.Former; f != nil && p.Outcome.Answered() {
 		p.Change = blobschema.PageSame
-		if frontier.Changed(f, p) {
+		if schedule.Changed(f, p) {
 			p.Change = blobschema.PageChanged
 		}
 	}
@@ -44,7 +44,7 @@ func (st *state) done(t frontier.Task, o *actor.Outcome) {
 		}
 		return
 	}
-	st.count(p, t.Urgent() || t.Look())
+	st.count(p, t.Urgent() || t.Revisit())
 	st.countLook(t, p)
 	st.discover(t, o)
 	st.batch.add(p)

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // sentFilter remembers links already sent to other partitions, exactly, with the depth they
@@ -16,7 +17,7 @@ import (
 type sentFilter struct {
 	recent[uint64, sentLink]
 	limit int
-	sums  frontier.Rated // nil: finds do not add up
+	sums  schedule.Rated // nil: finds do not add up
 }
 
 // sentLink is what the owner of a link was told, and what it was not.
@@ -25,7 +26,7 @@ type sentLink struct {
 	told, untold uint32 // ranks; 0: nothing
 }
 
-func newSentFilter(limit int, p frontier.Policy) *sentFilter {
+func newSentFilter(limit int, p schedule.Policy) *sentFilter {
 	return &sentFilter{limit: limit, sums: summing(p)}
 }
 

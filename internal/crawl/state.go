@@ -8,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -26,7 +27,7 @@ type state struct {
 	marks   map[partition.ID]*marks
 	totals  blobschema.Totals // as they are now, without the frontier's counts
 	sent    *sentFilter
-	policy  frontier.Policy
+	policy  schedule.Policy
 	scopes  scopes
 	topics  []blobschema.Topic // topics that scopes and frontier were made with
 	made    string             // settings that the frontier was made with, see madeWith

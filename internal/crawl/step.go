@@ -5,7 +5,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // Step is one invocation's work on one partition: it takes the lease, loads the
@@ -244,7 +244,7 @@ func (s *Step) Pages() int64 {
 type Progress struct {
 	Totals blobschema.Totals
 	Active int // requests under way
-	Rest   frontier.Rest
+	Rest   schedule.Rest
 }
 
 // Progress returns the live figures; false before the state is loaded.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -22,7 +22,7 @@ func TestCare(t *testing.T) {
 	if c.left != carefulRequests || c.alarms != 1 || !c.allows(0) || c.allows(1) || c.refuses("b") {
 		t.Errorf("after three crashes: %+v", c)
 	}
-	c.suspect = &frontier.Task{Request: actor.Request{URL: parseURL(t, "https://a.example/")}}
+	c.suspect = &schedule.Task{Request: actor.Request{URL: parseURL(t, "https://a.example/")}}
 	var man blobschema.Manifest
 	if c.tell(&man); !slices.Equal(man.Suspects, []string{"a", "b", "b", "https://a.example/"}) || man.Careful != carefulRequests || man.Alarms != 1 {
 		t.Errorf("the manifest says %+v", man)

@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -33,7 +33,7 @@ type TickConfig struct {
 	Mailboxes int
 	// DailyCalls limits the function calls of a day; the coordinator pauses a crawl that exceeds it. 0: no limit.
 	DailyCalls int64
-	Policy     frontier.Policy // as in StepConfig
+	Policy     schedule.Policy // as in StepConfig
 	// Spent is what the process was billed for since the tick began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -150,7 +150,7 @@ func (k *Tick) followRanks() {
 // tellRanks has steps go by the newest ranks of hosts, where they go by any.
 func (k *Tick) tellRanks(t *actor.Task) error {
 	set, done := &k.report.Crawl.Settings, k.ranks.Finished()
-	if done == nil || set.Quality != (frontier.HostRanks{}).Name() || set.HostRanks != "" {
+	if done == nil || set.Quality != (schedule.HostRanks{}).Name() || set.HostRanks != "" {
 		return nil
 	}
 	return k.tell(t, func(w *blobschema.Wish) bool {

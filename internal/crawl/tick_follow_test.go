@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -119,12 +119,12 @@ func TestIndexSwitchedOn(t *testing.T) {
 
 // TestRanksFeedTheFrontier: the ranks of hosts that were computed are told to steps, which rank what they find by them.
 func TestRanksFeedTheFrontier(t *testing.T) {
-	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", frontier.HostRanks{}.Name() })
+	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", schedule.HostRanks{}.Name() })
 	table := []byte("good.example\t8\nbad.example\t0.125\n")
 	name := naming.Ranks(c.ID, table)
 	w.Objects[name] = table
 	rankOf := func(s *Step, host string) uint32 {
-		return s.st.rank(urls(t, "https://"+host+"/x")[0], frontier.Candidate{Depth: 1})
+		return s.st.rank(urls(t, "https://"+host+"/x")[0], schedule.Candidate{Depth: 1})
 	}
 	s, _ := w.step(inCloud(c, 0), nil)
 	if rankOf(s, "good.example") != rankOf(s, "bad.example") {

@@ -7,6 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -60,7 +61,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 
 // seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
 // that its content is the same however often it is sent.
-func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, links frontier.Mapping, i int, policy frontier.Policy) ([][]byte, error) {
+func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, links frontier.Mapping, i int, policy schedule.Policy) ([][]byte, error) {
 	urls, err := stored.URLs(t.Object, c.SeedBatches[i])
 	if err != nil {
 		return nil, err

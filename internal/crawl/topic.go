@@ -8,16 +8,16 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // topics is what the scheduler knows of a crawl's topics, by number; shrunk are slices that the
 // watcher has made shorter.
-func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.Topic {
-	list := make([]frontier.Topic, 1, 1+len(s.Topics))
+func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []schedule.Topic {
+	list := make([]schedule.Topic, 1, 1+len(s.Topics))
 	for i := range s.Topics {
-		t := frontier.Topic{Priority: s.Topics[i].Priority, Slice: s.Topics[i].Slice}
+		t := schedule.Topic{Priority: s.Topics[i].Priority, Slice: s.Topics[i].Slice}
 		if shorter, ok := shrunk[uint8(i+1)]; ok {
 			t.Slice = shorter
 		}
@@ -28,8 +28,8 @@ func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.T
 
 // HostRules returns what operators allow, by politeness key. A key of several hosts has the
 // rule of the first that has one.
-func HostRules(s *blobschema.Settings) map[string]frontier.HostRule {
-	rules := map[string]frontier.HostRule{}
+func HostRules(s *blobschema.Settings) map[string]schedule.HostRule {
+	rules := map[string]schedule.HostRule{}
 	for _, r := range s.Hosts {
 		h, err := weburl.ParseHost(r.Host)
 		if err != nil {
@@ -39,7 +39,7 @@ func HostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 		if _, ok := rules[key]; ok {
 			continue
 		}
-		rule := frontier.HostRule{Connections: r.Connections, Delay: s.Delay}
+		rule := schedule.HostRule{Connections: r.Connections, Delay: s.Delay}
 		if r.Delay != nil {
 			rule.Delay = *r.Delay
 		}

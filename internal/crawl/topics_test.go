@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -145,11 +145,11 @@ func stepOf(t *testing.T, cfg StepConfig, warm *Warm) *Step {
 // TestTopicsOfScheduler: the scheduler knows topics by number, with the slices of now; 0 is what belongs to none.
 func TestTopicsOfScheduler(t *testing.T) {
 	s := &blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Priority: 5, Slice: time.Minute}, {Name: "b"}}}
-	want := []frontier.Topic{{}, {Priority: 5, Slice: time.Second}, {Slice: 2 * time.Second}}
+	want := []schedule.Topic{{}, {Priority: 5, Slice: time.Second}, {Slice: 2 * time.Second}}
 	if d := cmp.Diff(want, topics(s, map[uint8]time.Duration{1: time.Second, 2: 2 * time.Second, 3: time.Hour})); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]frontier.Topic{{}, {Priority: 5, Slice: time.Minute}, {}}, topics(s, nil)); d != "" {
+	if d := cmp.Diff([]schedule.Topic{{}, {Priority: 5, Slice: time.Minute}, {}}, topics(s, nil)); d != "" {
 		t.Error(d)
 	}
 }
@@ -160,7 +160,7 @@ func TestHostRules(t *testing.T) {
 	s := &blobschema.Settings{Delay: time.Second, PartitionBy: blobschema.ByDomain, Hosts: []blobschema.HostRule{
 		{Host: "no host"}, {Host: "www.a.example", Connections: 3}, {Host: "a.example", Connections: 9, Delay: &short}, {Host: "b.example", Delay: &short},
 	}}
-	want := map[string]frontier.HostRule{"a.example": {Connections: 3, Delay: time.Second}, "b.example": {Delay: short}}
+	want := map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: time.Second}, "b.example": {Delay: short}}
 	if d := cmp.Diff(want, HostRules(s)); d != "" {
 		t.Error(d)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -49,10 +49,10 @@ var Settings = []Setting{
 		field: of(func(s *blobschema.Settings) value { return boolean(&s.Srcset) }),
 		Usage: "follow the images of img and source elements too"},
 	{Name: "policy", Default: "breadth-first", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return named(&s.Policy, frontier.PolicyNames()...)
+		return named(&s.Policy, schedule.PolicyNames()...)
 	}), Usage: "which URL comes first: nearest to the seeds, most pages per second of connection time, best, or most quality per second"},
 	{Name: "quality", Default: "depth", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return named(&s.Quality, frontier.QualityNames()...)
+		return named(&s.Quality, schedule.QualityNames()...)
 	}), Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance"},
 	{Name: "partition-by", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
 		return named(&s.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)

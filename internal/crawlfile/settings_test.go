@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // TestSettings sets each setting to values, and reads them back; no other value is taken.
@@ -91,8 +91,8 @@ func TestDefaults(t *testing.T) {
 // TestKinds: the help lists the policies and qualities that there are.
 func TestKinds(t *testing.T) {
 	for name, by := range map[string]func(string) error{
-		"policy":  func(s string) error { _, err := frontier.PolicyByName(s, ""); return err },
-		"quality": func(s string) error { _, err := frontier.QualityByName(s); return err },
+		"policy":  func(s string) error { _, err := schedule.PolicyByName(s, ""); return err },
+		"quality": func(s string) error { _, err := schedule.QualityByName(s); return err },
 	} {
 		for n := range strings.SplitSeq(Find(name).Kind(), "|") {
 			if err := by(n); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // again asks for a URL on purpose.
@@ -19,7 +20,7 @@ func (r *rig) again(raw string, request uint64) Added {
 }
 
 // done ends a task at once.
-func (r *rig) done(task Task, a answer) Verdict {
+func (r *rig) done(task schedule.Task, a answer) schedule.Verdict {
 	r.t.Helper()
 	v := r.f.Done(r.now, task, a.reply(task, r.now, 0))
 	r.check()
@@ -134,7 +135,7 @@ func TestAgainWhileAsked(t *testing.T) {
 				wantState(t, "the commit in between", r.state(1), fmt.Sprintf(next, 0))
 			}
 			o := answer{}.reply(task, r.now, 0)
-			if v := r.f.Done(r.now, task, o); v != Final || o.Page.Generation != 0 {
+			if v := r.f.Done(r.now, task, o); v != schedule.Final || o.Page.Generation != 0 {
 				t.Errorf("explicit %v: verdict %d, generation %d", explicit, v, o.Page.Generation)
 			}
 			r.check()
@@ -167,7 +168,7 @@ func TestAgainWhileFailing(t *testing.T) {
 		if c.commit {
 			r.state(1)
 		}
-		if v := r.done(task, answer{status: 500}); v != Again {
+		if v := r.done(task, answer{status: 500}); v != schedule.Again {
 			t.Errorf("%s: verdict %d", c.name, v)
 		}
 		r.now = r.now.Add(time.Hour)
@@ -210,13 +211,13 @@ func TestAgainRequests(t *testing.T) {
 	for i := range uint64(maxAsks) {
 		ask(q, "3", 100+i, map[bool]Added{true: Fresh, false: Known}[i == 0])
 	}
-	if n := len(q.f.units["a.example"].asks); n != maxAsks {
+	if n := peek(q.f.schedule, "keys", "a.example", "asks").Len(); n != maxAsks {
 		t.Errorf("%d requests are remembered", n)
 	}
 	ask(q, "1", 8, Fresh) // forgotten
 	q.now = q.now.Add(askLifetime)
 	ask(q, "3", 500, Known) // the URL is pending and urgent already
-	if n := len(q.f.units["a.example"].asks); n != 1 {
+	if n := peek(q.f.schedule, "keys", "a.example", "asks").Len(); n != 1 {
 		t.Errorf("%d requests are remembered 15 days later", n)
 	}
 }
@@ -364,7 +365,7 @@ func TestRest(t *testing.T) {
 		r.done(r.mustNext(u+"1"), map[string]answer{"a": {}, "b": {status: 429}, "c": {outcome: blobschema.OutcomeConnect}}[host])
 	}
 	r.mustIdle()
-	want := Rest{Until: r.now.Add(10 * time.Second), Units: 3, Failed: 1, Silent: 1}
+	want := schedule.Rest{Until: r.now.Add(10 * time.Second), Units: 3, Failed: 1, Silent: 1}
 	if got := r.f.Rest(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -374,7 +375,7 @@ func TestRest(t *testing.T) {
 			t.Fatal("nothing to ask for")
 		}
 	}
-	if got := r.f.Rest(); got != (Rest{}) {
+	if got := r.f.Rest(); got != (schedule.Rest{}) {
 		t.Errorf("in the end: %+v", got)
 	}
 }
@@ -403,7 +404,7 @@ func TestSeedOfAnEarlierGeneration(t *testing.T) {
 		r.done(r.mustNext(urlX), answer{})
 		r.state(5)
 		r.again(urlX, 0)
-		var task Task
+		var task schedule.Task
 		if underWay {
 			task = r.mustNext(urlX)
 		}
@@ -424,8 +425,8 @@ func TestSeedOfAnEarlierGeneration(t *testing.T) {
 		if !underWay {
 			task = r.mustNext(urlX)
 		}
-		if task.Request.Generation != 1 || r.f.FlagsOf(task) != blobschema.FlagSeed {
-			t.Errorf("under way %v: generation %d has flags %b", underWay, task.Request.Generation, r.f.FlagsOf(task))
+		if task.Request.Generation != 1 || task.FlagsNow() != blobschema.FlagSeed {
+			t.Errorf("under way %v: generation %d has flags %b", underWay, task.Request.Generation, task.FlagsNow())
 		}
 	}
 }

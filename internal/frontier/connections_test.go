@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // several is a host that allows three requests at once, 500 ms apart, whose URLs are dealt to
 // four queues.
 func several(t testing.TB) *rig {
 	r := newRig(t, Config{
-		Delay: 10 * time.Second, Hosts: map[string]HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}},
+		Delay: 10 * time.Second, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}},
 		QueueBy: blobschema.QueueByBKDR, Queues: 4,
 	})
 	r.add(0, "https://a.example/")
@@ -34,7 +35,7 @@ func several(t testing.TB) *rig {
 func dealt(t testing.TB, n int) (urls [4][]string) {
 	for i, left := 0, 4*n; left > 0; i++ {
 		url := fmt.Sprintf("https://a.example/%d", i)
-		if sub := subQueue(blobschema.QueueByBKDR, 4, mustParse(t, url)); len(urls[sub]) < n {
+		if sub := schedule.Reduce(schedule.HashString(blobschema.QueueByBKDR, url), 4); len(urls[sub]) < n {
 			urls[sub] = append(urls[sub], url)
 			left--
 		}
@@ -51,7 +52,7 @@ func TestSeveralConnections(t *testing.T) {
 		r.add(1, list...)
 	}
 	r.check()
-	var tasks []Task
+	var tasks []schedule.Task
 	start := r.now
 	for i := range 3 {
 		task, ok := r.f.Next(r.now, false)
@@ -68,7 +69,7 @@ func TestSeveralConnections(t *testing.T) {
 		r.f.Begun(began, task)
 		r.check()
 		for _, other := range tasks {
-			if other.lane == task.lane {
+			if laneOf(other) == laneOf(task) {
 				t.Errorf("%s and %s are of one queue", other.Request.URL, task.Request.URL)
 			}
 		}
@@ -87,7 +88,7 @@ func TestSeveralConnections(t *testing.T) {
 	r.f.Done(r.now, first, answer{keep: true}.reply(first, start, r.now.Sub(start)))
 	r.check()
 	task, ok := r.f.Next(r.now, false)
-	if !ok || task.lane == tasks[1].lane || task.lane == tasks[2].lane {
+	if !ok || laneOf(task) == laneOf(tasks[1]) || laneOf(task) == laneOf(tasks[2]) {
 		t.Errorf("after the end of %s comes %s (%v)", first.Request.URL, task.Request.URL, ok)
 	}
 	for _, task := range append(tasks[1:], task) {

@@ -25,6 +25,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -180,11 +181,13 @@ func (m *measured) store(settled, pending int) {
 		count(slot, 1)
 	}
 	for host, n := range hosts {
-		u := unit{key: host, pace: polite.NewPace(), requests: n}
-		u.own = site{name: host, unit: &u, settled: n}
-		u.pace.Start(epoch, time.Second)
-		u.own.doors[1].setRules(polite.ForStatus(200, []byte("User-agent: *\nDisallow: /search\nDisallow: /cart\n"), "bot"), epoch.Add(1e6*time.Hour))
-		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: h.Slot(host), Host: host, Version: 1, Data: u.encode()})
+		pace := polite.NewPace()
+		pace.Start(epoch, time.Second)
+		rules := polite.ForStatus(200, []byte("User-agent: *\nDisallow: /search\nDisallow: /cart\n"), "bot")
+		data := encodedHost(m.t, map[int]any{1: &pace, 2: [2][]any{
+			{nil, 0, "", 0, 0, 0}, {rules.Encode(), epoch.Add(1e6 * time.Hour).UnixMilli(), "", 0, 0, 0},
+		}, 3: n, 6: n})
+		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: h.Slot(host), Host: host, Version: 1, Data: data})
 	}
 	run.Sort()
 	blobschema.Join(h, run)
@@ -373,9 +376,8 @@ func (m *measured) oneHost() {
 	}
 	m.memory(mostRSS, f)
 	slices.Sort(ranks)
-	p := f.units[host].slot.of(0)
-	m.tasks(f, len(ranks), func(i int, t Task) {
-		if got := p.items[t.item].rank; got != ranks[i] {
+	m.tasks(f, len(ranks), func(i int, t schedule.Task) {
+		if got := t.Rank(); got != ranks[i] {
 			m.t.Fatalf("URL %d has rank %d, want %d", i, got, ranks[i])
 		}
 	})
@@ -384,7 +386,11 @@ func (m *measured) oneHost() {
 
 // hosts asks 10,000 hosts for 300,000 URLs.
 func (m *measured) hosts() {
-	for _, p := range policies(nil) {
+	for _, name := range schedule.PolicyNames() {
+		p, err := schedule.NewPolicy(name, nil)
+		if err != nil {
+			m.t.Fatal(err)
+		}
 		g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 		f := New(Config{Hash: h, Token: "bot", Policy: p})
 		for f.Counts().Known < 300_000 {
@@ -393,15 +399,15 @@ func (m *measured) hosts() {
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: p.URLRank(Candidate{Depth: g.depth()})}))
+			f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: p.URLRank(schedule.Candidate{Depth: g.depth()})}))
 		}
 		fmt.Println(" ", p.Name())
-		m.tasks(f, 300_000, func(int, Task) {})
+		m.tasks(f, 300_000, func(int, schedule.Task) {})
 	}
 }
 
 // tasks asks for everything.
-func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
+func (m *measured) tasks(f *Frontier, n int, look func(i int, t schedule.Task)) {
 	now, done, asked := epoch, 0, 0
 	worked := ledger.Processor()
 	var before, after runtime.MemStats
@@ -475,13 +481,14 @@ func (d *disk) read(p blobschema.Part) *blobschema.Run {
 // bytes is what a frontier's URLs take, as far as they are in memory.
 func (f *Frontier) bytes() (n int) {
 	const queued = int(unsafe.Sizeof(blobschema.Queued{})) + 90 // and its URL
-	for _, s := range f.slots {
-		for p := range s.parts {
-			n += cap(p.items)*int(unsafe.Sizeof(item{})) + cap(p.marks)*int(unsafe.Sizeof(mark{})) + cap(p.text) + cap(p.dirty)*4
-			n += cap(p.index.cells)*5 + (len(p.fresh)+len(p.taken))*queued
-			for _, l := range p.lanes {
-				n += cap(l.queue) * 4
-			}
+	for p := range f.slots.parts {
+		for _, name := range []string{"items", "text", "dirty"} {
+			list := peek(&p.Pool, name)
+			n += list.Cap() * int(list.Type().Elem().Size())
+		}
+		n += cap(p.marks)*int(unsafe.Sizeof(mark{})) + cap(p.index.cells)*5 + (len(p.fresh)+len(p.taken))*queued
+		for i := range peek(&p.Pool, "lanes").Len() {
+			n += peek(&p.Pool, "lanes").Index(i).Elem().FieldByName("queue").Cap() * 4
 		}
 	}
 	return n
@@ -538,7 +545,7 @@ func (m *measured) giant(maxPart, room int) {
 	all := ledger.Processor() - start
 	n := f.Counts()
 	parts := 0
-	for _, s := range f.slots {
+	for _, s := range f.slots.byID {
 		for range s.parts {
 			parts++
 		}
@@ -595,5 +602,5 @@ func (c *committing) commit() {
 		c.loads++
 		c.loaded += len(run.Settled) + len(run.Queued)
 	}
-	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.resident)
+	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.slots.resident)
 }

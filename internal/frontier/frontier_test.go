@@ -12,6 +12,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -130,7 +131,7 @@ func TestDelta(t *testing.T) {
 	observed := expect("a page, a link", 1, 1, "a.example 3")
 	want := []blobschema.HostObservation{{
 		Host: "a.example", Slot: r.hash.Slot("a.example"), Resp: time.Second, PerConnection: polite.NewPerConnection, Requests: 2,
-		Score: Depth{}.Of(Candidate{Depth: 1}) / 1.1, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 50 ms
+		Score: schedule.Depth{}.Of(schedule.Candidate{Depth: 1}) / 1.1, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 50 ms
 	}}
 	if d := cmp.Diff(want, observed, cmpopts.EquateApprox(0, 1e-12)); d != "" {
 		t.Errorf("observed (-want +got):\n%s", d)
@@ -149,11 +150,9 @@ func (p *process) stored() *process {
 	q.now, q.runs, q.slots, q.took = p.now, p.runs, p.slots, p.took
 	q.hits = maps.Clone(p.hits)
 	q.f.Restore(p.slots)
-	for _, id := range q.f.sortedSlots() {
-		for part := range q.f.slots[id].parts {
-			part.loading = true
-			q.loads = append(q.loads, loading{PartID{id, part.is}, q.runs})
-		}
+	for part := range q.f.slots.parts {
+		part.loading = true
+		q.loads = append(q.loads, loading{PartID{part.slot.id, part.is}, q.runs})
 	}
 	for len(q.loads) > 0 {
 		q.load(0)
@@ -307,7 +306,7 @@ func TestUnloadsLatestDue(t *testing.T) {
 		p.check()
 		var got []partition.Slot
 		for _, sum := range p.f.Summaries() {
-			if p.f.slots[sum.Slot].loaded == 1 {
+			if p.f.slots.byID[sum.Slot].loaded == 1 {
 				got = append(got, sum.Slot)
 			} else if sum.Due != due[sum.Slot] || sum.Known != 5 || sum.Pending != 5 {
 				t.Errorf("an unloaded slot is %+v", sum)
@@ -386,7 +385,7 @@ func whole(ids ...partition.Slot) (parts []PartID) {
 
 // TestLoadRefuses: state that cannot be is an error, and no panic.
 func TestLoadRefuses(t *testing.T) {
-	good := storedUnit(t).encode()
+	good := storedHost(t)
 	for name, c := range map[string]struct {
 		slot partition.Slot
 		run  blobschema.Run

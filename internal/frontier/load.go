@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -22,81 +23,40 @@ type PartID struct {
 // an empty frontier.
 func (f *Frontier) Restore(parts []blobschema.SlotSummary) {
 	for _, sum := range parts {
-		s := f.slots[sum.Slot]
+		s := f.slots.byID[sum.Slot]
 		if s == nil {
 			s = newSlot(sum.Slot)
-			f.slots[sum.Slot] = s
+			f.slots.byID[sum.Slot] = s
 		}
 		p := s.put(sum.Part)
-		f.unloaded++
-		f.know(p, &sum)
+		f.slots.unloaded++
+		f.slots.know(p, &sum, f.schedule)
 	}
-}
-
-// know adds what is known of a part that is not loaded.
-func (f *Frontier) know(p *part, sum *blobschema.SlotSummary) {
-	p.known += sum.Known
-	p.npending += sum.Pending
-	p.unexamined += sum.Unexamined
-	p.urgent += int(sum.Urgent)
-	p.due = sum.Due
-	f.counts.Known += int64(sum.Known)
-	f.counts.Pending += int64(sum.Pending)
-	f.counts.Unexamined += int64(sum.Unexamined)
-	f.counts.Urgent += int64(sum.Urgent)
-}
-
-// forget undoes know, for a part that is loaded or leaves.
-func (f *Frontier) forget(p *part) {
-	f.counts.Known -= int64(p.known)
-	f.counts.Pending -= int64(p.npending)
-	f.counts.Unexamined -= int64(p.unexamined)
-	f.counts.Urgent -= int64(p.urgent)
-	f.resident -= len(p.taken) + len(p.fresh)
-	f.fresh -= len(p.fresh)
-	f.unloaded--
-}
-
-// partOf returns the part of a fingerprint, nil if the slot holds nothing.
-func (f *Frontier) partOf(id partition.Slot, fp uint64) *part {
-	if s := f.slots[id]; s != nil {
-		return s.of(fp)
-	}
-	return nil
 }
 
 // Loaded reports whether the part that a URL belongs to is in memory, as one of a slot that
 // holds nothing is.
 func (f *Frontier) Loaded(id partition.Slot, fp uint64) bool {
-	p := f.partOf(id, fp)
+	p := f.slots.partOf(id, fp)
 	return p == nil || p.loaded
 }
 
-// find says where a URL is, if its part is loaded.
-func (f *Frontier) find(id partition.Slot, fp uint64) (p *part, place uint32, k kind) {
-	if p = f.partOf(id, fp); p == nil || !p.loaded {
-		return nil, 0, absent
-	}
-	place, k = p.find(fp)
-	return p, place, k
-}
-
-// Pending reports whether a URL of a loaded part waits to be asked for, or is being.
+// Pending reports whether a URL of a loaded part waits for a request, or has one under way.
 func (f *Frontier) Pending(id partition.Slot, fp uint64) bool {
-	_, _, k := f.find(id, fp)
+	_, _, k := f.slots.find(id, fp)
 	return k == inItems
 }
 
 // Settled reports whether a URL of a loaded part is settled, committed or not.
 func (f *Frontier) Settled(id partition.Slot, fp uint64) bool {
-	_, _, k := f.find(id, fp)
+	_, _, k := f.slots.find(id, fp)
 	return k == inMarks
 }
 
 // Origin returns where the page record of a settled URL is: zero if its part is not
 // loaded, it is not settled, or has no record yet or here.
 func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
-	p, i, k := f.find(id, fp)
+	p, i, k := f.slots.find(id, fp)
 	if k != inMarks {
 		return blobschema.Origin{}
 	}
@@ -106,15 +66,15 @@ func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
 // SentOn returns a link of a name as it was forwarded to the address of that name. ok is false if it was not
 // forwarded, or its part is not loaded.
 func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
-	u := f.units[l.Key]
-	if u == nil || !u.pinned() {
+	k := f.schedule.Find(l.Key)
+	if k == nil || !k.Pinned() {
 		return l, false
 	}
-	p, i, k := f.find(l.Slot, l.Fingerprint)
-	if k != inMarks || p.marks[i].state != blobschema.Forwarded {
+	p, i, at := f.slots.find(l.Slot, l.Fingerprint)
+	if at != inMarks || p.marks[i].state != blobschema.Forwarded {
 		return l, false
 	}
-	l.place(f.cfg.Hash, u.address())
+	l.place(f.cfg.Hash, k.Address())
 	return l, true
 }
 
@@ -122,13 +82,13 @@ func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
 // loaded it stays so long enough to call Again, if that is done before more is
 // asked of the frontier than its loads.
 func (f *Frontier) Want(id partition.Slot, fp uint64) {
-	if p := f.partOf(id, fp); p != nil {
+	if p := f.slots.partOf(id, fp); p != nil {
 		p.want = true
 	}
 }
 
 // pressing reports whether an unloaded part that is due goes before others.
-func (p *part) pressing() bool { return p.want || p.urgent > 0 || p.late }
+func (p *part) pressing() bool { return p.want || p.Urgent() > 0 || p.late }
 
 // Wanted returns the unloaded parts that should be loaded now: those of Want and those
 // with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
@@ -136,13 +96,13 @@ func (p *part) pressing() bool { return p.want || p.urgent > 0 || p.late }
 // due, as for [Frontier.Next], as far as it is known what else parts have: of those that were in memory once.
 func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	f.partDue = time.Time{}
-	if f.unloaded == 0 {
+	if f.slots.unloaded == 0 {
 		return nil
 	}
 	var due []*part
 	first := int64(math.MaxInt64)
-	for _, s := range f.slots {
-		if s.awaited || f.frozen[s.id] {
+	for _, s := range f.slots.byID {
+		if s.awaited || s.keys.Frozen {
 			continue
 		}
 		for p := range s.parts {
@@ -177,8 +137,12 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 		size := int(p.known + p.unexamined)
 		// A part larger than the bound is loaded alone: when nothing else runs, or when
 		// somebody waits for it.
-		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !p.pressing()) {
-			f.waitInVain(due[i:], now)
+		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.schedule.Active() && !p.pressing()) {
+			if f.cfg.Looks {
+				for _, p := range due[i:] {
+					p.wait(now)
+				}
+			}
 			break
 		}
 		room -= size
@@ -191,7 +155,7 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	return ids
 }
 
-// PartDue is when the first of the unloaded parts is due that were not at the last call of Wanted; zero: none ever.
+// PartDue is when the first of the unloaded parts is due that were not due at the last call of Wanted; zero if there is none.
 func (f *Frontier) PartDue() time.Time { return f.partDue }
 
 // never is the urgentDue of a part that has nothing urgent.
@@ -200,31 +164,23 @@ const never = math.MaxInt64
 // patience is how long a part waits for room at most where looks keep those in memory at work for ever.
 const patience = time.Minute
 
-// waitInVain takes note of parts that there is no room for.
-func (f *Frontier) waitInVain(parts []*part, now time.Time) {
-	if !f.cfg.Looks {
-		return
+// wait notes that there is no room for a part.
+func (p *part) wait(now time.Time) {
+	if p.waits.IsZero() {
+		p.waits = now
 	}
-	for _, p := range parts {
-		if p.waits.IsZero() {
-			p.waits = now
-		}
-		p.late = now.Sub(p.waits) >= patience
-	}
+	p.late = now.Sub(p.waits) >= patience
 }
-
-// active reports whether loaded parts have work under way or ready.
-func (f *Frontier) active() bool { return f.counts.Asked > 0 || !f.ready.empty() }
 
 // room is how many more entries fit; it unloads what can be spared first.
 func (f *Frontier) room() int {
 	if f.cfg.MaxResident == 0 {
 		return 1 << 60
 	}
-	if f.resident > f.cfg.MaxResident*3/4 {
+	if f.slots.resident > f.cfg.MaxResident*3/4 {
 		f.shed(f.cfg.MaxResident / 2)
 	}
-	return f.cfg.MaxResident - f.resident
+	return f.cfg.MaxResident - f.slots.resident
 }
 
 // Load gives a part its state: the join of all runs, restricted to the part, sorted as
@@ -233,7 +189,7 @@ func (f *Frontier) room() int {
 // turns out to hold too many is halved first, and not all of it loaded. After an error the
 // frontier is of no use any more.
 func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
-	s := f.slots[id.Slot]
+	s := f.slots.byID[id.Slot]
 	var p *part
 	if s != nil {
 		for q := range s.parts {
@@ -245,28 +201,26 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	if p == nil || p.loaded {
 		return fmt.Errorf("load part %+v of slot %d: not an unloaded part", id.Part, id.Slot)
 	}
-	f.seen = now
 	queued, excess := run.Queued, int(p.known)-int(p.npending)-len(run.Settled)
 	p, run = f.narrow(p, run)
 	old := *p
-	f.forget(p)
+	f.slots.forget(p, f.schedule)
 	f.examined = f.examined || p.unexamined > 0
-	*p = part{slot: s, is: p.is, loaded: true, want: p.want, touched: p.touched}
-	s.filling = true
+	f.schedule.Fill(now, &p.Pool)
+	*p = part{slot: s, is: p.is, Pool: p.Pool, loaded: true, want: p.want}
 	s.loaded++
 	if err := f.fill(now, p, &old, run); err != nil {
 		return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
 	}
 	f.recount(queued, excess)
-	if err := f.join(now, p, old.taken, old.fresh); err != nil {
-		return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
+	for _, q := range slices.Concat(old.taken, old.fresh) {
+		if err := f.loadQueued(now, p, nil, &q, schedule.Unexamined); err != nil {
+			return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
+		}
 	}
-	s.filling = false
-	for _, u := range s.units {
-		f.settleUnit(u, now)
-	}
+	f.schedule.Filled(&s.keys, now)
 	if old.replan > 0 {
-		f.replan(now, p, old.replan)
+		f.schedule.Replan(now, &p.Pool, old.replan)
 	}
 	f.countNews(p, int64(p.resident())-int64(old.known))
 	return nil
@@ -277,7 +231,7 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 	s := p.slot
 	if s.loaded == 1 {
 		for i := range run.Hosts {
-			if err := f.loadState(now, s, &run.Hosts[i]); err != nil {
+			if err := f.schedule.LoadState(now, &s.keys, &run.Hosts[i]); err != nil {
 				return fmt.Errorf("host %s: %w", run.Hosts[i].Host, err)
 			}
 		}
@@ -291,34 +245,22 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 	for i := range run.Settled {
 		p.addMark(newMark(&run.Settled[i]))
 	}
-	f.counts.Known += int64(len(run.Settled))
-	f.resident += len(run.Settled)
-	from := fromState
+	f.slots.sum.known += int64(len(run.Settled))
+	f.slots.resident += len(run.Settled)
+	from := schedule.Stored
 	if old.unexamined > 0 {
-		from = unexamined
+		from = schedule.Unexamined
 	}
-	var un *unit
+	var k *schedule.Key
 	for i := range run.Queued {
 		q := &run.Queued[i]
-		if un == nil || un.key != q.Host { // they come unit by unit
-			if un = f.unit(s, q.Host); un.slot != s {
-				return fmt.Errorf("host %s is of slot %d", q.Host, un.slot.id)
+		if k == nil || k.Name() != q.Host { // they come key by key
+			if k = f.schedule.Key(&s.keys, q.Host); k.Slot() != s.id {
+				return fmt.Errorf("host %s is of slot %d", q.Host, k.Slot())
 			}
 		}
-		if err := f.loadQueued(now, p, un, q, from); err != nil {
+		if err := f.loadQueued(now, p, k, q, from); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// join adds what was appended to a part.
-func (f *Frontier) join(now time.Time, p *part, lists ...[]blobschema.Queued) error {
-	for _, list := range lists {
-		for i := range list {
-			if err := f.loadQueued(now, p, nil, &list[i], unexamined); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -333,25 +275,19 @@ func (f *Frontier) recount(queued []blobschema.Queued, excess int) {
 			return
 		}
 		q := &queued[i]
-		un := f.units[q.Host]
+		k := f.schedule.Find(q.Host)
 		u, ok := weburl.Canonical(q.URL)
-		if q.Generation == 0 || un == nil || !ok {
+		if q.Generation == 0 || k == nil || !ok {
 			continue
 		}
-		st := f.site(un, u)
-		if un.pinned() {
-			if near := f.near(un); near != nil && f.site(near, u).settled > 0 {
-				st = f.site(near, u)
-			}
-		}
-		if st.settled > 0 {
-			f.countSettled(st, -1)
+		if k = f.names.settler(k, u); f.schedule.Settled(k, u) > 0 {
+			f.schedule.CountSettled(k, u, -1)
 			excess--
 		}
 	}
 }
 
-func (f *Frontier) loadQueued(now time.Time, p *part, un *unit, q *blobschema.Queued, from source) error {
+func (f *Frontier) loadQueued(now time.Time, p *part, k *schedule.Key, q *blobschema.Queued, from schedule.Source) error {
 	u, ok := weburl.Canonical(q.URL)
 	if !ok {
 		return fmt.Errorf("%q is not a canonical URL", q.URL)
@@ -360,75 +296,34 @@ func (f *Frontier) loadQueued(now time.Time, p *part, un *unit, q *blobschema.Qu
 	if !p.is.Has(fp) {
 		return fmt.Errorf("%q is of another part", q.URL)
 	}
-	f.add(now, p, un, u, fp, q, from)
+	f.add(now, p, k, u, fp, q, from)
 	return nil
-}
-
-// loadState restores a unit, or a further site of one.
-func (f *Frontier) loadState(now time.Time, s *slot, hs *blobschema.HostState) error {
-	key, name := SplitSite(hs.Host)
-	u := f.unit(s, key)
-	if u.slot != s {
-		return fmt.Errorf("it is of slot %d", u.slot.id)
-	}
-	if name != "" {
-		st := f.namedSite(u, name)
-		st.version = hs.Version
-		if err := st.decode(hs.Data); err != nil {
-			return err
-		}
-		f.rest(st)
-		return nil
-	}
-	u.version = hs.Version
-	if err := u.decode(hs.Data); err != nil {
-		return err
-	}
-	u.pace.Clamp(now)
-	f.rest(&u.own)
-	return nil
-}
-
-// rest keeps the unit of a site from being asked for the site's pace after a takeover:
-// the site may be what the step before asked last.
-func (f *Frontier) rest(st *site) {
-	if f.floor.IsZero() {
-		return
-	}
-	for i := range st.doors {
-		st.unit.pace.Floor(f.floor, f.delay(&st.doors[i]))
-	}
 }
 
 // countNews spreads the URLs that a part turned out to have more than was known over the
 // registrable domains of its pending ones: which are new is not to be told any more.
 func (f *Frontier) countNews(p *part, n int64) {
-	if n <= 0 || p.npend == 0 {
+	if n <= 0 || p.Len() == 0 {
 		return
 	}
-	for _, u := range p.slot.units {
-		if share := n * int64(min(u.pending, p.npend)) / int64(p.npend); share > 0 && !u.placed {
-			f.sizes.add(u.domain.name, share)
+	for k := range p.slot.keys.Keys {
+		if share := n * int64(min(k.Pending(), p.Len())) / int64(p.Len()); share > 0 && !k.Placed() {
+			f.caps.sizes.add(k.Domain(), share)
 		}
 	}
 }
-
-// Floor forbids any request to any unit before at plus the unit's pace. A step that
-// takes over from one that crashed calls it on its empty frontier, for it cannot know
-// what its predecessor asked for last (I9).
-func (f *Frontier) Floor(at time.Time) { f.floor = at }
 
 // shed unloads parts that need not be in memory until at most keep entries are
 // resident: those with nothing under way and nothing uncommitted, latest due first.
 func (f *Frontier) shed(keep int) {
 	var idle []*part
-	for _, s := range f.slots {
+	for _, s := range f.slots.byID {
 		for p := range s.parts {
 			switch {
 			case p.loaded && p.want:
 				p.want = false // it stays this time, and was to be looked at before the next
 			case p.loaded && p.resident() > 0 && f.still(p):
-				p.due = p.firstDue(false)
+				p.due = p.FirstDue(false)
 				idle = append(idle, p)
 			}
 		}
@@ -443,7 +338,7 @@ func (f *Frontier) shed(keep int) {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
 	})
 	for _, p := range idle {
-		if f.resident <= keep {
+		if f.slots.resident <= keep {
 			return
 		}
 		if f.still(p) { // the last part of a slot takes the units along
@@ -457,68 +352,21 @@ func (f *Frontier) shed(keep int) {
 // loading, which may come with older states of them.
 func (f *Frontier) still(p *part) bool {
 	s := p.slot
-	return p.asked == 0 && p.touched <= f.committed && (s.loaded > 1 || s.touched <= f.committed && !s.loading())
+	return p.Asked() == 0 && p.Touched() <= f.committed && (s.loaded > 1 || s.keys.Still(f.committed) && !s.loading())
 }
 
-// unload drops what is in memory of a part that is still, and its units if it was the last.
+// unload drops what is in memory of a part that is still, and its keys if it was the last.
 func (f *Frontier) unload(p *part) {
-	s, urgentDue := p.slot, cmp.Or(p.firstDue(true), never)
-	if s.loaded--; s.loaded > 0 {
-		f.leave(p)
-	} else {
-		f.dropUnits(s)
-	}
-	for i := range p.items {
-		if it := &p.items[i]; it.length > 0 {
-			f.pending[it.topic]--
-		}
-	}
-	f.resident -= p.resident()
-	f.counts.Looks -= int64(p.looks)
-	f.unloaded++
+	s, urgentDue, pending := p.slot, cmp.Or(p.FirstDue(true), never), p.Len()
+	s.loaded--
+	f.slots.resident -= p.resident()
+	f.slots.sum.pending += int64(pending)
+	f.slots.unloaded++
+	known := p.resident()
+	f.schedule.Empty(&p.Pool, s.loaded == 0)
 	*p = part{
-		slot: s, is: p.is, touched: p.touched, due: p.due, urgentDue: urgentDue, urgent: p.urgent,
-		known: uint32(p.resident()), npending: uint32(p.npend),
+		slot: s, is: p.is, Pool: p.Pool, due: p.due, urgentDue: urgentDue,
+		known: uint32(known), npending: uint32(pending),
 		unexamined: p.unexamined, fresh: p.fresh, taken: p.taken, // of one that was full
-	}
-}
-
-// dropUnits forgets all units of a slot.
-func (f *Frontier) dropUnits(s *slot) {
-	for _, u := range s.units {
-		f.unqueue(u)
-		delete(f.units, u.key)
-		f.dropDomain(u.domain)
-		f.counts.Hosts--
-	}
-	for _, st := range s.further {
-		delete(f.sites, siteKey{st.unit, st.name})
-	}
-	s.units, s.further = nil, nil
-}
-
-// leave takes all URLs of a part out of the queues of units that stay.
-func (f *Frontier) leave(p *part) {
-	touched := map[*unit]bool{}
-	for i := range p.items {
-		if it := &p.items[i]; it.length > 0 {
-			st := p.lanes[it.lane].door.site
-			st.pending--
-			st.unit.pending--
-			touched[st.unit] = true
-		}
-	}
-	for _, l := range p.lanes {
-		d := l.door
-		d.site.unit.delist(l)
-		d.lanes = slices.DeleteFunc(d.lanes, func(o *lane) bool { return o == l })
-	}
-	for _, u := range p.slot.units { // by order, not that of the map
-		if !touched[u] {
-			continue
-		}
-		u.later = slices.DeleteFunc(u.later, func(d delayed) bool { return d.part == p })
-		u.later.init()
-		f.settleUnit(u, f.seen)
 	}
 }

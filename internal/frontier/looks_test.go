@@ -11,6 +11,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // every is the threshold with which pages of which nothing is known are looked at that often.
@@ -20,12 +22,11 @@ func every(d time.Duration) float64 { return fresh.First(blobschema.Change{}, d.
 func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
 	r.t.Helper()
 	u := mustParse(r.t, url)
-	p, i, k := r.f.find(r.hash.Slot(string(u.Host())), r.hash.Fingerprint(url))
+	p, i, k := r.f.slots.find(r.hash.Slot(string(u.Host())), r.hash.Fingerprint(url))
 	if k != inItems {
 		return 0, 0, false
 	}
-	q := p.queued(i)
-	return time.UnixMilli(q.NotBefore).Sub(r.now), q.Generation, true
+	return time.UnixMilli(notBefore(p, i)).Sub(r.now), p.Generation(i), true
 }
 
 // TestWhenLooksCome: a look comes when it is worth the threshold, the first one anywhere before that; what failed, or is
@@ -48,18 +49,17 @@ func TestWhenLooksCome(t *testing.T) {
 		{"not there", time.Hour, []answer{{}, {status: 404}}, goneAfter, goneAfter + goneAfter/grid},
 		{"never there", time.Hour, []answer{{status: 404}}, goneAfter, goneAfter + goneAfter/grid},
 		{"there again", time.Hour, []answer{{status: 404}, {}}, fresh.Shortest, 2 * hour},
-		{"a server's error", time.Hour, []answer{{}, {status: 500}}, lookAfterFailure, lookAfterFailure * 17 / 16},
-		{"no answer to a look", time.Hour, []answer{{}, connect}, lookAfterFailure, lookAfterFailure * 17 / 16},
+		{"a server's error", time.Hour, []answer{{}, {status: 500}}, afterFailure, afterFailure * 17 / 16},
+		{"no answer to a look", time.Hour, []answer{{}, connect}, afterFailure, afterFailure * 17 / 16},
 		{"an error, and rare looks", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
 		{"never an answer", time.Hour, []answer{connect}, -1, -1},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			r := begun(t, Config{Looks: true, Partition: 3}, urlX)
-			r.f.cfg.Retry.Attempts = 1
+			r := begun(t, Config{Looks: true, Partition: 3, Retry: polite.Retry{Attempts: 1}}, urlX)
 			r.f.SetThreshold(r.now, every(k.every))
 			for i, a := range k.answers {
 				_, task := r.nextLook()
-				if task.Request.Generation != uint32(i) || task.Look() != (i > 0) {
+				if task.Request.Generation != uint32(i) || task.Revisit() != (i > 0) {
 					t.Fatalf("look %d is %+v", i, task)
 				}
 				o := a.reply(task, r.now, 0)
@@ -132,7 +132,7 @@ func TestLine(t *testing.T) {
 			for range k.want {
 				gap, task := r.nextLook()
 				what := "found"
-				if task.Look() {
+				if task.Revisit() {
 					what = "look"
 				}
 				if gap > 0 && len(got) > 0 {
@@ -167,7 +167,7 @@ func TestUrgentOnlyTakesLooks(t *testing.T) {
 			r.done(task, answer{status: 404})
 			continue
 		}
-		if !task.Look() {
+		if !task.Revisit() {
 			t.Fatalf("asked for %s", task.Request.URL)
 		}
 		looks++
@@ -184,7 +184,7 @@ func TestWhoIsReplanned(t *testing.T) {
 	const often, seldom = time.Hour, 12 * time.Hour
 	url := func(name string) string { return "https://a.example/" + name }
 	names := []string{"one", "another", "gone", "failed", "purpose"}
-	r := begun(t, Config{Looks: true, Hosts: map[string]HostRule{"a.example": {Connections: 1}}}, urlX)
+	r := begun(t, Config{Looks: true, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 1}}}, urlX)
 	r.f.SetThreshold(r.now, every(seldom))
 	r.seen(r.mustNext(urlX), nil, "a")
 	for _, n := range names {
@@ -259,7 +259,7 @@ func TestWhatHintsChange(t *testing.T) {
 		{"changed, as was said", nil, []time.Duration{future, 2 * future}, ""},
 		{"as it was, after it had changed", nil, []time.Duration{future, past}, ""},
 		{"changed, after it was as it was", nil, []time.Duration{past, future}, "sooner"},
-		{"changed, as is often said", func(r *rig) { r.f.units["a.example"].trust = fresh.Trust{SaidSame: 100, SilentChanged: 10} }, []time.Duration{future}, ""},
+		{"changed, as is often said", func(r *rig) { r.trust(fresh.Trust{SaidSame: 100, SilentChanged: 10}) }, []time.Duration{future}, ""},
 		{"asked for on purpose", func(r *rig) { r.again(urlX, 0) }, []time.Duration{future}, ""},
 		{"under way", func(r *rig) {
 			r.now = r.now.Add(100 * day)
@@ -276,7 +276,7 @@ func TestWhatHintsChange(t *testing.T) {
 			r.f.SetThreshold(r.now, every(10*day))
 			r.seen(r.mustNext(urlX), nil, "a")
 			r.state(1)
-			r.f.units["a.example"].trust = fresh.Trust{SaidChanged: 30, SilentSame: 30}
+			r.trust(fresh.Trust{SaidChanged: 30, SilentSame: 30})
 			looked := r.now
 			if k.set != nil {
 				k.set(r)
@@ -335,12 +335,12 @@ func TestHintsAndTrust(t *testing.T) {
 			digest = "b"
 		}
 		r.seen(task, former, digest)
-		trust := r.f.units["a.example"].trust
-		if trust.SaidChanged != k.changedS || trust.SaidSame != k.sam || trust.SilentChanged+trust.SilentSame != 0 {
-			t.Errorf("%s: trust is %+v", k.name, trust)
+		trust := peek(r.f.schedule, "keys", "a.example", "trust")
+		if got := [4]float32{trustOf(trust, "SaidChanged"), trustOf(trust, "SaidSame"), trustOf(trust, "SilentChanged"), trustOf(trust, "SilentSame")}; got != [4]float32{k.changedS, k.sam} {
+			t.Errorf("%s: trust is %v", k.name, got)
 		}
-		if c := r.f.units["a.example"].changes; c.Shape == 0 {
-			t.Errorf("%s: nothing is learnt of the host: %+v", k.name, c)
+		if peek(r.f.schedule, "keys", "a.example", "changes", "Shape").IsZero() {
+			t.Errorf("%s: nothing is learnt of the host", k.name)
 		}
 	}
 }
@@ -371,29 +371,26 @@ func TestPagesDiffer(t *testing.T) {
 	if count[lively] < 2*count[steady] || 2*s < 3*l {
 		t.Errorf("%d looks at a page that never changes, the next in %v; %d at one that always does, in %v", count[steady], s, count[lively], l)
 	}
-	u := r.f.units["a.example"]
-	if u.changes.Shape == 0 || r.f.believed(u, blobschema.Change{}) == (blobschema.Change{}) || r.f.believed(u, blobschema.Change{Shape: 1, Hours: 2}).Shape != 1 {
-		t.Errorf("of the host is believed %+v", u.changes)
+	if peek(r.f.schedule, "keys", "a.example", "changes", "Shape").IsZero() {
+		t.Error("nothing is learnt of the host")
 	}
 }
 
 // TestGivenUpHosts: where a host is given up, what was found is refused, and looks wait.
 func TestGivenUpHosts(t *testing.T) {
 	for _, looks := range []bool{false, true} {
-		r := begun(t, Config{Looks: looks, Delay: time.Second}, urlX)
+		r := begun(t, Config{Looks: looks, Delay: time.Second, Retry: polite.Retry{HostFailures: 1}}, urlX)
 		r.seen(r.mustNext(urlX), nil, "a")
 		r.state(1)
+		r.add(1, "https://a.example/w")
 		r.add(2, urlY, "https://a.example/z")
-		st := &r.f.units["a.example"].own
-		r.f.unqueue(st.unit)
-		o := answer{outcome: blobschema.OutcomeConnect, final: true}.reply(Task{}, r.now, 0)
-		r.f.giveUp(r.now, st, o)
-		r.f.settleUnit(st.unit, r.now)
+		r.now = r.now.Add(time.Second)
+		r.done(r.mustNext("https://a.example/w"), answer{outcome: blobschema.OutcomeConnect, final: true})
 		r.check()
 		if got := r.refused(); len(got) != 2 {
 			t.Errorf("looks %v: refused are %v", looks, got)
 		}
-		if wait, _, ok := r.waiting(urlX); ok != looks || ok && wait < lookAfterFailure {
+		if wait, _, ok := r.waiting(urlX); ok != looks || ok && wait < afterFailure {
 			t.Errorf("looks %v: the look waits %v for %v", looks, ok, wait)
 		}
 		run, _ := r.f.Delta(2)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -99,9 +100,9 @@ func (p *process) act(rng *rand.Rand, w weights) {
 	case drawn(w.end):
 		p.endCommit()
 	case drawn(w.want):
-		before := p.f.unloaded
+		before := p.f.slots.unloaded
 		p.want()
-		p.unloads += max(0, p.f.unloaded-before)
+		p.unloads += max(0, p.f.slots.unloaded-before)
 	case drawn(w.load):
 		if len(p.loads) > 0 {
 			p.load(rng.IntN(len(p.loads)))
@@ -138,13 +139,13 @@ func TestWorlds(t *testing.T) {
 		"connections":    {cfg: Config{Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
 		"all":            {cfg: Config{MaxPart: 5, MaxResident: 30, Topics: threeTopics, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
 		"topics":         {cfg: Config{Topics: threeTopics}},
-		"topics, too":    {cfg: Config{Topics: threeTopics, MaxPart: 20, MaxResident: 40, Policy: Capability{}, Hosts: map[string]HostRule{"a.example": {3, 500 * time.Millisecond}}}, unitOf: byDomain},
+		"topics, too":    {cfg: Config{Topics: threeTopics, MaxPart: 20, MaxResident: 40, Policy: schedule.Capability{}, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}}}, unitOf: byDomain},
 		"looks":          {cfg: Config{Looks: true, Partition: 5}},
 		"looks in parts": {cfg: Config{Looks: true, Topics: threeTopics, MaxPart: 5, MaxResident: 30, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
 		"parts of names": {cfg: Config{Resolve: true, MaxPart: 5, MaxResident: 30, Hosts: severalOf("[192.0.2.%d]", 4)}},
 		"parts and caps": {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxPart: 5, MaxResident: 30}, unitOf: byDomain},
 		"domains":        {cfg: Config{MaxResident: 40}, unitOf: byDomain},
-		"capability":     {cfg: Config{MaxResident: 40, Policy: Capability{}}, unitOf: byDomain},
+		"capability":     {cfg: Config{MaxResident: 40, Policy: schedule.Capability{}}, unitOf: byDomain},
 		"addresses":      {cfg: Config{Resolve: true}},
 		"addresses, too": {cfg: Config{Resolve: true, MaxResident: 30}},
 		"caps":           {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12}},
@@ -162,15 +163,15 @@ func TestWorlds(t *testing.T) {
 }
 
 // severalOf are rules for some units that allow three requests at once.
-func severalOf(format string, n int) map[string]HostRule {
-	rules := map[string]HostRule{}
+func severalOf(format string, n int) map[string]schedule.HostRule {
+	rules := map[string]schedule.HostRule{}
 	for i := range n {
-		rules[fmt.Sprintf(format, i)] = HostRule{Connections: 3, Delay: 500 * time.Millisecond}
+		rules[fmt.Sprintf(format, i)] = schedule.HostRule{Connections: 3, Delay: 500 * time.Millisecond}
 	}
 	return rules
 }
 
-var threeTopics = []Topic{{}, {Priority: 1, Slice: time.Second}, {Priority: 1}}
+var threeTopics = []schedule.Topic{{}, {Priority: 1, Slice: time.Second}, {Priority: 1}}
 
 func world(t *testing.T, p *process, rng *rand.Rand) {
 	added := map[string]bool{}
@@ -275,11 +276,11 @@ func TestWantedRespectsBound(t *testing.T) {
 			p.load(0)
 		}
 		p.check()
-		if len(first) == 0 || p.f.resident > max(bound, largest) || p.f.resident > bound && len(first) > 1 {
-			t.Errorf("bound %d: slots %v were loaded, %d URLs are resident, the largest slot has %d", bound, first, p.f.resident, largest)
+		if len(first) == 0 || p.f.slots.resident > max(bound, largest) || p.f.slots.resident > bound && len(first) > 1 {
+			t.Errorf("bound %d: slots %v were loaded, %d URLs are resident, the largest slot has %d", bound, first, p.f.slots.resident, largest)
 		}
-		if more := p.f.Wanted(p.now, false); len(more) > 0 && p.f.resident+int(p.f.slots[more[0].Slot].of(0).known) > bound {
-			t.Errorf("bound %d: %v is wanted on top of %d", bound, more, p.f.resident)
+		if more := p.f.Wanted(p.now, false); len(more) > 0 && p.f.slots.resident+int(p.f.slots.byID[more[0].Slot].of(0).known) > bound {
+			t.Errorf("bound %d: %v is wanted on top of %d", bound, more, p.f.slots.resident)
 		}
 	}
 }
@@ -421,7 +422,7 @@ func TestFreshFrontierIsBounded(t *testing.T) {
 	for range 10 {
 		p.want()
 	}
-	if p.f.resident > 30 || p.f.unloaded == 0 {
-		t.Errorf("%d resident, %d slots unloaded", p.f.resident, p.f.unloaded)
+	if p.f.slots.resident > 30 || p.f.slots.unloaded == 0 {
+		t.Errorf("%d resident, %d slots unloaded", p.f.slots.resident, p.f.slots.unloaded)
 	}
 }

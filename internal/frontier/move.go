@@ -11,29 +11,19 @@ import (
 // Freeze stops asking for URLs of some slots: requests under way go on to their end, and
 // what is added is kept. It lasts until Release.
 func (f *Frontier) Freeze(ids []partition.Slot) {
-	if f.frozen == nil {
-		f.frozen = map[partition.Slot]bool{}
-	}
 	for _, id := range ids {
-		f.frozen[id] = true
-		s := f.slots[id]
-		if s == nil {
-			continue
-		}
-		for _, u := range s.units {
-			f.unqueue(u)
-		}
+		f.schedule.Freeze(&f.slots.open(id).keys)
 	}
 }
 
 // Still reports whether nothing of a slot is under way: no request, and no load.
 func (f *Frontier) Still(id partition.Slot) bool {
-	s := f.slots[id]
+	s := f.slots.byID[id]
 	if s == nil {
 		return true
 	}
 	for p := range s.parts {
-		if p.asked > 0 || p.loading {
+		if p.Asked() > 0 || p.loading {
 			return false
 		}
 	}
@@ -44,23 +34,21 @@ func (f *Frontier) Still(id partition.Slot) bool {
 // describes those that hold anything. They must be still.
 func (f *Frontier) Release(ids []partition.Slot) (state []blobschema.SlotSummary) {
 	for _, id := range ids {
-		s := f.slots[id]
+		s := f.slots.byID[id]
 		if s == nil {
-			delete(f.frozen, id)
 			continue
 		}
 		for p := range s.parts {
 			if p.loaded {
-				p.due = p.firstDue(false)
+				p.due = p.FirstDue(false)
 				f.unload(p)
 			}
 		}
 		state = s.summaries(state)
 		for p := range s.parts {
-			f.forget(p)
+			f.slots.forget(p, f.schedule)
 		}
-		delete(f.slots, id)
-		delete(f.frozen, id)
+		delete(f.slots.byID, id)
 	}
 	return state
 }
@@ -69,11 +57,11 @@ func (f *Frontier) Release(ids []partition.Slot) (state []blobschema.SlotSummary
 // unexamined, and they are not loaded before Open.
 func (f *Frontier) Await(ids []partition.Slot) {
 	for _, id := range ids {
-		s := f.slots[id]
+		s := f.slots.byID[id]
 		if s == nil {
 			s = newSlot(id)
-			f.slots[id] = s
-			f.unloaded++
+			f.slots.byID[id] = s
+			f.slots.unloaded++
 		}
 		s.awaited = true
 	}
@@ -82,7 +70,7 @@ func (f *Frontier) Await(ids []partition.Slot) {
 // Take adds what is known of awaited slots.
 func (f *Frontier) Take(state []blobschema.SlotSummary) {
 	for _, sum := range state {
-		s := f.slots[sum.Slot]
+		s := f.slots.byID[sum.Slot]
 		p := s.of(sum.Part.First())
 		for p.is.Depth < sum.Part.Depth { // it comes in parts
 			var sums [2]blobschema.SlotSummary
@@ -92,18 +80,18 @@ func (f *Frontier) Take(state []blobschema.SlotSummary) {
 			halves := f.split(p, sums)
 			p = halves[sum.Part.Prefix>>(sum.Part.Depth-p.is.Depth-1)&1]
 		}
-		f.know(p, &sum)
+		f.slots.know(p, &sum, f.schedule)
 	}
 }
 
 // Open makes awaited slots that were taken like any others that are not loaded.
 func (f *Frontier) Open(ids []partition.Slot) {
 	for _, id := range ids {
-		s := f.slots[id]
+		s := f.slots.byID[id]
 		s.awaited = false
 		if p := s.of(0); p.summary() == (blobschema.SlotSummary{Slot: id}) && len(p.taken)+len(p.fresh) == 0 && !p.want {
-			delete(f.slots, id) // it holds nothing: as good as loaded
-			f.unloaded--
+			delete(f.slots.byID, id) // it holds nothing: as good as loaded
+			f.slots.unloaded--
 		}
 	}
 }

@@ -5,157 +5,78 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Parts of slots are halved by extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979): the directory of a slot maps the
-// first bits of a fingerprint to parts, and a part that holds too many URLs gives way to two of
-// one bit more. What is stored stays as it is: a part is only which entries of the runs it takes.
+// part is a piece of a slot. Loaded, it has all its URLs: the pending ones in its pool, the
+// settled ones in marks, and the place of each in index.
+type part struct {
+	index   index
+	loaded  bool
+	loading bool
+	want    bool      // the caller is about to use it: not to be unloaded before
+	split   bool      // others are in its place
+	waits   time.Time // since when there was no room for it, zero for none
+	late    bool      // it has waited for so long that it is loaded whatever there is room for
+	replan  float64   // not 0: revisits are to be planned again after the next load, and were with this threshold
+	slot    *slot
+	is      blobschema.Part
 
-// overflows reports whether so many URLs are too many for a part.
-func (f *Frontier) overflows(p *part, n int) bool {
-	return f.cfg.MaxPart > 0 && n > f.cfg.MaxPart && p.is.Depth < blobschema.MaxPartDepth
+	schedule.Pool
+	marks []mark
+
+	// When unloaded: the summary of the last commit, and what came since.
+	known      uint32
+	npending   uint32
+	due        int64 // see Pool.FirstDue
+	urgentDue  int64 // with urgentOnly; 0: not known
+	unexamined uint32
+	fresh      []blobschema.Queued // in no delta yet
+	taken      []blobschema.Queued // in a delta whose commit is under way
 }
 
-// watch stops asking for the URLs of a part that holds too many, so that it
-// can be halved once all that is under way is committed. What is found of it meanwhile is
-// appended to it unexamined.
-func (f *Frontier) watch(p *part, now time.Time) {
-	if p.full || !f.overflows(p, p.resident()) {
-		return
-	}
-	p.full = true
-	f.full = append(f.full, p)
-	for _, l := range p.lanes {
-		l.door.site.unit.delist(l)
-	}
-	for _, l := range p.lanes {
-		f.settleUnit(l.door.site.unit, now)
-	}
+// mark is one settled URL.
+type mark struct {
+	fp    uint64
+	gen   uint32
+	seq   uint32 // of its origin
+	part  uint16
+	state blobschema.State
 }
 
-// halve unloads the parts that hold too many and are still, as two each.
-func (f *Frontier) halve() {
-	f.full = slices.DeleteFunc(f.full, func(p *part) bool {
-		if !p.full { // it was unloaded
-			return true
-		}
-		if !f.still(p) {
-			return false
-		}
-		sums, want := f.halves(p), p.want
-		f.unload(p)
-		p.want = want
-		f.split(p, sums)
-		f.counts.Halved++
-		return true
-	})
+func newMark(e *blobschema.Settled) mark {
+	return mark{fp: e.Fingerprint, gen: e.Generation, seq: e.Origin.Seq, part: uint16(e.Origin.Partition), state: e.State}
 }
 
-// halves describes what becomes of a loaded part. Of URLs asked for on purpose that were appended
-// to it and are in runs only nobody knows which half they are of, so both count them.
-func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
-	due, gone := p.firstDue(false), p.urgent
-	for _, q := range slices.Concat(p.fresh, p.taken) {
-		if q.Rank == 0 {
-			gone--
-		}
-	}
-	for i, half := range p.is.Halves() {
-		sum := &sums[i]
-		sum.Part = half
-		for j := range p.items {
-			if it := &p.items[j]; it.length > 0 && half.Has(it.fp) {
-				sum.Known++
-				sum.Pending++
-				if it.rank == 0 {
-					sum.Urgent++
-					gone--
-				}
-				sum.Due = due
-			}
-		}
-		for j := range p.marks {
-			if half.Has(p.marks[j].fp) {
-				sum.Known++
-			}
-		}
-	}
-	for i := range sums {
-		sums[i].Urgent += uint32(gone)
-	}
-	return sums
+func (m *mark) origin() blobschema.Origin {
+	return blobschema.Origin{Partition: partition.ID(m.part), Seq: m.seq}
 }
 
-// split puts two parts, not loaded, in the place of one that is not. What was appended to it
-// goes with its fingerprint; how much was before, in runs, is not to be told, so both are to be
-// examined.
-func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*part) {
-	f.forget(p)
-	f.resident += len(p.taken) + len(p.fresh) // they stay
-	f.fresh += len(p.fresh)
-	fresh, taken := p.fresh, p.taken
-	stored := int(p.unexamined) - len(fresh) - len(taken)
-	for i := range sums {
-		h := p.slot.put(sums[i].Part)
-		h.touched, h.want, h.replan = p.touched, p.want, p.replan
-		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
-		for _, q := range fresh {
-			if of(q) {
-				h.fresh = append(h.fresh, q)
-			}
-		}
-		for _, q := range taken {
-			if of(q) {
-				h.taken = append(h.taken, q)
-			}
-		}
-		sums[i].Unexamined = uint32(len(h.fresh) + len(h.taken) + max(0, stored))
-		for _, q := range slices.Concat(h.fresh, h.taken) {
-			if q.Rank == 0 {
-				sums[i].Urgent++
-			}
-		}
-		f.unloaded++
-		f.know(h, &sums[i])
-		halves[i] = h
-	}
-	return halves
+// resident is how many entries a loaded part holds.
+func (p *part) resident() int { return p.Len() + len(p.marks) }
+
+// grow makes room for URLs that are about to come, so that arrays need not move.
+func (p *part) grow(pending, settled, text int) {
+	p.Grow(pending, text)
+	p.marks = slices.Grow(p.marks, settled)
+	p.reserve(p.index.n + pending + settled)
 }
 
-// narrow halves a part that is about to be loaded until one half does not hold too many, and
-// returns that with its state.
-func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run) {
-	for f.overflows(p, len(run.Settled)+len(run.Queued)) {
-		var runs [2]*blobschema.Run
-		var sums [2]blobschema.SlotSummary
-		for i, half := range p.is.Halves() {
-			runs[i] = &blobschema.Run{Hosts: run.Hosts}
-			sum := &sums[i]
-			sum.Part = half
-			for _, e := range run.Settled {
-				if half.Has(e.Fingerprint) {
-					runs[i].Settled = append(runs[i].Settled, e)
-				}
-			}
-			for _, q := range run.Queued {
-				if half.Has(f.cfg.Hash.Fingerprint(q.URL)) {
-					runs[i].Queued = append(runs[i].Queued, q)
-					if q.Rank == 0 {
-						sum.Urgent++
-					}
-					sum.Due = max(1, p.due)
-				}
-			}
-			sum.Known, sum.Pending = uint32(len(runs[i].Settled)+len(runs[i].Queued)), uint32(len(runs[i].Queued))
-		}
-		halves := f.split(p, sums)
-		f.counts.Halved++
-		i := 0
-		if sums[1].Urgent > sums[0].Urgent || sums[0].Pending == 0 {
-			i = 1
-		}
-		p, run = halves[i], runs[i]
-		f.examined = true // the summaries of both
+// addMark stores a settled URL, which may be that of an item that is dropped next.
+func (p *part) addMark(m mark) {
+	p.marks = append(p.marks, m)
+	p.place(m.fp, uint32(len(p.marks)-1), inMarks)
+}
+
+// dropMark removes the mark of a URL that was put into items just now.
+func (p *part) dropMark(i uint32) {
+	last := uint32(len(p.marks) - 1)
+	if i != last {
+		moved := p.marks[last]
+		c := p.cell(moved.fp)
+		p.marks[i] = moved
+		p.index.cells[c] = i<<1 + 2
 	}
-	return p, run
+	p.marks = p.marks[:last]
 }

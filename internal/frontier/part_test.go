@@ -60,7 +60,7 @@ func TestHalved(t *testing.T) {
 	if d := cmp.Diff(want, p.slots, cmp.AllowUnexported(blobschema.SlotSummary{}, blobschema.Part{}), cmp.Transformer("due", func(ms int64) bool { return ms > 0 })); d != "" {
 		t.Errorf("the summary that was committed (-want +got):\n%s", d)
 	}
-	if n := p.f.Counts(); n.Halved != 1 || p.f.Dirty() || p.f.slots[id].loaded != 0 || n.Hosts != 0 {
+	if n := p.f.Counts(); n.Halved != 1 || p.f.Dirty() || p.f.slots.byID[id].loaded != 0 || n.Hosts != 0 {
 		t.Errorf("without it: counts %+v, dirty %v", n, p.f.Dirty())
 	}
 	if n := p.loadAll(); n != 2 {
@@ -81,8 +81,8 @@ func TestHalvedOnLoading(t *testing.T) {
 	p.commit()
 	p.f.cfg.MaxPart = 8
 	p.restart(false)
-	if n := p.loadAll(); n != 1 || p.f.resident > 8 || p.f.Counts().Halved < 3 {
-		t.Errorf("%d parts were loaded, %d URLs are resident, counts are %+v", n, p.f.resident, p.f.Counts())
+	if n := p.loadAll(); n != 1 || p.f.slots.resident > 8 || p.f.Counts().Halved < 3 {
+		t.Errorf("%d parts were loaded, %d URLs are resident, counts are %+v", n, p.f.slots.resident, p.f.Counts())
 	}
 	p.drain()
 	if len(p.settled) != 40 {
@@ -108,16 +108,17 @@ func TestUnitsOutlastLoads(t *testing.T) {
 	p.start(0)
 	p.finish(0)
 	p.commit()
-	at := p.f.units["a.example"].pace.ReadyAt()
-	if p.f.shed(0); p.f.slots[p.hash.Slot("a.example")].loaded != 1 {
+	before := p.info("a.example").Pace
+	at := before.ReadyAt()
+	if p.f.shed(0); p.f.slots.byID[p.hash.Slot("a.example")].loaded != 1 {
 		t.Fatal("the units are gone")
 	}
 	p.load(0)
 	p.check()
-	if u := p.f.units["a.example"]; u.requests != 2 || !u.pace.ReadyAt().Equal(at) {
-		t.Errorf("%d requests, ready at %v, not %v", u.requests, u.pace.ReadyAt(), at)
+	if k := p.info("a.example"); k.Requests != 2 || !k.Pace.ReadyAt().Equal(at) {
+		t.Errorf("%d requests, ready at %v, not %v", k.Requests, k.Pace.ReadyAt(), at)
 	}
-	if p.f.shed(0); p.f.counts.Hosts != 0 {
+	if p.f.shed(0); p.f.Counts().Hosts != 0 {
 		t.Error("the units stay for ever")
 	}
 	p.check()
@@ -294,7 +295,7 @@ func TestPartLeaves(t *testing.T) {
 	p.commit() // halves it
 	p.loadAll()
 	id := p.hash.Slot("a.example")
-	if s := p.f.slots[id]; s.loaded != 2 {
+	if s := p.f.slots.byID[id]; s.loaded != 2 {
 		t.Fatalf("%d parts are loaded", s.loaded)
 	}
 	for range 12 { // some are to be tried again
@@ -314,17 +315,17 @@ func TestPartLeaves(t *testing.T) {
 	p.f.Delta(p.seq())
 	p.f.Committed()
 	before := p.f.Counts()
-	p.f.unload(p.f.slots[id].dir[0])
+	p.f.unload(p.f.slots.byID[id].dir[0])
 	p.check()
 	c := p.f.Counts()
-	if c.Known != before.Known || c.Pending != before.Pending || c.Hosts != 1 || p.f.slots[id].loaded != 1 {
+	if c.Known != before.Known || c.Pending != before.Pending || c.Hosts != 1 || p.f.slots.byID[id].loaded != 1 {
 		t.Errorf("counts %+v, before %+v", c, before)
 	}
-	stays := p.f.slots[id].dir[1]
+	stays := p.f.slots.byID[id].dir[1]
 	asked := map[string]bool{}
-	for left := stays.npend; stays.npend > 0; {
+	for left := stays.Len(); stays.Len() > 0; {
 		if left--; left < -50 {
-			t.Fatalf("%d are left", stays.npend)
+			t.Fatalf("%d are left", stays.Len())
 		}
 		if task, ok := p.f.Next(p.now, false); ok {
 			url := task.Request.URL.String()
@@ -350,8 +351,8 @@ func TestSheds(t *testing.T) {
 		p.commit()
 		p.f.cfg.MaxResident = 20
 		p.f.Restore([]blobschema.SlotSummary{}) // nothing
-		if got := p.f.room(); p.f.resident > k.want || p.f.resident < k.want-4 || got != 20-p.f.resident {
-			t.Errorf("of %d URLs %d stay, and there is room for %d", k.urls, p.f.resident, got)
+		if got := p.f.room(); p.f.slots.resident > k.want || p.f.slots.resident < k.want-4 || got != 20-p.f.slots.resident {
+			t.Errorf("of %d URLs %d stay, and there is room for %d", k.urls, p.f.slots.resident, got)
 		}
 		p.check()
 	}

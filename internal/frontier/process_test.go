@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -83,7 +84,7 @@ func (p *process) seq() uint64 {
 }
 
 type flight struct {
-	task    Task
+	task    schedule.Task
 	started time.Time
 	began   int
 	told    bool // the frontier knows that it has begun
@@ -192,7 +193,7 @@ func (p *process) start(late time.Duration) bool {
 		if other.task.Host() != host {
 			continue
 		}
-		if allowed--; allowed < 1 || other.task.lane == task.lane {
+		if allowed--; allowed < 1 || laneOf(other.task) == laneOf(task) {
 			p.t.Fatalf("%s and %s at once", other.task.Request.URL, task.Request.URL)
 		}
 	}
@@ -219,7 +220,7 @@ func (p *process) tell() {
 }
 
 // checkFormer: a task knows the last page record that is visible, or about to be.
-func (p *process) checkFormer(task Task) {
+func (p *process) checkFormer(task schedule.Task) {
 	p.t.Helper()
 	former, url := task.Former(), task.Request.URL.String()
 	if former != (blobschema.Origin{}) && !p.seqs[former.Seq] && (p.under == nil || p.under.seq != former.Seq) {
@@ -269,7 +270,7 @@ func (p *process) finish(i int) {
 	if req.Resolve && a.outcome == 0 { // other ones each time
 		o.Addr = netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + p.ops%3)})
 	}
-	if p.f.Done(p.now, fl.task, o) == Final && !req.Robots && !req.Resolve {
+	if p.f.Done(p.now, fl.task, o) == schedule.Final && !req.Robots && !req.Resolve {
 		p.next.settled = append(p.next.settled, record{url: req.URL.String(), gen: req.Generation, outcome: o.Page.Outcome, began: fl.began})
 	}
 	p.refusals()
@@ -467,7 +468,7 @@ func (p *process) drain() {
 	p.hurry = true
 	for turn := 0; ; turn++ {
 		if turn > 20_000 {
-			p.t.Fatalf("the frontier stands still: %+v, %d resident, next at %v", p.f.Counts(), p.f.resident, p.f.NextAt().Sub(p.now))
+			p.t.Fatalf("the frontier stands still: %+v, %d resident, next at %v", p.f.Counts(), p.f.slots.resident, p.f.NextAt().Sub(p.now))
 		}
 		for p.start(0) {
 		}

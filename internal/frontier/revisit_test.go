@@ -7,22 +7,24 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // seen ends a task with an answer whose payload has a digest, given what the former answer was.
-func (r *rig) seen(task Task, former *blobschema.Page, digest string) {
+func (r *rig) seen(task schedule.Task, former *blobschema.Page, digest string) {
 	r.t.Helper()
 	task.Request.Former = former
 	o := answer{}.reply(task, r.now, 0)
 	o.Page.Digest, o.Page.Time = digest, r.now
-	if v := r.f.Done(r.now, task, o); v != Final {
+	if v := r.f.Done(r.now, task, o); v != schedule.Final {
 		r.t.Fatalf("verdict %d", v)
 	}
 	r.check()
 }
 
 // nextLook moves the clock to when something may be asked for, and returns how far, and the task.
-func (r *rig) nextLook() (time.Duration, Task) {
+func (r *rig) nextLook() (time.Duration, schedule.Task) {
 	r.t.Helper()
 	was := r.now
 	for {
@@ -60,7 +62,7 @@ func TestLooks(t *testing.T) {
 			r.state(uint64(look))
 			gap, task := r.nextLook()
 			gaps = append(gaps, gap)
-			if !task.Look() || task.Urgent() || task.rank != lookRank || task.Request.Generation != look {
+			if !task.Revisit() || task.Urgent() || task.Rank() != revisitRank || task.Request.Generation != look {
 				t.Fatalf("the task is %+v", task)
 			}
 			if task.Former() != (blobschema.Origin{Partition: 3, Seq: look}) {
@@ -101,7 +103,7 @@ func TestLooksGoBeforeWhatIsFound(t *testing.T) {
 // TestLooksLeaveRoom: a host whose looks are all due is asked for what is found every other time.
 func TestLooksLeaveRoom(t *testing.T) {
 	r := newRig(t, Config{Looks: true, Delay: 10 * time.Second})
-	next := func() Task {
+	next := func() schedule.Task {
 		t.Helper()
 		_, task := r.nextLook()
 		r.seen(task, nil, "a")
@@ -119,7 +121,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 	}
 	looks := 0
 	for range 12 {
-		if next().Look() {
+		if next().Revisit() {
 			looks++
 		}
 	}
@@ -145,34 +147,30 @@ func TestLookAskedForOnPurpose(t *testing.T) {
 	if len(joined.Queued) != 1 || joined.Queued[0].NotBefore > r.now.UnixMilli() || joined.Queued[0].Rank != 0 {
 		t.Errorf("stored as %+v", joined.Queued)
 	}
-	if task := r.mustNext(urlX); !task.Urgent() || task.Look() {
+	if task := r.mustNext(urlX); !task.Urgent() || task.Revisit() {
 		t.Errorf("the task is %+v", task)
 	}
 }
 
 // TestLooksOfFailures: an answer that fails does not end looks, and a host that is given up keeps them.
 func TestLooksOfFailures(t *testing.T) {
-	r := begun(t, Config{Looks: true}, urlX, urlY)
+	r := begun(t, Config{Looks: true, Retry: polite.Retry{HostFailures: 1}}, urlX, urlY)
 	for _, u := range []string{urlX, urlY} {
 		r.seen(r.mustNext(u), nil, "a")
 	}
 	_, task := r.nextLook()
 	o := answer{outcome: blobschema.OutcomeConnect, final: true}.reply(task, r.now, 0)
-	if v := r.f.Done(r.now, task, o); v != Final || r.f.Counts().Pending != 2 {
+	if v := r.f.Done(r.now, task, o); v != schedule.Final || r.f.Counts().Pending != 2 {
 		t.Errorf("verdict %d, counts %+v", v, r.f.Counts())
 	}
 	r.check()
-	at, st := r.now, task.lane.door.site
-	r.f.unqueue(st.unit)
-	r.f.giveUp(r.now, st, o)
-	r.f.settleUnit(st.unit, r.now)
-	r.check()
+	at := r.now // the host is given up
 	if n := len(r.f.Refusals()); n > 0 || r.f.Counts().Pending != 2 {
 		t.Errorf("a host was given up: %d refusals, counts %+v", n, r.f.Counts())
 	}
 	for range 2 {
 		_, task := r.nextLook()
-		if gap := r.now.Sub(at); gap < lookAfterFailure {
+		if gap := r.now.Sub(at); gap < afterFailure {
 			t.Errorf("the next look is %v after a failure", gap)
 		}
 		r.seen(task, nil, "a")
@@ -204,7 +202,6 @@ func TestHints(t *testing.T) {
 		former = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
 	}
 	look("a")
-	u := r.f.units["a.example"]
 	for i := range 12 { // the sitemap tells the truth
 		r.now = r.now.Add(4 * time.Hour)
 		r.f.Hint(r.now, "a.example", fp, former.Time.Add(-time.Hour)) // nothing
@@ -218,12 +215,12 @@ func TestHints(t *testing.T) {
 			t.Errorf("hint %d: the look is %v after it", i, gap)
 		}
 	}
-	if u.trust.SaidChanged != 12 {
-		t.Errorf("trust is %+v", u.trust)
+	if said := trustOf(peek(r.f.schedule, "keys", "a.example", "trust"), "SaidChanged"); said != 12 {
+		t.Errorf("trust is %v", said)
 	}
 	at := func() int64 {
-		i, _ := u.slot.of(fp).find(fp)
-		return u.slot.of(fp).rareOf(i).notBefore
+		p, i, _ := r.f.slots.find(r.hash.Slot("a.example"), fp)
+		return notBefore(p, i)
 	}
 	planned := at()
 	r.now = r.now.Add(time.Minute)
@@ -235,24 +232,6 @@ func TestHints(t *testing.T) {
 		r.f.Hint(r.now, u, fp+1, r.now)
 	}
 	r.check()
-}
-
-// TestLooksComeTogether: at few moments, none of them before its time or much after it.
-func TestLooksComeTogether(t *testing.T) {
-	f := New(Config{Partition: 5})
-	moments := map[int64]int{}
-	for i := range 1000 {
-		wait := time.Duration(i+1) * 5 * time.Minute
-		now := epoch.Add(time.Duration(i*7919%86400) * time.Second)
-		at := f.lookAt(now, wait)
-		if late := at.Sub(now.Add(wait)); late < 0 || late > wait/grid {
-			t.Fatalf("a look after %v is %v late", wait, late)
-		}
-		moments[at.Unix()]++
-	}
-	if len(moments) > 700 {
-		t.Errorf("1,000 looks come at %d moments", len(moments))
-	}
 }
 
 func TestChanged(t *testing.T) {
@@ -278,7 +257,7 @@ func TestChanged(t *testing.T) {
 		{"gone for ever", status(404), status(410), true}, {"back", status(404), ok("a"), true},
 		{"a redirect", ok("a"), to("x"), true}, {"the same redirect", to("x"), to("x"), false}, {"elsewhere", to("x"), to("y"), true},
 	} {
-		if got := Changed(&c.was, &c.is); got != c.want {
+		if got := schedule.Changed(&c.was, &c.is); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}
@@ -305,11 +284,10 @@ func TestReplans(t *testing.T) {
 		// due is the time of the last look.
 		due := func() time.Duration {
 			last := int64(0)
-			for part := range p.f.slots[slot].parts {
-				for i := range part.items {
-					if part.items[i].length > 0 {
-						last = max(last, part.rareOf(uint32(i)).notBefore)
-					}
+			for part := range p.f.slots.byID[slot].parts {
+				for fp := range part.Fingerprints {
+					i, _ := part.find(fp)
+					last = max(last, notBefore(part, i))
 				}
 			}
 			return time.UnixMilli(last).Sub(p.now)
@@ -355,9 +333,9 @@ func TestFoundHasItsTurn(t *testing.T) {
 	r.seen(task, former, "a")
 	r.state(2)
 	r.now = r.f.NextAt()
-	r.f.settleUnit(r.f.units["a.example"], r.now) // the look has its place
+	r.f.schedule.Filled(&r.f.slots.open(r.hash.Slot("a.example")).keys, r.now) // the look has its place
 	r.add(3, "https://a.example/found")
-	if task := r.mustNext("https://a.example/found"); task.Look() {
+	if task := r.mustNext("https://a.example/found"); task.Revisit() {
 		t.Error("it is a look")
 	}
 	r.check()
@@ -367,7 +345,7 @@ func TestFoundHasItsTurn(t *testing.T) {
 // request is for a new URL, also one of a topic with a lower priority.
 func TestRevisitsTakeTurns(t *testing.T) {
 	for _, topic := range []uint8{0, 1} {
-		r := begun(t, Config{Looks: true, Topics: []Topic{{}, {Priority: -1}}}, urlX)
+		r := begun(t, Config{Looks: true, Topics: []schedule.Topic{{}, {Priority: -1}}}, urlX)
 		r.f.SetThreshold(r.now, every(time.Hour))
 		for i := range 4 {
 			r.add(0, fmt.Sprintf("https://old%d.example/", i))
@@ -382,11 +360,11 @@ func TestRevisitsTakeTurns(t *testing.T) {
 		}
 		for i := range 8 {
 			task, ok := r.f.Next(r.now, false)
-			if !ok || task.Look() != (i%2 == 0) {
-				t.Fatalf("topic %d: request %d (%v) is %s, a revisit: %v", topic, i, ok, task.Request.URL, task.Look())
+			if !ok || task.Revisit() != (i%2 == 0) {
+				t.Fatalf("topic %d: request %d (%v) is %s, a revisit: %v", topic, i, ok, task.Request.URL, task.Revisit())
 			}
 		}
-		if task, ok := r.f.Next(r.now, true); !ok || !task.Look() {
+		if task, ok := r.f.Next(r.now, true); !ok || !task.Revisit() {
 			t.Errorf("topic %d: the last revisit does not follow at once", topic)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -19,13 +20,14 @@ const testSlots = 16
 
 // rig drives a frontier by hand: its clock stands still but when told to move.
 type rig struct {
-	t    testing.TB
-	f    *Frontier
-	hash partition.Hash
-	now  time.Time
-	took time.Duration // by each request that run makes
-	log  []string      // what run asked for: time since the epoch, URL
-	hits map[string]int
+	t      testing.TB
+	f      *Frontier
+	hash   partition.Hash
+	policy schedule.Policy
+	now    time.Time
+	took   time.Duration // by each request that run makes
+	log    []string      // what run asked for: time since the epoch, URL
+	hits   map[string]int
 }
 
 func newRig(t testing.TB, cfg Config) *rig {
@@ -38,7 +40,11 @@ func newRig(t testing.TB, cfg Config) *rig {
 	if cfg.Token == "" {
 		cfg.Token = "bot"
 	}
-	return &rig{t: t, f: New(cfg), hash: h, now: epoch, took: 100 * time.Millisecond, hits: map[string]int{}}
+	policy := cfg.Policy
+	if policy == nil {
+		policy = schedule.BreadthFirst{}
+	}
+	return &rig{t: t, policy: policy, f: New(cfg), hash: h, now: epoch, took: 100 * time.Millisecond, hits: map[string]int{}}
 }
 
 func mustParse(t testing.TB, raw string) weburl.URL {
@@ -65,11 +71,11 @@ func (r *rig) queue(raw string, q blobschema.Queued) Added {
 		q.Host = string(u.Host())
 	}
 	if q.Rank == 0 {
-		q.Rank = r.f.cfg.Policy.URLRank(Candidate{Depth: q.Depth})
+		q.Rank = r.policy.URLRank(schedule.Candidate{Depth: q.Depth})
 	}
 	l := r.link(u, q)
 	if q.Attempts > 0 || q.NotBefore > 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) { // no link has these
-		return r.f.add(r.now, r.f.slot(l.Slot).of(l.Fingerprint), r.f.units[l.Key], u, l.Fingerprint, &q, fromOutside)
+		return r.f.add(r.now, r.f.slots.open(l.Slot).of(l.Fingerprint), r.f.schedule.Find(l.Key), u, l.Fingerprint, &q, schedule.Outside)
 	}
 	return r.f.Add(r.now, l)
 }
@@ -85,7 +91,7 @@ func linkOf(h partition.Hash, u weburl.URL, q blobschema.Queued) Link {
 }
 
 // mustNext returns the next task, which must ask for a URL.
-func (r *rig) mustNext(url string) Task {
+func (r *rig) mustNext(url string) schedule.Task {
 	r.t.Helper()
 	task, ok := r.f.Next(r.now, false)
 	if !ok {
@@ -121,7 +127,7 @@ type answer struct {
 type answers map[string][]answer
 
 // reply makes of an answer what the fetcher would.
-func (a answer) reply(task Task, started time.Time, took time.Duration) *actor.Outcome {
+func (a answer) reply(task schedule.Task, started time.Time, took time.Duration) *actor.Outcome {
 	req := task.Request
 	o := actor.Aborted(req, started)
 	o.Started, o.Ended, o.RetryAfter = started, started.Add(took), a.retryAfter
@@ -218,102 +224,74 @@ func (r *rig) refused() (out []string) {
 	return out
 }
 
-// check works out all that the frontier keeps count of, and compares.
+// check works out all that the frontier keeps count of, and compares. Package schedule has a check of its own.
 func (r *rig) check() {
 	r.t.Helper()
 	f := r.f
-	var want Counts
-	var pending [256]int64
-	resident, unloaded, fresh, units, further := 0, 0, 0, 0, 0
-	for id, s := range f.slots {
-		if s.id != id {
+	var known, unloadedPending, pending, unexamined, urgent, asked int64
+	resident, unloaded, fresh := 0, 0, 0
+	for id, s := range f.slots.byID {
+		if s.id != id || s.keys.Slot != id {
 			r.t.Errorf("slot %d is called %d", id, s.id)
 		}
 		r.checkDirectory(s)
-		want.Hosts += int64(len(s.units))
-		further += len(s.further)
-		loaded := 0
+		loaded, keys, settled := 0, 0, 0
 		for p := range s.parts {
-			want.Urgent += int64(p.urgent)
-			want.Unexamined += int64(p.unexamined)
+			unexamined += int64(p.unexamined)
+			urgent += int64(p.Urgent())
+			asked += int64(p.Asked())
 			resident += len(p.fresh) + len(p.taken)
 			fresh += len(p.fresh)
 			if !p.loaded {
 				unloaded++
-				want.Known += int64(p.known)
-				want.Pending += int64(p.npending)
+				known += int64(p.known)
+				unloadedPending += int64(p.npending)
+				settled += int(p.known) - int(p.npending)
+				if p.Len()+len(p.marks)+p.Asked() > 0 || p.Full() {
+					r.t.Errorf("part %+v of slot %d is not loaded, and not empty", p.is, id)
+				}
 				continue
 			}
 			loaded++
-			r.checkIndex(p)
-			for i := range p.items {
-				it := &p.items[i]
-				if it.length == 0 {
-					continue
-				}
-				if pending[it.topic]++; f.cfg.Looks && it.rank == lookRank {
-					want.Looks++
-				}
-			}
-			if f.overflows(p, p.resident()) && !p.full {
-				r.t.Errorf("part %+v of slot %d has %d URLs, and is not full", p.is, id, p.resident())
-			}
+			r.checkPart(p)
+			settled += len(p.marks)
 			resident += p.resident()
-			want.Known += int64(p.resident())
-			want.Pending += int64(p.npend)
+			known += int64(p.resident())
+			pending += int64(p.Len())
 		}
-		if loaded != s.loaded || loaded == 0 && len(s.units)+len(s.further) > 0 {
-			r.t.Errorf("slot %d has %d loaded parts, counts %d, and has %d units", id, loaded, s.loaded, len(s.units))
+		for range s.keys.Keys {
+			keys++
 		}
-		want.Asked += int64(r.checkSlot(s))
+		if loaded != s.loaded || loaded == 0 && keys > 0 {
+			r.t.Errorf("slot %d has %d loaded parts, counts %d, and has %d keys", id, loaded, s.loaded, keys)
+		}
+		if counted := r.settledOf(s); keys > 0 && settled != counted {
+			r.t.Errorf("slot %d: %d settled, %d counted", id, settled, counted)
+		}
 	}
-	want.WaitMillis, want.Capped = f.counts.WaitMillis, f.counts.Capped
-	want.Hits, want.Misses, want.Halved = f.counts.Hits, f.counts.Misses, f.counts.Halved
-	if want != f.counts {
-		r.t.Errorf("counts are %+v, should be %+v", f.counts, want)
+	n := f.Counts()
+	if got := [5]int64{n.Known, n.Pending, n.Unexamined, n.Urgent, n.Asked}; got != [5]int64{known, pending + unloadedPending, unexamined, urgent, asked} {
+		r.t.Errorf("counts are %+v, should be %d known, %d pending, %d unexamined, %d urgent, %d asked", n, known, pending+unloadedPending, unexamined, urgent, asked)
 	}
-	if resident != f.resident || unloaded != f.unloaded || fresh != f.fresh {
-		r.t.Errorf("%d entries resident, %d parts unloaded, %d entries fresh; counted %d, %d, %d", resident, unloaded, fresh, f.resident, f.unloaded, f.fresh)
+	if resident != f.slots.resident || unloaded != f.slots.unloaded || fresh != f.slots.fresh {
+		r.t.Errorf("%d entries resident, %d parts unloaded, %d entries fresh; counted %d, %d, %d", resident, unloaded, fresh, f.slots.resident, f.slots.unloaded, f.slots.fresh)
 	}
-	for _, d := range f.domains {
-		units += d.units
+	for _, p := range f.full {
+		if !p.Full() && p.loaded {
+			r.t.Errorf("part %+v of slot %d is to be halved, and is not full", p.is, p.slot.id)
+		}
 	}
-	if len(f.units) != int(want.Hosts) || units != len(f.units) || further != len(f.sites) {
-		r.t.Errorf("%d units, %d of them in slots, %d in domains; %d further sites, %d in slots", len(f.units), want.Hosts, units, len(f.sites), further)
-	}
-	if pending != f.pending {
-		r.t.Errorf("pending by topic: %v, should be %v", f.pending, pending)
-	}
-	r.checkQueues()
 	if r.t.Failed() {
 		r.t.FailNow()
 	}
 }
 
-// checkQueues looks at what is ready, what waits and what is to be halved.
-func (r *rig) checkQueues() {
-	r.t.Helper()
-	f := r.f
-	for k, h := range slices.Concat(f.ready.heaps, f.ready.looks) {
-		topic, looks := k%len(f.ready.heaps), k >= len(f.ready.heaps)
-		for i, st := range h {
-			u := st.unit
-			if u.place != ready || st.index != i || int(st.topic) != topic || (st.urgent == looked) != looks || f.units[u.key] != u || st.urgent != st.urgency() || u.readyAt().After(r.now) ||
-				len(st.lanes) == 0 || i > 0 && h.Less(i, (i-1)/2) {
-				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, u.key, u.place, st.index)
-			}
-		}
+// settledOf sums up what the sites of a slot count as settled.
+func (r *rig) settledOf(s *slot) (n int) {
+	for k := range s.keys.Keys {
+		n += int(peek(k, "settled").Uint())
 	}
-	for i, u := range f.timers {
-		if u.place != waiting || u.index != i || f.units[u.key] != u || !u.at.Equal(u.readyAt()) || i > 0 && f.timers.Less(i, (i-1)/2) {
-			r.t.Errorf("waiting unit %d (%s) stands in %d at %d", i, u.key, u.place, u.index)
-		}
-	}
-	for _, p := range f.full {
-		if !p.full && p.loaded {
-			r.t.Errorf("part %+v of slot %d is to be halved, and is not full", p.is, p.slot.id)
-		}
-	}
+	return n
 }
 
 // checkDirectory: every fingerprint reaches the one part that it belongs to.
@@ -346,27 +324,17 @@ func (r *rig) checkDirectory(s *slot) {
 	}
 }
 
-// checkIndex looks for each URL of a part.
-func (r *rig) checkIndex(p *part) {
+// checkPart looks for each URL of a loaded part.
+func (r *rig) checkPart(p *part) {
 	r.t.Helper()
-	spare, text := 0, 0
-	for i := p.spare; i > 0; i = p.items[i-1].pos {
-		spare++
-	}
-	for i := range p.items {
-		it := &p.items[i]
-		if text += int(it.length); it.length == 0 {
-			continue
+	urgent, pending := 0, 0
+	for fp, isUrgent := range p.Fingerprints {
+		pending++
+		if isUrgent {
+			urgent++
 		}
-		u := p.url(it)
-		if at, k := p.find(it.fp); k != inItems || at != uint32(i) || it.fp != r.hash.Fingerprint(u.String()) || !p.is.Has(it.fp) {
-			r.t.Errorf("%s is item %d, but found at %d (%d)", u, i, at, k)
-		}
-		if _, ok := p.rare[uint32(i)]; ok != (it.bits&isRare != 0) {
-			r.t.Errorf("%s is rare: %v", u, ok)
-		}
-		if _, ok := p.wishes[uint32(i)]; ok && it.bits&isAsked == 0 {
-			r.t.Errorf("%s is not asked for, but wished for again", u)
+		if i, k := p.find(fp); k != inItems || p.Fingerprint(i) != fp || !p.is.Has(fp) {
+			r.t.Errorf("item %x is found at %d (%d)", fp, i, k)
 		}
 	}
 	for i := range p.marks {
@@ -374,188 +342,19 @@ func (r *rig) checkIndex(p *part) {
 			r.t.Errorf("mark %d is found at %d (%d)", i, at, k)
 		}
 	}
-	if len(p.items)-spare != p.npend || p.resident() != p.index.n || text != len(p.text)-p.dead {
-		r.t.Errorf("slot %d: %d items, %d of them spare, %d pending, %d in the index of %d; %d bytes of text", p.slot.id, len(p.items), spare, p.npend, p.index.n, p.resident(), text)
-	}
-}
-
-// checkSlot looks at the units of a slot and returns how many requests are under way.
-func (r *rig) checkSlot(s *slot) (requests int) {
-	r.t.Helper()
-	pending := map[*site]int{}
-	tried := map[*part]int{} // URLs that wait to be tried again
-	settled := 0             // of parts
-	for p := range s.parts {
-		if !p.loaded {
-			settled += int(p.known) - int(p.npending)
-			continue
-		}
-		settled += len(p.marks)
-		for i := range p.items {
-			if it := &p.items[i]; it.length > 0 {
-				pending[p.lanes[it.lane].door.site]++
-			}
-		}
-	}
-	sites := slices.Clone(s.further)
-	for _, u := range s.units {
-		sites = append(sites, &u.own)
-		if u.slot != s || r.f.units[u.key] != u || r.f.domains[u.domain.name] != u.domain {
-			r.t.Errorf("unit %s is not the one of slot %d", u.key, s.id)
-		}
-		requests += u.asked
-		r.checkUnit(u, r.f.frozen[s.id])
-		for i, d := range u.later {
-			tried[d.part]++
-			if it := &d.part.items[d.item]; !d.part.loaded || d.part.rareOf(d.item).notBefore != d.at || it.bits&isAsked != 0 || i > 0 && u.later.Less(i, (i-1)/2) {
-				r.t.Errorf("%s waits for %d", d.part.url(it), d.at)
-			}
-		}
-	}
-	byUnit, bySite, asking, byPart := map[*unit]int{}, 0, map[*unit]int{}, map[*part]int{}
-	known := map[*unit][2]uint64{}
-	for _, st := range sites {
-		bySite += int(st.settled)
-		k := known[st.unit]
-		known[st.unit] = [2]uint64{k[0] + st.settled, k[1] + uint64(st.pending)}
-		if st.pending != pending[st] {
-			r.t.Errorf("%s has %d pending URLs, and counts %d", st.name, pending[st], st.pending)
-		}
-		asking[st.unit] += r.checkDoors(s, st)
-	}
-	for p := range s.parts {
-		if p.loaded {
-			byPart[p] += r.checkLanes(p, tried[p], byUnit)
-		} else if len(p.items)+len(p.marks)+len(p.lanes)+p.asked > 0 || p.full {
-			r.t.Errorf("part %+v of slot %d is not loaded, and not empty", p.is, s.id)
-		}
-	}
-	for u, k := range known {
-		if k != [2]uint64{u.settled, uint64(u.pending)} {
-			r.t.Errorf("%s counts %d settled and %d pending URLs, its sites %d", u.key, u.settled, u.pending, k)
-		}
-		resolving := 0 // a name that is resolved has no URL under way, and asks for no robots.txt
-		if r.f.cfg.Resolve && !u.placed {
-			resolving = u.asked
-		}
-		if byUnit[u]+asking[u]+resolving != u.asked {
-			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, and counts %d", u.key, byUnit[u], asking[u], u.asked)
-		}
-	}
-	byParts := 0
-	for p := range s.parts {
-		byParts += p.asked
-		if p.asked < byPart[p] {
-			r.t.Errorf("part %+v of slot %d has %d URLs under way, and counts %d", p.is, s.id, byPart[p], p.asked)
-		}
-	}
-	if byParts != requests {
-		r.t.Errorf("slot %d: the units have %d requests under way, the parts %d", s.id, requests, byParts)
-	}
-	if len(s.units) > 0 && settled != bySite {
-		r.t.Errorf("slot %d: %d settled, %d counted", s.id, settled, bySite)
-	}
-	return requests
-}
-
-// checkUnit looks at a unit's stands and lanes.
-func (r *rig) checkUnit(u *unit, frozen bool) {
-	r.t.Helper()
-	if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed || u.starting != nil) || u.starting != nil && u.asked == 0 {
-		r.t.Errorf("unit %s has %d of %d requests under way, and stands in %d", u.key, u.asked, u.allowed, u.place)
-	}
-	if u.place == idle && u.waits() && !frozen {
-		r.t.Errorf("unit %s has URLs and stands nowhere", u.key)
-	}
-	topics := map[uint8]bool{}
-	for _, st := range u.stands {
-		if st.unit != u || topics[st.topic] {
-			r.t.Errorf("a stand of %s is not its own, or there twice", u.key)
-		}
-		topics[st.topic] = true
-		if queued := u.place == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
-			r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", u.key, st.topic, st.index, len(st.lanes))
-		}
-		for i, l := range st.lanes {
-			if l.where != open || l.index != i || l.stand != st || l.topic != st.topic || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && st.lanes.Less(i, (i-1)/2) {
-				r.t.Errorf("lane %d of %s is out of place", i, u.key)
-			}
-		}
-	}
-	for i, l := range u.blocked {
-		if l.where != held || l.index != i || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && u.blocked.Less(i, (i-1)/2) {
-			r.t.Errorf("blocked lane %d of %s is out of place", i, u.key)
-		}
-	}
-}
-
-// checkDoors looks at a site's doors and their lanes, and counts the robots.txt files under way.
-func (r *rig) checkDoors(s *slot, st *site) (asking int) {
-	r.t.Helper()
-	for i := range st.doors {
-		d := &st.doors[i]
-		if d.site != st || d.https != (i == 1) {
-			r.t.Errorf("a door of %s is another's", st.name)
-		}
-		if d.asking {
-			asking++
-		}
-		for _, l := range d.lanes {
-			if l.door != d || !l.part.loaded || l.part.slot != s || l.part.lanes[l.number] != l || l.stand.unit != st.unit {
-				r.t.Errorf("a lane of %s is another's", st.name)
-			}
-			closed := len(l.queue) == 0 || l.asked || d.asking || l.part.full
-			if (l.where == nowhere) != closed {
-				r.t.Errorf("a lane of %s has %d URLs and is in %d", st.name, len(l.queue), l.where)
-			}
-		}
-	}
-	return asking
-}
-
-// checkLanes looks at the queues of a loaded part and returns how many of its URLs are under way.
-func (r *rig) checkLanes(p *part, tried int, byUnit map[*unit]int) int {
-	r.t.Helper()
-	waits, asked, urgent := tried, 0, 0
-	for i := range p.items {
-		if it := &p.items[i]; it.length > 0 {
-			if it.bits&isAsked != 0 {
-				asked++
-				byUnit[p.lanes[it.lane].door.site.unit]++
-			}
-			if it.rank == 0 {
-				urgent++
-			}
-		}
+	if pending != p.Len() || p.resident() != p.index.n {
+		r.t.Errorf("slot %d: %d pending, %d counted, %d in the index of %d", p.slot.id, pending, p.Len(), p.index.n, p.resident())
 	}
 	for _, q := range slices.Concat(p.fresh, p.taken) {
 		if q.Rank == 0 {
 			urgent++
 		}
 	}
-	busyLanes := 0
-	for n, l := range p.lanes {
-		if l.part != p || int(l.number) != n || !slices.Contains(l.door.lanes, l) {
-			r.t.Errorf("lane %d of part %+v of slot %d is another's", n, p.is, p.slot.id)
-		}
-		if l.asked {
-			busyLanes++
-		}
-		for pos, i := range l.queue {
-			waits++
-			it := &p.items[i]
-			if it.bits&isAsked != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || it.topic != l.topic || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
-				r.t.Errorf("%s waits, but should not, or elsewhere", p.url(it))
-			}
-		}
-	}
-	if busyLanes != asked {
-		r.t.Errorf("slot %d: %d URLs are under way, of %d lanes", p.slot.id, asked, busyLanes)
-	}
 	// What was appended to a full part and is committed is not in memory any more.
-	if gone := int(p.unexamined) - len(p.fresh) - len(p.taken); waits+asked != p.npend || urgent > p.urgent || p.urgent-urgent > max(0, gone) || gone < 0 {
-		r.t.Errorf("part %+v of slot %d: %d URLs wait, %d are under way, %d are pending; %d urgent ones, %d counted, %d not in memory",
-			p.is, p.slot.id, waits, asked, p.npend, urgent, p.urgent, gone)
+	if gone := int(p.unexamined) - len(p.fresh) - len(p.taken); urgent > p.Urgent() || p.Urgent()-urgent > max(0, gone) || gone < 0 {
+		r.t.Errorf("part %+v of slot %d: %d urgent ones, %d counted, %d not in memory", p.is, p.slot.id, urgent, p.Urgent(), gone)
 	}
-	return asked
+	if r.f.overflows(p, p.resident()) && !p.Full() {
+		r.t.Errorf("part %+v of slot %d has %d URLs, and is not full", p.is, p.slot.id, p.resident())
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // TestRobotsRefuses: what robots.txt forbids is never asked for, and refused with the line
@@ -171,14 +172,14 @@ func TestRobotsAborted(t *testing.T) {
 		if task.Request.Attempt != 0 || task.Rank() != 0 {
 			t.Fatalf("attempt %d at robots.txt, rank %d", task.Request.Attempt, task.Rank())
 		}
-		if v := r.f.Done(r.now, task, answer{outcome: blobschema.OutcomeAborted}.reply(task, r.now, 0)); v != Again {
+		if v := r.f.Done(r.now, task, answer{outcome: blobschema.OutcomeAborted}.reply(task, r.now, 0)); v != schedule.Again {
 			t.Fatalf("the verdict is %d", v)
 		}
 		r.check()
 		r.now = r.f.NextAt()
 	}
 	task := r.mustNext("https://a.example/robots.txt")
-	if v := r.f.Done(r.now, task, answer{status: 404}.reply(task, r.now, 0)); v != Final {
+	if v := r.f.Done(r.now, task, answer{status: 404}.reply(task, r.now, 0)); v != schedule.Final {
 		t.Errorf("the verdict of an answer is %d", v)
 	}
 	if task := r.mustNext("https://a.example/"); task.Rank() != 1 {

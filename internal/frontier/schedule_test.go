@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 const noRobots = "0s https://a.example/robots.txt"
@@ -49,10 +50,10 @@ func TestPolicyRanks(t *testing.T) {
 
 type deepFirst struct{}
 
-func (deepFirst) Name() string                 { return "deep-first" }
-func (deepFirst) URLRank(c Candidate) uint32   { return 1000 - uint32(c.Depth) }
-func (deepFirst) Found(a, b uint32) uint32     { return min(a, b) }
-func (deepFirst) HostRank(h *HostView) float64 { return -float64(h.best(1)[0].Rank) }
+func (deepFirst) Name() string                          { return "deep-first" }
+func (deepFirst) URLRank(c schedule.Candidate) uint32   { return 1000 - uint32(c.Depth) }
+func (deepFirst) Found(a, b uint32) uint32              { return min(a, b) }
+func (deepFirst) HostRank(h *schedule.HostView) float64 { return -float64(h.Best(1)[0].Rank) }
 
 // TestHostsTakeTurns: a host that was asked stands behind those that were not.
 func TestHostsTakeTurns(t *testing.T) {
@@ -340,7 +341,7 @@ func TestObservesConnections(t *testing.T) {
 		out := answer{keep: !o.closed, closed: o.closed, status: map[bool]int{true: 404, false: 200}[i == 0]}.reply(task, r.now, 100*time.Millisecond)
 		out.Connect, out.Reused = o.connect, o.reused
 		r.f.Done(r.now, task, out)
-		if pace := r.f.units["a.example"].pace; pace.ConnTime != o.wantTime || pace.PerConnection != o.wantPerConnect || pace.RespTime != 100*time.Millisecond {
+		if pace := r.info("a.example").Pace; pace.ConnTime != o.wantTime || pace.PerConnection != o.wantPerConnect || pace.RespTime != 100*time.Millisecond {
 			t.Errorf("after %s: %+v", o.url, pace)
 		}
 		r.now = r.now.Add(time.Second)
@@ -406,7 +407,7 @@ func TestRetries(t *testing.T) {
 				}
 				task := r.mustNext(url)
 				o = r.hit(answers{url: c.answers}, task.Request).reply(task, r.now, 0)
-				got = append(got, map[Verdict]string{Final: "final", Again: "again"}[r.f.Done(r.now, task, o)])
+				got = append(got, map[schedule.Verdict]string{schedule.Final: "final", schedule.Again: "again"}[r.f.Done(r.now, task, o)])
 				r.check()
 			}
 			if s := strings.Join(got, " "); s != c.want {

@@ -21,8 +21,8 @@ func TestTextOfSettledURLs(t *testing.T) {
 		want[url] = true
 		r.add(2, url)
 	}
-	p := r.f.partOf(r.hash.Slot("a.example"), 0)
-	most := len(p.text)
+	p := r.f.slots.partOf(r.hash.Slot("a.example"), 0)
+	most := textOf(p)
 	for left := n + 1; left > 0; left-- {
 		task, ok := r.f.Next(r.now, false)
 		if !ok || !want[task.Request.URL.String()] {
@@ -30,15 +30,15 @@ func TestTextOfSettledURLs(t *testing.T) {
 		}
 		delete(want, task.Request.URL.String())
 		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
-		if len(p.text) > most || len(p.text) > 1<<14+2*left*(size+30) {
-			t.Fatalf("%d URLs have %d bytes of text", left-1, len(p.text))
+		if textOf(p) > most || textOf(p) > 1<<14+2*left*(size+30) {
+			t.Fatalf("%d URLs have %d bytes of text", left-1, textOf(p))
 		}
 		if left%50 == 0 {
 			r.check()
 		}
 	}
-	if p.npend != 0 || len(p.marks) != n+1 {
-		t.Errorf("%d are pending, %d settled", p.npend, len(p.marks))
+	if p.Len() != 0 || len(p.marks) != n+1 {
+		t.Errorf("%d are pending, %d settled", p.Len(), len(p.marks))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestPartsOfOneSlot(t *testing.T) {
 	p.f.cfg.MaxPart = 0
 	id := p.hash.Slot("a.example")
 	var parts []blobschema.Part
-	for q := range p.f.slots[id].parts {
+	for q := range p.f.slots.byID[id].parts {
 		parts = append(parts, q.is)
 	}
 	if len(parts) < 4 || !slices.IsSortedFunc(parts, func(a, b blobschema.Part) int {
@@ -184,9 +184,8 @@ func TestAgainUnexamined(t *testing.T) {
 			p.loadAll()
 			p.check()
 			want := int64(2 * gen)
-			u := p.f.units["a.example"]
-			if c := p.f.Counts(); c.Known != n || c.Pending != want || u != nil && u.settled != uint64(n-want) {
-				t.Errorf("generation %d, committed %v: counts %+v, %d settled", gen, committed, c, u.settled)
+			if c := p.f.Counts(); c.Known != n || c.Pending != want || p.f.schedule.Find("a.example") != nil && p.info("a.example").Settled != uint64(n-want) {
+				t.Errorf("generation %d, committed %v: counts %+v", gen, committed, c)
 			}
 			for i := range n {
 				fp := p.hash.Fingerprint(pageURL(i))

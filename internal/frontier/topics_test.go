@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // find adds a URL of a topic.
@@ -38,7 +39,7 @@ func (r *rig) meet(topic uint8, hosts ...string) {
 // TestPriorities: a topic of a higher priority goes first between two requests, and the visits
 // that it interrupts go on after it, on their connections.
 func TestPriorities(t *testing.T) {
-	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 2}, {Priority: 1}}})
+	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 2}, {Priority: 1}}})
 	r.find("https://low.example/1", 0)
 	r.find("https://low.example/2", 0)
 	r.find("https://low.example/3", 0)
@@ -50,8 +51,8 @@ func TestPriorities(t *testing.T) {
 	r.mustAsk("https://high.example/robots.txt")
 	r.mustAsk("https://high.example/1")
 	r.mustAsk("https://middle.example/robots.txt")
-	if u := r.f.units["low.example"]; !u.connected || u.served != 2 {
-		t.Errorf("the visit to low.example: connected %v, %d served", u.connected, u.served)
+	if k := peek(r.f.schedule, "keys", "low.example"); !k.FieldByName("connected").Bool() || k.FieldByName("served").Int() != 2 {
+		t.Error("the visit to low.example is over")
 	}
 	r.find("https://low.example/0", 1) // one host, in two topics
 	r.mustAsk("https://low.example/0")
@@ -66,7 +67,7 @@ func TestPriorities(t *testing.T) {
 // TestTopicTurns: topics of one priority have time in proportion to their slices.
 func TestTopicTurns(t *testing.T) {
 	for _, c := range []struct{ one, two time.Duration }{{time.Second, time.Second}, {time.Second, 3 * time.Second}, {0, blobschema.DefaultSlice}} {
-		r := newRig(t, Config{Topics: []Topic{{}, {Slice: c.one}, {Slice: c.two}}})
+		r := newRig(t, Config{Topics: []schedule.Topic{{}, {Slice: c.one}, {Slice: c.two}}})
 		used := map[uint8]time.Duration{}
 		turns, last, n := 0, uint8(0), 0
 		for turns < 100 {
@@ -105,9 +106,9 @@ func TestTurnsOfColdSteps(t *testing.T) {
 		{3 * time.Minute, 3 * time.Minute, 3 * time.Minute}, {5 * time.Minute, 5 * time.Minute, 5 * time.Minute},
 		{time.Hour, time.Hour, time.Hour}, {time.Hour, 10 * time.Minute, 20 * time.Minute},
 	} {
-		topics, round := []Topic{{}}, time.Duration(0)
+		topics, round := []schedule.Topic{{}}, time.Duration(0)
 		for _, s := range slices {
-			topics, round = append(topics, Topic{Slice: s}), round+s
+			topics, round = append(topics, schedule.Topic{Slice: s}), round+s
 		}
 		pages, n, now := map[uint8]int{}, 0, epoch
 		for end := epoch.Add(10 * round); now.Before(end); {
@@ -144,7 +145,7 @@ func TestTurnsOfColdSteps(t *testing.T) {
 // TestTurnIsShared: what the topic whose turn it is cannot use goes to the others of its priority,
 // one request each, and then to lower ones.
 func TestTurnIsShared(t *testing.T) {
-	r := newRig(t, Config{Delay: 10 * time.Second, Topics: []Topic{{Priority: -1}, {}, {}, {}}, Hosts: map[string]HostRule{
+	r := newRig(t, Config{Delay: 10 * time.Second, Topics: []schedule.Topic{{Priority: -1}, {}, {}, {}}, Hosts: map[string]schedule.HostRule{
 		"two.example": {}, "three.example": {}, "zero.example": {},
 	}})
 	for topic, host := range []string{"zero.example", "one.example", "two.example", "three.example"} {
@@ -168,7 +169,7 @@ func TestTurnIsShared(t *testing.T) {
 
 // TestUrgentBeforeTopics: what is asked for on purpose goes before all topics.
 func TestUrgentBeforeTopics(t *testing.T) {
-	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 9}}})
+	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 9}}})
 	r.meet(1, "high.example")
 	r.meet(0, "low.example")
 	r.find("https://high.example/1", 1)
@@ -179,7 +180,7 @@ func TestUrgentBeforeTopics(t *testing.T) {
 	}
 	r.mustAsk("https://high.example/1")
 
-	r = newRig(t, Config{Topics: []Topic{{}, {Priority: 9}}}) // of two, the one of the higher topic
+	r = newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 9}}}) // of two, the one of the higher topic
 	r.meet(1, "high.example")
 	r.meet(0, "low.example")
 	r.find("https://high.example/1", 1)
@@ -191,7 +192,7 @@ func TestUrgentBeforeTopics(t *testing.T) {
 
 // TestUnknownTopic: a topic that nobody knows is one of priority 0.
 func TestUnknownTopic(t *testing.T) {
-	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 1}}})
+	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 1}}})
 	r.meet(0, "a.example")
 	r.meet(255, "b.example")
 	r.meet(1, "c.example")
@@ -217,7 +218,7 @@ func TestUnknownTopic(t *testing.T) {
 
 // TestSetTopics: priorities and slices change while URLs wait, and more topics come.
 func TestSetTopics(t *testing.T) {
-	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 1}}})
+	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 1}}})
 	r.meet(0, "a.example", "b.example", "c.example")
 	for i := range 4 {
 		r.find(fmt.Sprintf("https://a.example/%d", i), 0)
@@ -225,9 +226,9 @@ func TestSetTopics(t *testing.T) {
 		r.find(fmt.Sprintf("https://c.example/%d", i), 2)
 	}
 	r.mustAsk("https://b.example/0")
-	r.f.SetTopics([]Topic{{Priority: 2}, {Priority: 1}, {}})
+	r.f.SetTopics([]schedule.Topic{{Priority: 2}, {Priority: 1}, {}})
 	r.mustAsk("https://a.example/0")
-	r.f.SetTopics([]Topic{{Priority: 2}, {Priority: 1}, {Priority: 3}})
+	r.f.SetTopics([]schedule.Topic{{Priority: 2}, {Priority: 1}, {Priority: 3}})
 	r.mustAsk("https://c.example/0")
 	r.f.SetTopics(nil)
 	r.check()
@@ -249,7 +250,7 @@ func TestSetTopics(t *testing.T) {
 
 // TestTopicOfAFind: a URL that is found in two topics is of the lower one, wherever it waits.
 func TestTopicOfAFind(t *testing.T) {
-	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 2}, {Priority: 1}}})
+	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 2}, {Priority: 1}}})
 	r.meet(0, "a.example")
 	r.find("https://a.example/x", 2)
 	r.find("https://a.example/x", 1)
@@ -261,7 +262,7 @@ func TestTopicOfAFind(t *testing.T) {
 	task := r.mustNext("https://a.example/x")
 	r.find("https://a.example/x", 0) // while it is asked for: the request goes on as it is
 	r.check()
-	if task.Topic != 1 || r.done(task, answer{status: 500}) != Again || r.f.PendingOf(0) != 1 {
+	if task.Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again || r.f.PendingOf(0) != 1 {
 		t.Errorf("it was asked for in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
 	}
 	r.check()
@@ -270,7 +271,7 @@ func TestTopicOfAFind(t *testing.T) {
 // TestWishHasATopic: what is asked for once more while its request is under way, and fails, is of the
 // topic that it was asked for in.
 func TestWishHasATopic(t *testing.T) {
-	r := newRig(t, Config{Topics: []Topic{{}, {}, {}}})
+	r := newRig(t, Config{Topics: []schedule.Topic{{}, {}, {}}})
 	r.meet(2, "a.example")
 	r.find("https://a.example/x", 2)
 	task := r.mustNext("https://a.example/x")
@@ -278,7 +279,7 @@ func TestWishHasATopic(t *testing.T) {
 	r.f.Add(r.now, r.link(u, blobschema.Queued{Host: "a.example", Generation: 1, Rank: 1, Topic: 1}))
 	run, _ := r.f.Delta(1)
 	r.f.Committed()
-	if len(run.Queued) != 1 || run.Queued[0].Topic != 1 || r.done(task, answer{status: 500}) != Again {
+	if len(run.Queued) != 1 || run.Queued[0].Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again {
 		t.Fatalf("the run holds %+v", run.Queued)
 	}
 	run, _ = r.f.Delta(2)

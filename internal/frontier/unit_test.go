@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // TestSitesOfAUnit: the sites of a unit have one pace and a robots.txt each; one whose
@@ -86,12 +86,12 @@ func TestSitesAreStored(t *testing.T) {
 	}
 	run, _ := q.f.Delta(9)
 	for _, h := range run.Hosts {
-		info, err := DecodeHost(h.Data)
+		info, err := schedule.DecodeHost(h.Data)
 		if err != nil || strings.Contains(h.Host, "c.a.example") || strings.Contains(h.Host, "b.a.example") && info.Settled != 3 {
 			t.Errorf("state of %s: %+v, %v", h.Host, info, err)
 		}
 	}
-	if unit, site := SplitSite(joinSite("a.example", "b.a.example:8080")); unit != "a.example" || site != "b.a.example:8080" {
+	if unit, site := schedule.SplitSite("a.example b.a.example:8080"); unit != "a.example" || site != "b.a.example:8080" {
 		t.Errorf("split into %q and %q", unit, site)
 	}
 }
@@ -120,8 +120,8 @@ func TestTurnsByDomain(t *testing.T) {
 	if len(r.log) != 2*100+2*21 {
 		t.Errorf("%d requests", len(r.log))
 	}
-	if len(r.f.domains) != 3 {
-		t.Errorf("%d domains", len(r.f.domains))
+	if n := peek(r.f.schedule, "domains").Len(); n != 3 {
+		t.Errorf("%d domains", n)
 	}
 }
 
@@ -236,9 +236,8 @@ func TestCapsAreStored(t *testing.T) {
 	if got := p.queue("https://a.example/6", blobschema.Queued{}); got != Known {
 		t.Errorf("a refused one: %d", got)
 	}
-	info := p.f.units["a.example"]
-	if info.capped != 4 {
-		t.Errorf("%d capped", info.capped)
+	if n := p.info("a.example").Capped; n != 4 {
+		t.Errorf("%d capped", n)
 	}
 }
 
@@ -257,25 +256,6 @@ func TestDomains(t *testing.T) {
 	}
 	if len(sizes) > maxDomainSizes || len(sizes) < maxDomainSizes/2 || sizes["large.com"] != 1<<30 {
 		t.Errorf("%d domains are counted", len(sizes))
-	}
-}
-
-func TestAddress(t *testing.T) {
-	for key, want := range map[string]string{
-		"[192.0.2.1]": "192.0.2.1", "[::1]": "::1", "192.0.2.1": "", "[192.0.2.1": "", "192.0.2.1]": "", "x192.0.2.1]": "", "[192.0.2.1x": "",
-		"": "", "[": "", "[]": "", "[a.example]": "", "[192.0.2.1]:81": "",
-	} {
-		a, ok := address(key)
-		if ok != (want != "") || ok && a.String() != want {
-			t.Errorf("%q: %v, %v", key, a, ok)
-		}
-	}
-	cfg := Config{Resolve: true, Hosts: map[string]HostRule{"a.example": {3, time.Second}, "[192.0.2.1]": {3, time.Second}}}
-	r := newRig(t, cfg)
-	r.add(0, "https://a.example/")
-	r.queue("https://a.example/", blobschema.Queued{Host: "[192.0.2.1]", Flags: blobschema.FlagPlaced})
-	if name, placed := r.f.units["a.example"], r.f.units["[192.0.2.1]"]; name.allowed != 1 || placed.allowed != 3 || name.address() != "[invalid IP]" || placed.address() != placed.key {
-		t.Errorf("a name is resolved by %d at once, its address asked by %d", name.allowed, placed.allowed)
 	}
 }
 
@@ -322,7 +302,7 @@ func TestPlacements(t *testing.T) {
 	}
 	resolve("")
 	p.mustIdle()
-	if pace := p.f.units["a.example"].pace; pace.Failures != 1 || !pace.BackoffUntil.After(p.now) {
+	if pace := p.info("a.example").Pace; pace.Failures != 1 || !pace.BackoffUntil.After(p.now) {
 		t.Errorf("a name without an address is left alone for a while: %+v", pace)
 	}
 	p.now = p.f.NextAt()
@@ -378,7 +358,7 @@ func TestNoAddress(t *testing.T) {
 }
 
 // mustLater is mustNext, when the time has come.
-func (r *rig) mustLater(url string) Task {
+func (r *rig) mustLater(url string) schedule.Task {
 	if at := r.f.NextAt(); at.After(r.now) {
 		r.now = at
 	}
@@ -418,32 +398,10 @@ func TestSitemapFlag(t *testing.T) {
 	}
 }
 
-// TestBest: the best of a unit's queues are what sorting them would find.
-func TestBest(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	r := newRig(t, Config{})
-	var ranks []uint32
-	for i := range 500 {
-		rank := 1 + rng.Uint32N(300)
-		ranks = append(ranks, rank)
-		r.queue(fmt.Sprintf("https://h%d.a.example/%d", rng.IntN(20), i), blobschema.Queued{Host: "a.example", Rank: rank})
-	}
-	slices.Sort(ranks)
-	for _, n := range []int{0, 1, 2, 50, 499, 500, 501} {
-		var got []uint32
-		for _, w := range (&HostView{stands: r.f.units["a.example"].stands}).best(n) {
-			got = append(got, w.Rank)
-		}
-		if want := ranks[:min(n, 500)]; !slices.Equal(got, want) {
-			t.Errorf("the best %d are %v, want %v", n, got, want)
-		}
-	}
-}
-
 // TestCapabilityOrder: of two ready hosts the one that brings more quality per second is
 // asked first, with all of its visit.
 func TestCapabilityOrder(t *testing.T) {
-	r := newRig(t, Config{Policy: Capability{}})
+	r := newRig(t, Config{Policy: schedule.Capability{}})
 	r.add(5, "https://far.example/1", "https://far.example/2")
 	r.add(1, "https://near.example/1", "https://near.example/2", "https://near.example/3")
 	web := answers{}
@@ -469,9 +427,8 @@ func TestSlotShrinks(t *testing.T) {
 	for i := range n {
 		r.queue(url(i), blobschema.Queued{Rank: uint32(i + 1)})
 	}
-	u := r.f.units["a.example"]
-	s := u.slot.of(0)
-	before, places := len(s.text), len(s.items)
+	s := r.f.slots.partOf(r.hash.Slot("a.example"), 0)
+	before, places := textOf(s), peek(&s.Pool, "items").Len()
 	for i := range n - 100 {
 		task := r.mustNext(url(i))
 		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
@@ -480,41 +437,18 @@ func TestSlotShrinks(t *testing.T) {
 		}
 	}
 	r.check()
-	if len(s.text) > before/2 || cap(u.own.doors[1].lanes[0].queue) > n/2 {
-		t.Errorf("%d bytes of text of %d, a queue of %d", len(s.text), before, cap(u.own.doors[1].lanes[0].queue))
+	if queue := peek(&s.Pool, "lanes").Index(0).Elem().FieldByName("queue").Cap(); textOf(s) > before/2 || queue > n/2 {
+		t.Errorf("%d bytes of text of %d, a queue of %d", textOf(s), before, queue)
 	}
 	for i := range n - 100 {
 		r.queue(url(n+i), blobschema.Queued{Rank: uint32(n + i + 1)})
 	}
-	if len(s.items) > places {
-		t.Errorf("%d places for %d URLs", len(s.items), s.npend)
+	if n := peek(&s.Pool, "items").Len(); n > places {
+		t.Errorf("%d places for %d URLs", n, s.Len())
 	}
 	r.check()
 	for i := n - 100; i < n+10; i++ {
 		task := r.mustNext(url(i))
 		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
-	}
-}
-
-// BenchmarkLane fills a queue of URLs and empties it, best first.
-func BenchmarkLane(b *testing.B) {
-	for _, n := range []int{16, 1000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			rnd := rand.New(rand.NewPCG(1, 2))
-			p := &part{items: make([]item, n)}
-			for i := range p.items {
-				p.items[i].rank, p.items[i].seq = uint32(rnd.IntN(1000)), uint32(i)
-			}
-			for b.Loop() {
-				l := &lane{part: p}
-				for i := range p.items {
-					l.push(uint32(i))
-				}
-				for len(l.queue) > 0 {
-					l.pop()
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/item")
-		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -222,7 +222,7 @@ func (s *Step) finish(t *actor.Task) error {
 		return err
 	}
 	// Take the best of what all partitions have.
-	hosts, pages := ranking{most: frontier.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
+	hosts, pages := ranking{most: schedule.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
 	visited := ranking{most: bestOfJob, scale: hosts.scale}
 	for q := range s.heads {
 		h, err := read(t, s.heads[q].Next.Hosts, ranks.DecodeHosts)
@@ -305,7 +305,7 @@ func (r *ranking) text() []byte {
 	var out []byte
 	for _, e := range r.all {
 		next := ranks.AppendLine(out, e.name, e.rank*r.scale)
-		if len(next) > frontier.MaxHostRankBytes {
+		if len(next) > schedule.MaxHostRankBytes {
 			break
 		}
 		out = next

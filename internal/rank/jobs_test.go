@@ -16,8 +16,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -385,7 +385,7 @@ func TestHostTable(t *testing.T) {
 	w.made(made.Sites(2, 300), 3, blobschema.ByHost)
 	w.compute(StartConfig{Params: rough})
 	j := w.job()
-	if _, err := frontier.ParseHostRanks(w.Objects[j.HostRanks]); err != nil {
+	if _, err := schedule.ParseHostRanks(w.Objects[j.HostRanks]); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(w.Objects[j.HostRanks])), "\n")

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -15,8 +15,8 @@ import (
 type place struct {
 	Place
 	run     *blobschema.Run   // state of the slot
-	info    frontier.HostInfo // of the unit; zero if it was never requested
-	site    frontier.HostInfo // of the host itself, which may be all of the unit
+	info    schedule.HostInfo // of the unit; zero if it was never requested
+	site    schedule.HostInfo // of the host itself, which may be all of the unit
 	pending int64             // URLs of the unit
 }
 
@@ -44,7 +44,7 @@ func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, e
 	}
 	for i := range p.run.Hosts {
 		s := &p.run.Hosts[i]
-		switch of, site := frontier.SplitSite(s.Host); {
+		switch of, site := schedule.SplitSite(s.Host); {
 		case of != unit:
 		case site == "":
 			if p.info, err = decodeHost(s); err != nil {
@@ -67,8 +67,8 @@ func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, e
 	return p, nil
 }
 
-func decodeHost(s *blobschema.HostState) (frontier.HostInfo, error) {
-	info, err := frontier.DecodeHost(s.Data)
+func decodeHost(s *blobschema.HostState) (schedule.HostInfo, error) {
+	info, err := schedule.DecodeHost(s.Data)
 	if err != nil {
 		return info, fmt.Errorf("host %s: %w", s.Host, err)
 	}
@@ -92,7 +92,7 @@ func (p *place) pendingOf(h weburl.Host) (n int64) {
 // sites lists the hosts of the unit that were requested, except one.
 func (p *place) sites(but weburl.Host) (names []string) {
 	for i := range p.run.Hosts {
-		unit, site := frontier.SplitSite(p.run.Hosts[i].Host)
+		unit, site := schedule.SplitSite(p.run.Hosts[i].Host)
 		if unit == p.Unit && site != "" && site != string(but) {
 			names = append(names, site)
 		}
@@ -101,7 +101,7 @@ func (p *place) sites(but weburl.Host) (names []string) {
 }
 
 // robots returns the robots.txt that applies to a URL.
-func (p *place) robots(u weburl.URL) *frontier.RobotsInfo {
+func (p *place) robots(u weburl.URL) *schedule.RobotsInfo {
 	if u.Scheme() == "https" {
 		return &p.site.HTTPS
 	}

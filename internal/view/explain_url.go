@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -58,7 +58,7 @@ type RobotsReport struct {
 	Failures uint8     `json:"failures,omitempty"`
 }
 
-func robotsReport(r *frontier.RobotsInfo) RobotsReport {
+func robotsReport(r *schedule.RobotsInfo) RobotsReport {
 	out := RobotsReport{Read: r.Rules != nil, Retry: r.Retry, Failures: r.Attempts}
 	if r.Rules == nil {
 		out.Rule = "robots.txt has not been read yet"

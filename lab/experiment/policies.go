@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/lab/measure"
 	"github.com/orbweaver/orbweaver/partition"
@@ -16,7 +16,7 @@ import (
 type given struct{ of map[uint64]float64 }
 
 func (given) Name() string                      { return "given" }
-func (g given) Of(c frontier.Candidate) float64 { return g.of[c.Fingerprint] }
+func (g given) Of(c schedule.Candidate) float64 { return g.of[c.Fingerprint] }
 func (given) Adds() bool                        { return false }
 
 // policyTrial is one crawl of a campus.
@@ -59,9 +59,9 @@ func (t *policyTrial) lab(seed uint64, connections int) (measure.Lab, error) {
 	return lab, err
 }
 
-func (t *policyTrial) newPolicy(lab *measure.Lab) (frontier.Policy, error) {
+func (t *policyTrial) newPolicy(lab *measure.Lab) (schedule.Policy, error) {
 	if t.quality == nil {
-		return frontier.PolicyByName(t.policy, t.source)
+		return schedule.PolicyByName(t.policy, t.source)
 	}
 	hash, err := lab.Hash()
 	if err != nil {
@@ -71,15 +71,15 @@ func (t *policyTrial) newPolicy(lab *measure.Lab) (frontier.Policy, error) {
 }
 
 // withQuality is the policy by the qualities that are given, if there are any.
-func (t *policyTrial) withQuality(hash partition.Hash) (frontier.Policy, error) {
+func (t *policyTrial) withQuality(hash partition.Hash) (schedule.Policy, error) {
 	if t.quality == nil {
-		return frontier.PolicyByName(t.policy, "")
+		return schedule.PolicyByName(t.policy, "")
 	}
 	g := given{of: make(map[uint64]float64, len(t.urls))}
 	for i, u := range t.urls {
 		g.of[hash.Fingerprint(u.String())] = t.quality[i]
 	}
-	return frontier.NewPolicy(t.policy, g)
+	return schedule.NewPolicy(t.policy, g)
 }
 
 func (t *policyTrial) run(seed uint64, connections int) error {

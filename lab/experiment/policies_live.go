@@ -18,8 +18,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/lab/measure"
@@ -141,7 +141,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 	return nil
 }
 
-func (t *policyTrial) livePolicy(c *blobschema.Crawl) (frontier.Policy, error) {
+func (t *policyTrial) livePolicy(c *blobschema.Crawl) (schedule.Policy, error) {
 	hash, err := partition.NewHash([16]byte(c.HashKey), c.Slots)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -56,9 +56,9 @@ type dealer struct {
 // the published hashes as the frontier uses them.
 func dealers(own partition.Hash) []dealer {
 	remainder := func(h uint64, k int) int { return int(h % uint64(k)) }
-	reduce := func(h uint64, k int) int { return frontier.Reduce(uint32(h), k) }
+	reduce := func(h uint64, k int) int { return schedule.Reduce(uint32(h), k) }
 	short := func(by blobschema.QueueBy) func(string) uint64 {
-		return func(url string) uint64 { return uint64(frontier.HashString(by, url)) }
+		return func(url string) uint64 { return uint64(schedule.HashString(by, url)) }
 	}
 	bkdr, elf, sdbm := short(blobschema.QueueByBKDR), short(blobschema.QueueByELF), short(blobschema.QueueBySDBM)
 	return []dealer{

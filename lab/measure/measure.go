@@ -16,9 +16,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -38,7 +38,7 @@ type Lab struct {
 	Delay       time.Duration       // between two requests to a host
 	Duration    time.Duration       // 0: until the crawl is finished
 	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
-	Policy      frontier.Policy     // nil: what Settings names
+	Policy      schedule.Policy     // nil: what Settings names
 	Known       []weburl.URL        // what the crawl is begun with; nil: roots, as Seeds has it
 	// Server says what connections to a host take; nil: none takes any time, and answers take what
 	// Web says. It is asked once for each host.

@@ -34,7 +34,7 @@ import (
 )
 
 // core are the packages whose tests are tried.
-const core = "internal/weburl,internal/polite,partition,internal/extract,internal/frontier,internal/actor+internal/crawl,internal/crawl," +
+const core = "internal/weburl,internal/polite,partition,internal/extract,internal/schedule+internal/frontier,internal/frontier,internal/actor+internal/crawl,internal/crawl," +
 	"blobschema,blobschema/naming,blobschema/ranks,blobschema/segment,blobschema/warc,blobschema/wire"
 
 func main() {

@@ -57,7 +57,7 @@ var plants = []plant{
 		Bug: "slots are given while requests for them are under way",
 		Edits: []edit{{
 			"internal/frontier/move.go",
-			"		if p.asked > 0 || p.loading {\n", "		if p.loading {\n",
+			"		if p.Asked() > 0 || p.loading {\n", "		if p.loading {\n",
 		}},
 	},
 	{
@@ -99,23 +99,23 @@ var plants = []plant{
 		Edits: []edit{
 			{
 				"internal/frontier/frontier.go",
-				"	delta      uint64                  // counts deltas\n", "	bloom      map[uint64]bool\n	delta      uint64\n",
+				"	delta     uint64 // number of the last delta\n", "	bloom     map[uint64]bool\n	delta     uint64\n",
 			},
 			{
 				"internal/frontier/frontier.go",
-				"	if un == nil {\n		un = f.unit(p.slot, q.Host)\n	}\n	settler := un\n",
+				"	if k == nil {\n		k = f.schedule.Key(&p.slot.keys, q.Host)\n	}\n	settler := k\n",
 				`	bit := fp % (1 << 16)
-	if k == absent && from == fromOutside && f.bloom[bit] {
+	if at == absent && from == schedule.Outside && f.bloom[bit] {
 		return Known
 	}
 	if f.bloom == nil {
 		f.bloom = map[uint64]bool{}
 	}
 	f.bloom[bit] = true
-	if un == nil {
-		un = f.unit(p.slot, q.Host)
+	if k == nil {
+		k = f.schedule.Key(&p.slot.keys, q.Host)
 	}
-	settler := un
+	settler := k
 `,
 			},
 		},
@@ -239,19 +239,19 @@ var plants = []plant{
 		Name: "begun when taken", Promise: "I9",
 		Bug: "a host that allows several requests is asked for the next by when the last was taken, not by when it began",
 		Edits: []edit{{
-			"internal/frontier/schedule.go", "			u.place, u.starting = busy, t.lane\n",
-			"			if u.place = busy; u.asked < u.allowed {\n				u.place = idle\n				f.settleUnit(u, now)\n			}\n",
+			"internal/schedule/turn.go", "			k.place, k.starting = busy, t.lane\n",
+			"			if k.place = busy; k.asked < k.allowed {\n				k.place = idle\n				s.enqueue(k, now)\n			}\n",
 		}},
 	},
 	{
 		Name: "halved while asked for", Promise: "I7, I8",
 		Bug:   "a part of a slot is unloaded while requests for its URLs are under way",
-		Edits: []edit{{"internal/frontier/load.go", "	return p.asked == 0 && p.touched <= f.committed &&", "	return p.touched <= f.committed &&"}},
+		Edits: []edit{{"internal/frontier/load.go", "	return p.Asked() == 0 && p.Touched() <= f.committed &&", "	return p.Touched() <= f.committed &&"}},
 	},
 	{
 		Name: "halves without what was appended", Promise: "I7",
 		Bug:   "what was found for a part that was not in memory is lost when it is halved",
-		Edits: []edit{{"internal/frontier/part.go", "				h.fresh = append(h.fresh, q)\n", ""}},
+		Edits: []edit{{"internal/frontier/halve.go", "				h.fresh = append(h.fresh, q)\n", ""}},
 	},
 	{
 		Name: "former version stays", Promise: "I11",

@@ -1,4 +1,4 @@
-package frontier
+package schedule
 
 // Capability asks first where most quality is to be had per second of connection time
 // (Cao, Jiang, Singh), and there for the best URLs.

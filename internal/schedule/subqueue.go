@@ -1,4 +1,4 @@
-package frontier
+package schedule
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"

@@ -1,4 +1,4 @@
-package frontier
+package schedule
 
 // QualityFirst asks for the best URL of all that may be asked for: a unit is worth what its
 // best URL is (Cao, Jiang, Singh, "quality").
@@ -9,7 +9,7 @@ func (QualityFirst) Name() string { return "quality" }
 
 // HostRank is the quality of the unit's best URL.
 func (p QualityFirst) HostRank(h *HostView) float64 {
-	for _, w := range h.best(1) {
+	for _, w := range h.Best(1) {
 		return p.Quality(w.Rank)
 	}
 	return 0

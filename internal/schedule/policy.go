@@ -1,7 +1,6 @@
-package frontier
+package schedule
 
 import (
-	"container/heap"
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -61,32 +60,32 @@ type HostView struct {
 	stands  []*stand
 }
 
-// best returns the first n URLs that may be requested now, best first, or all if there are fewer. It takes
+// Best returns the first n URLs that may be requested now, best first, or all if there are fewer. It takes
 // time in proportion to n log n, however many URLs wait.
-func (h *HostView) best(n int) []Waiting {
+func (h *HostView) Best(n int) []Waiting {
 	if n <= 0 {
 		return nil
 	}
-	var open rungs
+	var open heap[rung]
 	for _, st := range h.stands {
 		if len(st.lanes) > 0 {
 			open = append(open, rung{st: st})
 		}
 	}
-	heap.Init(&open)
+	open.init()
 	out := make([]Waiting, 0, min(n, maxBest))
 	for len(out) < n && len(open) > 0 {
-		r := heap.Pop(&open).(rung)
+		r := open.pop()
 		it := r.item()
 		out = append(out, Waiting{Rank: it.rank, Depth: it.depth})
 		for child := 2*r.pos + 1; child <= 2*r.pos+2; child++ {
 			if child < len(r.st.lanes[r.lane].queue) {
-				heap.Push(&open, rung{r.st, r.lane, child})
+				open.push(rung{r.st, r.lane, child})
 			}
 		}
 		if r.pos == 0 { // the lanes are a heap by their best items
 			for child := 2*r.lane + 1; child <= 2*r.lane+2 && child < len(r.st.lanes); child++ {
-				heap.Push(&open, rung{r.st, child, 0})
+				open.push(rung{r.st, child, 0})
 			}
 		}
 	}
@@ -101,17 +100,12 @@ type rung struct {
 
 func (r rung) item() *item {
 	l := r.st.lanes[r.lane]
-	return &l.part.items[l.queue[r.pos]]
+	return &l.pool.items[l.queue[r.pos]]
 }
 
-// rungs is a heap of the places to visit next, best first.
-type rungs []rung
+func (r rung) before(o rung) bool { return r.item().before(o.item()) }
 
-func (q rungs) Len() int           { return len(q) }
-func (q rungs) Less(i, j int) bool { return q[i].item().less(q[j].item()) }
-func (q rungs) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *rungs) Push(x any)        { *q = append(*q, x.(rung)) }
-func (q *rungs) Pop() (x any)      { *q, x = popLast(*q); return x }
+func (r rung) moved(int) {}
 
 // policies are those that have a name, given a source of quality for those that use one.
 func policies(source Quality) []Policy {
@@ -156,7 +150,7 @@ const maxBest = 100
 func (h *HostView) capability(quality func(Waiting) float64) float64 {
 	pages, cost := h.Pace.Connection(min(h.Pending, maxBest), h.Allowed)
 	sum := 0.0
-	for _, w := range h.best(pages) {
+	for _, w := range h.Best(pages) {
 		sum += quality(w)
 	}
 	return sum / cost.Seconds()

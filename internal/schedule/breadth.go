@@ -1,4 +1,4 @@
-package frontier
+package schedule
 
 // BreadthFirst asks for URLs in the order of their depth and lets units take turns: both
 // queues of the paper are first-in, first-out (Cao, Jiang, Singh). The order by depth is that of a queue

@@ -1,8 +1,7 @@
-package frontier
+package schedule
 
 import (
 	"cmp"
-	"container/heap"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -24,12 +23,12 @@ type Topic struct {
 // are few, a crawl that is behind with its revisits would never fetch anything new.
 type readyQueue struct {
 	topics  []Topic
-	began   time.Time   // start of the first round of slices
-	pending *[256]int64 // URLs of parts in memory that are not settled, by topic
-	heaps   []readyHeap // by topic: new URLs, and those requested on purpose
-	looks   []readyHeap // by topic: due revisits
-	fillers map[int]int // topic that had the last request that the one in turn could not use, by priority
-	revisit bool        // the last request was a revisit
+	began   time.Time      // start of the first round of slices
+	pending *[256]int64    // URLs of parts in memory that are not settled, by topic
+	heaps   []heap[*stand] // by topic: new URLs, and those requested on purpose
+	looks   []heap[*stand] // by topic: due revisits
+	fillers map[int]int    // topic that had the last request that the one in turn could not use, by priority
+	revisit bool           // the last request was a revisit
 }
 
 // setTopics changes priorities and slices; there may be more topics than before.
@@ -46,9 +45,9 @@ func (q *readyQueue) grow(n int) {
 }
 
 // heap returns the heap for a stand. An unknown topic has priority 0.
-func (q *readyQueue) heap(st *stand) *readyHeap {
+func (q *readyQueue) heap(st *stand) *heap[*stand] {
 	q.grow(int(st.topic) + 1)
-	if st.urgent == looked {
+	if st.urgent == revisit {
 		return &q.looks[st.topic]
 	}
 	return &q.heaps[st.topic]
@@ -64,7 +63,7 @@ func (q *readyQueue) rule(topic int) (t Topic) {
 // remove takes a stand out of its queue, if it is in one.
 func (q *readyQueue) remove(st *stand) {
 	if st.index >= 0 {
-		heap.Remove(q.heap(st), st.index)
+		q.heap(st).remove(st.index)
 	}
 }
 
@@ -97,7 +96,7 @@ func (q *readyQueue) next(now time.Time, urgentOnly bool) *stand {
 
 // top returns the first stand of the topic with the highest priority, or of the highest that has
 // one on purpose; nil for none.
-func (q *readyQueue) top(heaps []readyHeap) (top *stand) {
+func (q *readyQueue) top(heaps []heap[*stand]) (top *stand) {
 	for _, h := range heaps {
 		if len(h) > 0 && (top == nil || cmp.Or(cmp.Compare(h[0].urgent, top.urgent),
 			cmp.Compare(q.rule(int(h[0].topic)).Priority, q.rule(int(top.topic)).Priority)) > 0) {
@@ -156,11 +155,3 @@ func (q *readyQueue) after(topic, priority int) int {
 	}
 	return 0 // cannot be: one of them has
 }
-
-// PendingOf returns the number of URLs of a topic that are not settled, as far as they are in
-// memory.
-func (f *Frontier) PendingOf(topic uint8) int64 { return f.pending[topic] }
-
-// SetTopics changes what the scheduler knows of the topics, by number; 0 is that of URLs
-// that belong to none.
-func (f *Frontier) SetTopics(topics []Topic) { f.ready.setTopics(topics) }

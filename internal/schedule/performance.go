@@ -1,4 +1,4 @@
-package frontier
+package schedule
 
 // Performance asks first where most pages are to be had per second of connection time, and
 // there first-in, first-out (Cao, Jiang, Singh).

@@ -1,4 +1,4 @@
-package frontier
+package schedule
 
 import (
 	"net/netip"
@@ -11,17 +11,17 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-func storedUnit(t testing.TB) *unit {
+func storedKey(t testing.TB) *Key {
 	t.Helper()
 	next, err := weburl.Parse("https://www.example.org/robots.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := time.UnixMilli(1_700_000_000_000)
-	u := &unit{pace: polite.NewPace(), requests: 7, failures: 2, addr: netip.MustParseAddr("192.0.2.1"), hold: at}
-	u.own = site{unit: u, settled: 5, capped: 3}
+	u := &Key{pace: polite.NewPace(), requests: 7, failures: 2, addr: netip.MustParseAddr("192.0.2.1"), hold: at}
+	u.own = site{key: u, settled: 5, capped: 3}
 	u.pace.Start(at, time.Second)
-	d := &u.own.doors
+	d := &u.own.origins
 	d[0].rules, d[0].until = polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), at.Add(time.Hour)
 	d[1].next, d[1].hops, d[1].attempts, d[1].retry = next, 1, 3, at.Add(time.Minute)
 	return u
@@ -29,7 +29,7 @@ func storedUnit(t testing.TB) *unit {
 
 // TestDecodeHost reads what a run stores of a host.
 func TestDecodeHost(t *testing.T) {
-	h := storedUnit(t)
+	h := storedKey(t)
 	got, err := DecodeHost(h.encode())
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func TestDecodeHost(t *testing.T) {
 	}
 	got.HTTP.Rules = nil
 	want := HostInfo{
-		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.doors[0].until},
-		HTTPS:   RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.own.doors[1].retry},
+		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.origins[0].until},
+		HTTPS:   RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.own.origins[1].retry},
 		Settled: 5, Capped: 3, Addr: h.addr, Hold: h.hold,
 	}
 	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
@@ -52,7 +52,7 @@ func TestDecodeHost(t *testing.T) {
 }
 
 func FuzzDecodeHost(f *testing.F) {
-	f.Add(storedUnit(f).encode())
+	f.Add(storedKey(f).encode())
 	f.Add([]byte{0xa0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := DecodeHost(data)

@@ -1,0 +1,126 @@
+package frontier
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// maxDomainSizes bounds the domains whose URLs are counted.
+const maxDomainSizes = 1 << 16
+
+// domainSizes counts the known URLs of registrable domains. When there are too many
+// domains the smaller half is forgotten, as in lossy counting (Manku, Motwani): a
+// domain's count may be too low, by what it had when it was among the smallest.
+type domainSizes map[string]int64
+
+func (d domainSizes) add(name string, n int64) {
+	d[name] += n
+	if len(d) <= maxDomainSizes {
+		return
+	}
+	names := slices.Collect(maps.Keys(d))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(d[a], d[b]), cmp.Compare(a, b)) })
+	for _, name := range names[:len(names)/2] {
+		delete(d, name)
+	}
+}
+
+// Domains returns the registrable domains with at least so many known URLs here. The
+// numbers are approximate: at most 65,536 domains are counted, the largest, and what is
+// appended to an unloaded part is not, until that is loaded.
+func (f *Frontier) Domains(atLeast int64) map[string]int64 {
+	out := map[string]int64{}
+	for name, n := range f.caps.sizes {
+		if n >= atLeast {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// RestoreDomains sets what Domains counts from. It is called once, on an empty frontier.
+func (f *Frontier) RestoreDomains(sizes map[string]int64) {
+	for name, n := range sizes {
+		f.caps.sizes[name] = n
+	}
+}
+
+// share is how much of a cap a URL may use.
+func share(limit int64, q *blobschema.Queued) int64 {
+	if q.Flags.Listed() {
+		return limit / 2
+	}
+	return limit
+}
+
+// exempt reports whether caps do not count for a URL.
+func exempt(q *blobschema.Queued) bool {
+	return q.Flags&blobschema.FlagSeed != 0 || q.Rank == 0 || q.Generation > 0
+}
+
+// caps decides which URLs are too many.
+type caps struct {
+	host, domain int64 // see Config
+	sizes        domainSizes
+	full, half   map[string]bool // see CapDomains
+}
+
+// CapDomains says which registrable domains have too many URLs, over all partitions. It
+// replaces the domains of the previous call. Those of half have half of too many, which is all that URLs
+// from sitemaps may use: links found on pages, and redirects, keep the rest.
+func (f *Frontier) CapDomains(full, half []string) {
+	set := func(names []string) map[string]bool {
+		m := make(map[string]bool, len(names))
+		for _, name := range names {
+			m[name] = true
+		}
+		return m
+	}
+	f.caps.full, f.caps.half = set(full), set(half)
+}
+
+// domainFull reports whether a URL is too much for the registrable domain of its key, which is
+// nil if it is not in memory. A placed URL has passed where its name is.
+func (c *caps) domainFull(k *schedule.Key, q *blobschema.Queued) bool {
+	if c.domain <= 0 && len(c.full)+len(c.half) == 0 || exempt(q) || q.Flags&blobschema.FlagPlaced != 0 {
+		return false
+	}
+	name := ""
+	if k != nil {
+		name = k.Domain()
+	} else {
+		name = weburl.Host(q.Host).RegistrableDomain()
+	}
+	return c.full[name] || q.Flags.Listed() && c.half[name] || c.domain > 0 && c.sizes[name] >= share(c.domain, q)
+}
+
+// siteFull reports whether a URL is too much for its site, of which some are known.
+func (c *caps) siteFull(known uint64, q *blobschema.Queued) bool {
+	return c.host > 0 && known >= uint64(share(c.host, q)) && !exempt(q)
+}
+
+// leaveOut drops a URL that is over a cap; k is nil if its domain is full. A URL that is in
+// a run already cannot be forgotten: it is refused, so that it stays known (I7).
+func (f *Frontier) leaveOut(p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued, from schedule.Source) Added {
+	f.counts.Capped++
+	if k != nil {
+		f.schedule.CountCapped(k, u)
+	}
+	if from != schedule.Outside {
+		if k == nil {
+			k = f.schedule.Key(&p.slot.keys, q.Host)
+		}
+		f.slots.sum.known++
+		f.slots.resident++
+		f.refuse(u, &blobschema.Queued{Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts}, blobschema.OutcomeScope,
+			"over the cap on URLs of one host or domain")
+		f.schedule.CountSettled(k, u, 1)
+		f.addSettled(p, fp, q.Generation, blobschema.Refused, q.Former)
+	}
+	return Capped
+}

@@ -1,0 +1,156 @@
+package frontier
+
+import (
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Parts of slots are halved by extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979): the directory of a slot maps the
+// first bits of a fingerprint to parts, and a part that holds too many URLs gives way to two of
+// one bit more. What is stored stays as it is: a part is only which entries of the runs it takes.
+
+// overflows reports whether so many URLs are too many for a part.
+func (f *Frontier) overflows(p *part, n int) bool {
+	return f.cfg.MaxPart > 0 && n > f.cfg.MaxPart && p.is.Depth < blobschema.MaxPartDepth
+}
+
+// watch stops asking for the URLs of a part that holds too many, so that it
+// can be halved once all that is under way is committed. What is found of it meanwhile is
+// appended to it unexamined.
+func (f *Frontier) watch(p *part, now time.Time) {
+	if p.Full() || !f.overflows(p, p.resident()) {
+		return
+	}
+	f.full = append(f.full, p)
+	f.schedule.Stop(&p.Pool, now)
+}
+
+// halve unloads the parts that hold too many and are still, as two each.
+func (f *Frontier) halve() {
+	f.full = slices.DeleteFunc(f.full, func(p *part) bool {
+		if !p.Full() { // it was unloaded
+			return true
+		}
+		if !f.still(p) {
+			return false
+		}
+		sums, want := f.halves(p), p.want
+		f.unload(p)
+		p.want = want
+		f.split(p, sums)
+		f.counts.Halved++
+		return true
+	})
+}
+
+// halves describes what becomes of a loaded part. Of URLs asked for on purpose that were appended
+// to it and are in runs only nobody knows which half they are of, so both count them.
+func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
+	due, gone := p.FirstDue(false), p.Urgent()
+	for _, q := range slices.Concat(p.fresh, p.taken) {
+		if q.Rank == 0 {
+			gone--
+		}
+	}
+	for i, half := range p.is.Halves() {
+		sum := &sums[i]
+		sum.Part = half
+		for fp, urgent := range p.Fingerprints {
+			if half.Has(fp) {
+				sum.Known++
+				sum.Pending++
+				if urgent {
+					sum.Urgent++
+					gone--
+				}
+				sum.Due = due
+			}
+		}
+		for j := range p.marks {
+			if half.Has(p.marks[j].fp) {
+				sum.Known++
+			}
+		}
+	}
+	for i := range sums {
+		sums[i].Urgent += uint32(gone)
+	}
+	return sums
+}
+
+// split puts two parts, not loaded, in the place of one that is not. What was appended to it
+// goes with its fingerprint; how much was before, in runs, is not to be told, so both are to be
+// examined.
+func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*part) {
+	f.slots.forget(p, f.schedule)
+	f.slots.resident += len(p.taken) + len(p.fresh) // they stay
+	f.slots.fresh += len(p.fresh)
+	fresh, taken := p.fresh, p.taken
+	stored := int(p.unexamined) - len(fresh) - len(taken)
+	for i := range sums {
+		h := p.slot.put(sums[i].Part)
+		h.want, h.replan = p.want, p.replan
+		f.schedule.Split(&h.Pool, &p.Pool)
+		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
+		for _, q := range fresh {
+			if of(q) {
+				h.fresh = append(h.fresh, q)
+			}
+		}
+		for _, q := range taken {
+			if of(q) {
+				h.taken = append(h.taken, q)
+			}
+		}
+		sums[i].Unexamined = uint32(len(h.fresh) + len(h.taken) + max(0, stored))
+		for _, q := range slices.Concat(h.fresh, h.taken) {
+			if q.Rank == 0 {
+				sums[i].Urgent++
+			}
+		}
+		f.slots.unloaded++
+		f.slots.know(h, &sums[i], f.schedule)
+		halves[i] = h
+	}
+	return halves
+}
+
+// narrow halves a part that is about to be loaded until one half does not hold too many, and
+// returns that with its state.
+func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run) {
+	for f.overflows(p, len(run.Settled)+len(run.Queued)) {
+		var runs [2]*blobschema.Run
+		var sums [2]blobschema.SlotSummary
+		for i, half := range p.is.Halves() {
+			runs[i] = &blobschema.Run{Hosts: run.Hosts}
+			sum := &sums[i]
+			sum.Part = half
+			for _, e := range run.Settled {
+				if half.Has(e.Fingerprint) {
+					runs[i].Settled = append(runs[i].Settled, e)
+				}
+			}
+			for _, q := range run.Queued {
+				if half.Has(f.cfg.Hash.Fingerprint(q.URL)) {
+					runs[i].Queued = append(runs[i].Queued, q)
+					if q.Rank == 0 {
+						sum.Urgent++
+					}
+					sum.Due = max(1, p.due)
+				}
+			}
+			sum.Known, sum.Pending = uint32(len(runs[i].Settled)+len(runs[i].Queued)), uint32(len(runs[i].Queued))
+		}
+		halves := f.split(p, sums)
+		f.counts.Halved++
+		i := 0
+		if sums[1].Urgent > sums[0].Urgent || sums[0].Pending == 0 {
+			i = 1
+		}
+		p, run = halves[i], runs[i]
+		f.examined = true // the summaries of both
+	}
+	return p, run
+}

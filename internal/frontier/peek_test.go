@@ -1,0 +1,95 @@
+package frontier
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/schedule"
+)
+
+// peek reads what package schedule does not show: a field, or a value of a map, at the end of a path.
+func peek(v any, path ...string) reflect.Value {
+	at := reflect.ValueOf(v)
+	for _, name := range path {
+		for at.Kind() == reflect.Pointer {
+			at = at.Elem()
+		}
+		if at.Kind() == reflect.Map {
+			at = at.MapIndex(reflect.ValueOf(name))
+		} else {
+			at = at.FieldByName(name)
+		}
+	}
+	for at.Kind() == reflect.Pointer {
+		at = at.Elem()
+	}
+	return at
+}
+
+func textOf(p *part) int { return peek(&p.Pool, "text").Len() }
+
+func trustOf(trust reflect.Value, field string) float32 {
+	return float32(trust.FieldByName(field).Float())
+}
+
+// notBefore is the time before which an item is not requested, in Unix milliseconds.
+func notBefore(p *part, i uint32) int64 {
+	r := peek(&p.Pool, "rare").MapIndex(reflect.ValueOf(i))
+	if !r.IsValid() {
+		return 0
+	}
+	return r.FieldByName("notBefore").Int()
+}
+
+// laneOf names the queue that a task is of.
+func laneOf(t schedule.Task) uintptr { return reflect.ValueOf(t).FieldByName("lane").Pointer() }
+
+// info returns the state of a politeness key.
+func (r *rig) info(name string) schedule.HostInfo {
+	r.t.Helper()
+	k := r.f.schedule.Find(name)
+	if k == nil {
+		r.t.Fatalf("%s is not in memory", name)
+	}
+	return k.Info()
+}
+
+// trust sets the trust in the sitemaps of a.example.
+func (r *rig) trust(trust fresh.Trust) {
+	r.t.Helper()
+	state := blobschema.HostState{Host: "a.example", Data: encodedHost(r.t, map[int]any{13: &trust})}
+	if err := r.f.schedule.LoadState(r.now, &r.f.slots.open(r.hash.Slot("a.example")).keys, &state); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func encodedHost(t testing.TB, state map[int]any) []byte {
+	t.Helper()
+	b, err := cbor.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// storedHost is the stored state of a host.
+func storedHost(t testing.TB) []byte {
+	r := begun(t.(*testing.T), Config{}, urlX)
+	run, _ := r.f.Delta(1)
+	return run.Hosts[0].Data
+}
+
+// As in package schedule.
+const (
+	maxAsks      = 1000
+	askLifetime  = 15 * 24 * time.Hour
+	revisitRank  = 1
+	afterFailure = 24 * time.Hour
+	goneAfter    = 7 * 24 * time.Hour
+	grid         = 16
+)

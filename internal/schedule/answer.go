@@ -1,0 +1,233 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Ended is a URL that waits no longer in its generation: it was answered, refused or forwarded.
+// [Pool.Drop] frees its item.
+type Ended struct {
+	Key         *Key
+	Item        uint32 // in the pool of its fingerprint
+	Fingerprint uint64
+	State       blobschema.State
+	URL         weburl.URL        // of one that was refused without an answer, or forwarded
+	Queued      blobschema.Queued // Rank, Generation, Depth, Attempts, Flags, Topic and Former
+	Outcome     blobschema.Outcome
+	Detail      string
+}
+
+// Ended returns the URLs that ended since the last call.
+func (s *Schedule) Ended() []Ended {
+	e := s.ended
+	s.ended = nil
+	return e
+}
+
+// end ends an item that is in no queue.
+func (s *Schedule) end(w spot, state blobschema.State) *Ended {
+	p, it := w.pool, w.it()
+	st := p.lanes[it.lane].origin.site
+	s.countRank(p, it.rank, -1)
+	s.counts.Pending--
+	s.pending[it.topic]--
+	st.pending--
+	st.key.pending--
+	p.touched = s.delta + 1
+	s.countSettled(st, 1)
+	e := Ended{
+		Key: st.key, Item: w.item, Fingerprint: it.fp, State: state, Queued: blobschema.Queued{
+			Rank: it.rank, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Flags: it.flags, Topic: it.topic, Former: p.rareOf(w.item).former,
+		},
+	}
+	s.ended = append(s.ended, e)
+	return &s.ended[len(s.ended)-1]
+}
+
+// refuse ends an item that is in no queue.
+func (s *Schedule) refuse(w spot, o blobschema.Outcome, detail string) {
+	e := s.end(w, blobschema.Refused)
+	e.URL, e.Outcome, e.Detail = w.pool.url(w.it()), o, detail
+	k := w.pool.lanes[w.it().lane].stand.key
+	k.observed = true // its figures have changed, though it got no request
+	s.touchKey(k)
+}
+
+// refuseAll refuses items that are in no queue.
+func (s *Schedule) refuseAll(items []spot, o blobschema.Outcome, detail string) {
+	for _, w := range items {
+		s.refuse(w, o, detail)
+	}
+}
+
+// Verdict says what Answered made of an outcome.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Final Verdict = iota // the URL is settled; keep the page record
+	Again                // it will be tried again; keep nothing
+)
+
+// Answered takes the outcome of a task. A URL ends, or is queued again when the failure may pass
+// and attempts are left. If next is not nil, the URL is to be added again with it. Close must
+// follow.
+func (s *Schedule) Answered(now time.Time, t Task, o *actor.Outcome) (v Verdict, next *blobschema.Queued) {
+	l, k := t.lane, t.Key()
+	s.seen = now
+	l.pool.asked--
+	k.asked--
+	s.counts.Asked--
+	if k.starting == l {
+		k.starting = nil
+	}
+	s.dequeue(k)
+	k.place = busy // until Close: what is added meanwhile must not give it a turn
+	if t.Request.Resolve {
+		return s.resolved(now, k, o), nil
+	}
+	s.observe(k, t, o, now)
+	if !t.page {
+		return s.robotsDone(now, t, o), nil
+	}
+	l.asked = false
+	l.enlist(now)
+	return s.urlDone(now, t, o)
+}
+
+// Close ends a task that was answered: its key gets its next turn.
+func (s *Schedule) Close(now time.Time, t Task, o *actor.Outcome) {
+	k := t.Key()
+	if !t.Request.Resolve {
+		s.pause(now, t, o)
+	}
+	if k.starting == nil {
+		k.place = idle
+		s.enqueue(k, now)
+	}
+}
+
+// pause keeps the pace of a key after a request, and gives up a site that does not answer.
+func (s *Schedule) pause(now time.Time, t Task, o *actor.Outcome) {
+	st, k := t.lane.origin.site, t.Key()
+	free := k.free
+	k.free = false
+	if !o.Started.IsZero() && !free {
+		// The executor may have begun later than requested, and a robots.txt may
+		// just have slowed the pace.
+		k.pace.Floor(o.Started, t.lane.origin.delay())
+	}
+	switch {
+	case o.Page.Outcome.Answered():
+		st.silent = 0
+	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome) && o.Page.Status == 0: // not one whose body is slow
+		if st.silent++; s.cfg.Retry.GivenUp(st.silent) {
+			s.giveUp(now, st, o)
+		}
+		s.touchSite(st)
+	}
+	s.touchKey(k)
+}
+
+// observe takes the pace of an answer.
+func (s *Schedule) observe(k *Key, t Task, o *actor.Outcome, now time.Time) {
+	k.observed, k.silent = true, polite.Silent(o.Page.Outcome)
+	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
+	if t.page {
+		end.Attempt = t.Request.Attempt
+	}
+	k.pace.Done(now, end, s.cfg.Retry.Backoff)
+	k.requests++
+	if !o.Page.Outcome.Answered() {
+		k.failures++
+	}
+	if o.Response > 0 {
+		k.pace.ObserveResponse(o.Response)
+		k.pace.ObserveProtocol(o.HTTP2)
+	}
+	if !o.Reused && o.Connect > 0 {
+		k.pace.ObserveConnection(o.Connect)
+		k.served = 0
+	}
+	k.served++
+	k.connected = o.Response > 0 && !o.Closed
+	if o.Closed {
+		k.pace.ObserveClosed(k.served)
+	}
+	if !k.connected || float64(k.served) >= k.visit()*float64(k.allowed) {
+		k.served, k.connected = 0, false // its visit is over: the next key's turn
+	}
+}
+
+// urlDone decides whether a URL ends or is tried again.
+func (s *Schedule) urlDone(now time.Time, t Task, o *actor.Outcome) (Verdict, *blobschema.Queued) {
+	k, p := t.Key(), t.lane.pool
+	it := &p.items[t.item]
+	again, after := false, time.Duration(0)
+	switch {
+	case o.Page.Outcome == blobschema.OutcomeAborted:
+		again = true // ours, not the host's: it does not count as an attempt
+	case o.Temporary:
+		it.attempts++
+		again, after = s.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, it.attempts)
+	}
+	w, wished := p.wishes[t.item]
+	if again {
+		it.bits &^= isAsked
+		delete(p.wishes, t.item)
+		if wished {
+			s.grant(p, t.item, w)
+		}
+		at := int64(0)
+		if after > 0 {
+			at = now.Add(after).UnixMilli()
+		}
+		p.setNotBefore(t.item, at)
+		s.touch(p, t.item)
+		k.add(p, t.item, now)
+		return Again, nil
+	}
+	o.Page.Attempts = it.attempts
+	state := blobschema.Refused
+	if o.Page.Outcome.Answered() {
+		state = blobschema.Fetched
+	}
+	was := s.end(spot{p, t.item}, state).Queued
+	switch {
+	case wished:
+		return Final, &blobschema.Queued{
+			Host: k.name, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic, Change: t.Change,
+		}
+	case s.cfg.Revisits:
+		return Final, s.nextVisit(now, t, o, &was)
+	}
+	return Final, nil
+}
+
+// grant gives an item whose request failed the properties of the wish for it. It needs no next
+// generation if nobody knows of that yet.
+func (s *Schedule) grant(p *Pool, i uint32, w wish) {
+	it := &p.items[i]
+	s.countRank(p, it.rank, -1)
+	if w.firm {
+		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
+		s.setLane(p, it, p.relaned(it, w.topic))
+	} else {
+		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
+		s.setLane(p, it, p.relaned(it, min(it.topic, w.topic)))
+	}
+	s.countRank(p, it.rank, 1)
+}
+
+// giveUp refuses the pending URLs of a site that has stopped answering.
+func (s *Schedule) giveUp(now time.Time, st *site, o *actor.Outcome) {
+	for i := range st.origins {
+		s.refuseAll(s.postpone(now, st.origins[i].empty()), o.Page.Outcome, "the host stopped answering")
+	}
+	st.silent = 0
+}

@@ -1,0 +1,190 @@
+package schedule
+
+import "slices"
+
+// check works out all that the schedule keeps count of, and compares.
+func (r *rig) check() {
+	r.t.Helper()
+	s := r.s
+	var want Counts
+	var pending [256]int64
+	bySite, byKey := map[*site]int{}, map[*Key]int{}
+	for _, p := range r.pools {
+		want.Pending += int64(p.npend)
+		want.Urgent += int64(p.urgent)
+		want.Asked += int64(p.asked)
+		want.Revisits += int64(p.revisits)
+		r.checkPool(p, bySite, byKey)
+		for i := range p.items {
+			if it := &p.items[i]; it.length > 0 {
+				pending[it.topic]++
+			}
+		}
+	}
+	want.Keys, want.WaitMillis = int64(len(r.group.keys)), s.counts.WaitMillis
+	if want != s.counts || pending != s.pending || int(want.Urgent) != r.group.urgent {
+		r.t.Errorf("counts are %+v, should be %+v; by topic %v, should be %v", s.counts, want, s.pending[:4], pending[:4])
+	}
+	asking := map[*Key]int{}
+	sites := slices.Clone(r.group.further)
+	for _, k := range r.group.keys {
+		sites = append(sites, &k.own)
+		r.checkKey(k, r.group.Frozen)
+	}
+	for _, st := range sites {
+		if st.pending != bySite[st] {
+			r.t.Errorf("%s has %d pending URLs, and counts %d", st.name, bySite[st], st.pending)
+		}
+		asking[st.key] += r.checkOrigins(st)
+	}
+	for _, k := range r.group.keys {
+		if byKey[k]+asking[k] != k.asked {
+			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, and counts %d", k.name, byKey[k], asking[k], k.asked)
+		}
+	}
+	r.checkQueues()
+	if r.t.Failed() {
+		r.t.FailNow()
+	}
+}
+
+// checkQueues looks at the ready queues and the timers.
+func (r *rig) checkQueues() {
+	r.t.Helper()
+	s := r.s
+	for n, h := range slices.Concat(s.ready.heaps, s.ready.looks) {
+		topic, revisits := n%len(s.ready.heaps), n >= len(s.ready.heaps)
+		for i, st := range h {
+			k := st.key
+			if k.place != ready || st.index != i || int(st.topic) != topic || (st.urgent == revisit) != revisits || s.keys[k.name] != k ||
+				st.urgent != st.urgency() || k.readyAt().After(r.now) || len(st.lanes) == 0 || i > 0 && h[i].before(h[(i-1)/2]) {
+				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, k.name, k.place, st.index)
+			}
+		}
+	}
+	for i, k := range s.timers {
+		if k.place != waiting || k.index != i || s.keys[k.name] != k || !k.at.Equal(k.readyAt()) || i > 0 && k.before(s.timers[(i-1)/2]) {
+			r.t.Errorf("waiting key %d (%s) stands in %d at %d", i, k.name, k.place, k.index)
+		}
+	}
+}
+
+// checkPool looks at the items and queues of a pool.
+func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
+	r.t.Helper()
+	spare, text, waits, asked, urgent, busyLanes, revisits := 0, 0, 0, 0, 0, 0, 0
+	for i := p.spare; i > 0; i = p.items[i-1].pos {
+		spare++
+	}
+	for i := range p.items {
+		it := &p.items[i]
+		if text += int(it.length); it.length == 0 {
+			continue
+		}
+		st := p.lanes[it.lane].origin.site
+		bySite[st]++
+		if it.bits&isAsked != 0 {
+			asked++
+			byKey[st.key]++
+		} else if _, ok := p.wishes[uint32(i)]; ok {
+			r.t.Errorf("%s has no request under way, but a wish", p.url(it))
+		}
+		if it.rank == 0 {
+			urgent++
+		}
+		if r.s.cfg.Revisits && it.rank == revisitRank {
+			revisits++
+		}
+		if _, ok := p.rare[uint32(i)]; ok != (it.bits&isRare != 0) {
+			r.t.Errorf("%s is rare: %v", p.url(it), ok)
+		}
+		if w := r.at[it.fp]; w != (spot{p, uint32(i)}) || it.fp != r.hash.Fingerprint(p.url(it).String()) {
+			r.t.Errorf("%s is not where it was put", p.url(it))
+		}
+	}
+	for n, l := range p.lanes {
+		if l.pool != p || int(l.number) != n || !slices.Contains(l.origin.lanes, l) {
+			r.t.Errorf("lane %d is another's", n)
+		}
+		if l.asked {
+			busyLanes++
+		}
+		for pos, i := range l.queue {
+			waits++
+			it := &p.items[i]
+			if it.bits&isAsked != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || it.topic != l.topic || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
+				r.t.Errorf("%s waits, but should not, or elsewhere", p.url(it))
+			}
+		}
+	}
+	for _, k := range r.group.keys {
+		for i, d := range k.later {
+			if d.pool != p {
+				continue
+			}
+			waits++
+			if it := d.it(); int(it.pos) != i || p.rareOf(d.item).notBefore != d.at || it.bits&isAsked != 0 || i > 0 && d.before(k.later[(i-1)/2]) {
+				r.t.Errorf("%s waits for %d", p.url(it), d.at)
+			}
+		}
+	}
+	if len(p.items)-spare != p.npend || text != len(p.text)-p.dead || waits+asked != p.npend || busyLanes != asked || urgent != p.urgent || revisits != p.revisits {
+		r.t.Errorf("%d items, %d spare, %d pending, %d wait, %d are under way of %d lanes, %d of %d urgent, %d of %d revisits; %d bytes of text",
+			len(p.items), spare, p.npend, waits, asked, busyLanes, urgent, p.urgent, revisits, p.revisits, text)
+	}
+}
+
+// checkKey looks at a key's stands and lanes.
+func (r *rig) checkKey(k *Key, frozen bool) {
+	r.t.Helper()
+	if k.asked < 0 || k.asked > k.allowed || (k.place == busy) != (k.asked == k.allowed || k.starting != nil) || k.starting != nil && k.asked == 0 {
+		r.t.Errorf("key %s has %d of %d requests under way, and stands in %d", k.name, k.asked, k.allowed, k.place)
+	}
+	if k.place == idle && k.waits() && !frozen {
+		r.t.Errorf("key %s has URLs and stands nowhere", k.name)
+	}
+	topics := map[uint8]bool{}
+	for _, st := range k.stands {
+		if st.key != k || topics[st.topic] {
+			r.t.Errorf("a stand of %s is not its own, or there twice", k.name)
+		}
+		topics[st.topic] = true
+		if queued := k.place == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
+			r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", k.name, st.topic, st.index, len(st.lanes))
+		}
+		for i, l := range st.lanes {
+			if l.where != open || l.index != i || l.stand != st || l.topic != st.topic || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && st.lanes[i].before(st.lanes[(i-1)/2]) {
+				r.t.Errorf("lane %d of %s is out of place", i, k.name)
+			}
+		}
+	}
+	for i, l := range k.blocked {
+		if l.where != held || l.index != i || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && k.blocked[i].before(k.blocked[(i-1)/2]) {
+			r.t.Errorf("blocked lane %d of %s is out of place", i, k.name)
+		}
+	}
+}
+
+// checkOrigins looks at a site's origins and their lanes, and counts the robots.txt files under way.
+func (r *rig) checkOrigins(st *site) (asking int) {
+	r.t.Helper()
+	for i := range st.origins {
+		d := &st.origins[i]
+		if d.site != st || d.https != (i == 1) {
+			r.t.Errorf("an origin of %s is another's", st.name)
+		}
+		if d.asking {
+			asking++
+		}
+		for _, l := range d.lanes {
+			if l.origin != d || l.pool.lanes[l.number] != l || l.stand.key != st.key {
+				r.t.Errorf("a lane of %s is another's", st.name)
+			}
+			closed := len(l.queue) == 0 || l.asked || d.asking || l.pool.full
+			if (l.where == nowhere) != closed {
+				r.t.Errorf("a lane of %s has %d URLs and is in %d", st.name, len(l.queue), l.where)
+			}
+		}
+	}
+	return asking
+}

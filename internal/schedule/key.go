@@ -1,0 +1,459 @@
+package schedule
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// place says in which queue a politeness key stands.
+type place uint8
+
+const (
+	idle    place = iota // no URL waits
+	waiting              // in the timers, until its pace allows a request
+	ready                // in the ready queue
+	busy                 // a request is under way
+)
+
+// Key is a politeness key: everything with its name shares one pace.
+type Key struct {
+	name     string
+	group    *Group
+	domain   *domain
+	own      site              // whose authority is the name, if there is one
+	stands   []*stand          // of the topics that it has, or had, URLs of
+	blocked  heap[blockedLane] // lanes whose robots.txt may not be requested yet
+	later    heap[delayed]     // URLs that wait for a time
+	pace     polite.Pace
+	allowed  int           // requests that may be under way at once
+	asked    int           // requests under way
+	starting *lane         // of the request that was taken and has not begun
+	delay    time.Duration // configured
+
+	addr     netip.Addr // of a placed key, or what a name is pinned to
+	placed   bool       // the name is an address
+	resolves uint8      // failed attempts to resolve the name
+	hold     time.Time  // earliest time of the next attempt
+
+	revisits    bool              // its pages are revisited
+	revisited   bool              // the last request was a revisit
+	revisitHold time.Time         // the next revisit that is due stands in line until then
+	changes     blobschema.Change // how often its pages change, as if they were one
+	trust       fresh.Trust       // in its sitemaps
+
+	requests, failures uint64
+	settled, capped    uint64 // of all its sites
+	pending            int
+	asks               []ask
+	version            uint64 // of the stored state; grows with every delta that holds it
+	dirty              bool
+	observed           bool // requested from since the last delta
+	silent             bool // its last request got no answer
+
+	place     place
+	index     int // in the timers
+	pause     pause
+	at        time.Time
+	since     time.Time
+	start     uint64 // virtual time of its turn
+	turn      uint64 // order of arrival in the ready queue
+	free      bool   // its last request was a robots.txt that does not count
+	connected bool   // its connection is open and may serve more
+	served    int    // requests on that connection
+}
+
+func (k *Key) moved(at int) { k.index = at }
+
+// before orders the keys in the timers by when they are ready.
+func (k *Key) before(o *Key) bool {
+	if !k.at.Equal(o.at) {
+		return k.at.Before(o.at)
+	}
+	return k.turn < o.turn
+}
+
+// Name returns the name of the key.
+func (k *Key) Name() string { return k.name }
+
+// Slot returns the slot of the key.
+func (k *Key) Slot() partition.Slot { return k.group.Slot }
+
+// Domain returns the registrable domain of the key.
+func (k *Key) Domain() string { return k.domain.name }
+
+// Placed reports whether the key is an address that URLs are placed at.
+func (k *Key) Placed() bool { return k.placed }
+
+// Pinned reports whether the key is a name whose address is known.
+func (k *Key) Pinned() bool { return !k.placed && k.addr.IsValid() }
+
+// Address is the name of the key of URLs that are placed at the key's address.
+func (k *Key) Address() string { return "[" + k.addr.String() + "]" }
+
+// address reads a name of the form "[address]".
+func address(name string) (netip.Addr, bool) {
+	if len(name) < 2 || name[0] != '[' || name[len(name)-1] != ']' {
+		return netip.Addr{}, false
+	}
+	a, err := netip.ParseAddr(name[1 : len(name)-1])
+	return a, err == nil
+}
+
+// stand is where the URLs of one key and topic wait: the lanes with some that may be requested,
+// by the best of each. A ready key has each of its stands in the queue of its topic.
+type stand struct {
+	key    *Key
+	topic  uint8
+	lanes  heap[*lane]
+	index  int // in the ready queue, -1 if it is in none
+	rank   float64
+	ranked int    // URLs of the key when it was ranked
+	top    uint32 // rank of its best URL then
+	urgent urgency
+}
+
+func (st *stand) moved(at int) { st.index = at }
+
+// before orders the ready stands of one topic: those with a URL requested on purpose first, then
+// those of keys with an open connection, then by rank, then by turn.
+func (st *stand) before(o *stand) bool {
+	switch {
+	case st.urgent != o.urgent:
+		return st.urgent > o.urgent
+	case st.key.connected != o.key.connected:
+		return st.key.connected
+	case st.rank != o.rank:
+		return st.rank > o.rank
+	case st.key.start != o.key.start:
+		return st.key.start < o.key.start
+	}
+	return st.key.turn < o.key.turn
+}
+
+// best is the rank of the best URL that may be requested; the worst rank if there is none.
+func (st *stand) best() uint32 {
+	if len(st.lanes) == 0 {
+		return math.MaxUint32
+	}
+	return st.lanes[0].best().rank
+}
+
+// urgency says what the best URL of a stand is.
+type urgency uint8
+
+const (
+	found     urgency = iota
+	revisit           // it is due for a revisit
+	onPurpose         // it is requested on purpose
+)
+
+// urgency is that of the best URL that may be requested.
+func (st *stand) urgency() urgency {
+	if len(st.lanes) == 0 {
+		return found
+	}
+	return st.lanes[0].urgency()
+}
+
+// site is an authority within a key.
+type site struct {
+	name    string
+	key     *Key
+	origins [2]origin // for http and https
+	settled uint64
+	capped  uint64
+	pending int
+	silent  int    // different URLs in a row that got no answer
+	version uint64 // of the stored state of a further site
+	dirty   bool
+}
+
+// init makes the site of a key.
+func (st *site) init(k *Key, name string) {
+	*st = site{name: name, key: k}
+	for i := range st.origins {
+		st.origins[i].site, st.origins[i].https = st, i == 1
+	}
+}
+
+// of returns the origin of a URL of the site.
+func (st *site) of(u weburl.URL) *origin {
+	if u.Scheme() == "https" {
+		return &st.origins[1]
+	}
+	return &st.origins[0]
+}
+
+// origin is a site under one scheme: what one robots.txt is about.
+type origin struct {
+	site   *site
+	https  bool
+	asking bool // a request for the robots.txt is under way
+	lanes  []*lane
+
+	rules    *polite.Robots
+	until    time.Time  // rules are good until then
+	next     weburl.URL // where a redirect of robots.txt points to, zero for the usual place
+	retry    time.Time  // earliest time of the next attempt after a failure
+	hops     uint8
+	attempts uint8
+}
+
+// siteKey finds the further sites of a key.
+type siteKey struct {
+	key  *Key
+	name string
+}
+
+func (d *origin) prefix() string {
+	if d.https {
+		return "https://"
+	}
+	return "http://"
+}
+
+// setRules takes the rules of robots.txt.
+func (d *origin) setRules(rules *polite.Robots, until time.Time) {
+	d.rules, d.until = rules, until
+	d.next, d.retry, d.hops, d.attempts = weburl.URL{}, time.Time{}, 0, 0
+}
+
+// closed reports whether the lanes must wait for a robots.txt that may not be requested yet.
+func (d *origin) closed(now time.Time) bool { return d.retry.After(now) }
+
+// delay is the pace after a request: the larger of the configured delay and that of robots.txt.
+func (d *origin) delay() time.Duration { return polite.EffectiveDelay(d.site.key.delay, d.rules) }
+
+// lane returns the lane of a pool, topic and sub-queue.
+func (d *origin) lane(p *Pool, topic, sub uint8) *lane {
+	for _, l := range d.lanes { // most origins have one, and those of a divided host some dozens
+		if l.pool == p && l.topic == topic && l.sub == sub {
+			return l
+		}
+	}
+	l := &lane{origin: d, pool: p, stand: d.site.key.stand(topic), number: uint32(len(p.lanes)), topic: topic, sub: sub}
+	d.lanes, p.lanes = append(d.lanes, l), append(p.lanes, l)
+	return l
+}
+
+// empty takes all items of an origin out of their queues, best first.
+func (d *origin) empty() []spot {
+	if len(d.lanes) == 0 {
+		return nil
+	}
+	k := d.site.key
+	var items []spot
+	for _, l := range d.lanes {
+		l.delist()
+		for _, i := range l.queue {
+			items = append(items, spot{l.pool, i})
+		}
+		l.queue = nil
+	}
+	k.later = slices.DeleteFunc(k.later, func(w delayed) bool {
+		if w.pool.lanes[w.it().lane].origin != d {
+			return false
+		}
+		items = append(items, w.spot)
+		return true
+	})
+	k.later.init()
+	sortSpots(items)
+	return items
+}
+
+// remove forgets a lane.
+func (d *origin) remove(l *lane) {
+	d.lanes = slices.DeleteFunc(d.lanes, func(o *lane) bool { return o == l })
+}
+
+// forget drops the items of a pool that wait for a time.
+func (k *Key) forget(p *Pool) {
+	k.later = slices.DeleteFunc(k.later, func(d delayed) bool { return d.pool == p })
+	k.later.init()
+}
+
+// empty takes all items of a key out of their queues, best first.
+func (k *Key) empty() (items []spot) {
+	for st := range k.sites {
+		for i := range st.origins {
+			items = append(items, st.origins[i].empty()...)
+		}
+	}
+	sortSpots(items)
+	return items
+}
+
+func (st *site) known() uint64 { return st.settled + uint64(st.pending) }
+
+// further reports whether a site has a stored state of its own.
+func (st *site) further() bool { return st != &st.key.own }
+
+// open reports whether any URL may be requested as far as robots.txt goes.
+func (k *Key) open() bool {
+	for _, st := range k.stands {
+		if len(st.lanes) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether any URL waits for anything.
+func (k *Key) waits() bool { return len(k.blocked)+len(k.later) > 0 || k.open() }
+
+// stand returns the stand of a topic.
+func (k *Key) stand(topic uint8) *stand {
+	for _, st := range k.stands {
+		if st.topic == topic {
+			return st
+		}
+	}
+	st := &stand{key: k, topic: topic, index: -1}
+	k.stands = append(k.stands, st)
+	return st
+}
+
+// sites goes over all sites of the key.
+func (k *Key) sites(yield func(*site) bool) {
+	if !yield(&k.own) {
+		return
+	}
+	for _, st := range k.group.further {
+		if st.key == k && !yield(st) {
+			return
+		}
+	}
+}
+
+// promote moves what the time has come for: URLs that wait for a time, and lanes whose
+// robots.txt may be requested.
+func (k *Key) promote(now time.Time) {
+	for len(k.blocked) > 0 && !k.blocked[0].origin.closed(now) {
+		l := k.blocked.pop()
+		l.where = nowhere
+		l.enlist(now)
+	}
+	ms := now.UnixMilli()
+	for len(k.later) > 0 && k.later[0].at <= ms {
+		d := k.later.pop()
+		if k.putOff(d, now) {
+			continue
+		}
+		d.pool.setNotBefore(d.item, 0)
+		k.push(d.pool, d.item, now)
+	}
+}
+
+// add puts an item into the queue it belongs in.
+func (k *Key) add(p *Pool, i uint32, now time.Time) {
+	switch at := p.rareOf(i).notBefore; {
+	case at > now.UnixMilli(), at != 0 && k.isRevisit(&p.items[i]): // those that are due may have to stand in line
+		k.later.push(delayed{at: at, seq: p.items[i].seq, spot: spot{p, i}})
+		return
+	case at != 0:
+		p.setNotBefore(i, 0)
+	}
+	k.push(p, i, now)
+}
+
+// hasUntried reports whether the key has a URL to request that has not failed yet.
+func (k *Key) hasUntried() bool {
+	return k.hasAny(func(it *item) bool { return it.attempts == 0 })
+}
+
+// hasAny reports whether wanted accepts one of the URLs that may be requested now. It looks at the first places of
+// each queue only: few URLs in them are revisits or have failed.
+func (k *Key) hasAny(wanted func(*item) bool) bool {
+	const places = 64
+	for _, st := range k.stands {
+		for _, l := range st.lanes {
+			for _, i := range l.queue[:min(places, len(l.queue))] {
+				if wanted(&l.pool.items[i]) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (k *Key) push(p *Pool, i uint32, now time.Time) {
+	l := p.lanes[p.items[i].lane]
+	l.push(i)
+	l.enlist(now)
+}
+
+// relist puts all lanes of an origin where they belong after a change of it.
+func (d *origin) relist(now time.Time, change func()) {
+	for _, l := range d.lanes {
+		l.delist()
+	}
+	change()
+	for _, l := range d.lanes {
+		l.enlist(now)
+	}
+}
+
+// pausedUntil is the earliest time that the key's pace allows a request.
+func (k *Key) pausedUntil() time.Time {
+	at := k.pace.ReadyAt()
+	if k.hold.After(at) {
+		at = k.hold
+	}
+	return at
+}
+
+// readyAt is when the key may be sent a request, given that a URL waits.
+func (k *Key) readyAt() time.Time {
+	at := k.pausedUntil()
+	if k.open() {
+		return at
+	}
+	if next := k.nextTry(); next.After(at) {
+		return next
+	}
+	return at
+}
+
+// nextTry is when the first of the URLs and lanes that wait for another attempt is due;
+// zero if none does.
+func (k *Key) nextTry() (at time.Time) {
+	if len(k.blocked) > 0 {
+		at = k.blocked[0].origin.retry
+	}
+	if len(k.later) > 0 {
+		if t := time.UnixMilli(k.later[0].at); at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// visit is how many requests one visit to the key may hold.
+func (k *Key) visit() float64 {
+	if k.pace.PerConnection == 0 {
+		return polite.NewPerConnection
+	}
+	return k.pace.PerConnection
+}
+
+// Keys yields the keys of a group that are in memory.
+func (g *Group) Keys(yield func(*Key) bool) {
+	for _, k := range g.keys {
+		if !yield(k) {
+			return
+		}
+	}
+}
+
+// Pending returns the number of URLs in memory that are not settled.
+func (k *Key) Pending() int { return k.pending }

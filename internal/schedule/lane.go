@@ -1,0 +1,178 @@
+package schedule
+
+import "time"
+
+// lane is a queue of URLs of one origin: those of one pool, topic and sub-queue. At most one
+// request for them is under way.
+type lane struct {
+	origin *origin
+	pool   *Pool
+	stand  *stand
+	number uint32 // in the pool's list
+	topic  uint8
+	sub    uint8
+	asked  bool // a request is under way
+	where  laneWhere
+	index  int      // in its heap
+	queue  []uint32 // items that may be requested now: a heap, best first
+}
+
+type laneWhere uint8
+
+const (
+	nowhere laneWhere = iota // empty, or not to be asked while a request is under way
+	open                     // in stand.lanes
+	held                     // in Key.blocked
+)
+
+func (l *lane) moved(at int) { l.index = at }
+
+// before orders lanes by the best item of each.
+func (l *lane) before(o *lane) bool { return l.best().before(o.best()) }
+
+// blockedLane waits for its robots.txt, which may not be requested yet.
+type blockedLane struct{ *lane }
+
+func (l blockedLane) before(o blockedLane) bool { return l.origin.retry.Before(o.origin.retry) }
+
+// enlist puts a lane where it belongs after a change of its queue, or of a reason that blocks it.
+func (l *lane) enlist(now time.Time) {
+	where := open
+	switch {
+	case len(l.queue) == 0 || l.asked || l.origin.asking || l.pool.full:
+		where = nowhere
+	case l.origin.closed(now):
+		where = held
+	}
+	switch {
+	case where == open && l.where == open:
+		l.stand.lanes.fix(l.index)
+		return
+	case where == l.where: // the time it is held to changes only through delist
+		return
+	}
+	l.delist()
+	switch l.where = where; where {
+	case open:
+		l.stand.lanes.push(l)
+	case held:
+		l.stand.key.blocked.push(blockedLane{l})
+	}
+}
+
+// delist takes a lane out of its heap.
+func (l *lane) delist() {
+	switch l.where {
+	case open:
+		l.stand.lanes.remove(l.index)
+	case held:
+		l.stand.key.blocked.remove(l.index)
+	}
+	l.where = nowhere
+}
+
+// putBack delays the best item by a pause.
+func (l *lane) putBack(now time.Time, pause time.Duration) {
+	i := l.pop()
+	l.pool.setNotBefore(i, now.Add(pause).UnixMilli())
+	l.enlist(now)
+	l.stand.key.add(l.pool, i, now)
+}
+
+// urgency is that of the best URL of a lane that has any.
+func (l *lane) urgency() urgency {
+	switch it := l.best(); {
+	case it.rank == 0:
+		return onPurpose
+	case l.stand.key.isRevisit(it):
+		return revisit
+	}
+	return found
+}
+
+// less orders items by rank, then by arrival.
+func (p *Pool) less(a, b uint32) bool { return p.items[a].before(&p.items[b]) }
+
+func (x *item) before(y *item) bool {
+	if x.rank != y.rank {
+		return x.rank < y.rank
+	}
+	return x.seq < y.seq
+}
+
+// best is the item at the top of the queue.
+func (l *lane) best() *item { return &l.pool.items[l.queue[0]] }
+
+func (l *lane) push(i uint32) {
+	l.queue = append(l.queue, i)
+	l.up(len(l.queue) - 1)
+}
+
+// up and down move an item to its place. A lane is not a [heap]: its entries are places of items, of
+// four bytes, and every URL passes through a lane (BenchmarkLane).
+func (l *lane) up(at int) {
+	p, q := l.pool, l.queue
+	i := q[at]
+	for at > 0 {
+		parent := (at - 1) / 2
+		if !p.less(i, q[parent]) {
+			break
+		}
+		q[at] = q[parent]
+		p.items[q[at]].pos = uint32(at)
+		at = parent
+	}
+	q[at] = i
+	p.items[i].pos = uint32(at)
+}
+
+func (l *lane) down(at int) {
+	p, q := l.pool, l.queue
+	i := q[at]
+	for {
+		child := 2*at + 1
+		if child >= len(q) {
+			break
+		}
+		if child+1 < len(q) && p.less(q[child+1], q[child]) {
+			child++
+		}
+		if !p.less(q[child], i) {
+			break
+		}
+		q[at] = q[child]
+		p.items[q[at]].pos = uint32(at)
+		at = child
+	}
+	q[at] = i
+	p.items[i].pos = uint32(at)
+}
+
+// pop takes the best item out of the queue.
+func (l *lane) pop() uint32 {
+	i, last := l.queue[0], len(l.queue)-1
+	l.queue[0] = l.queue[last]
+	l.queue = l.queue[:last]
+	switch {
+	case last == 0:
+		l.queue = nil
+	case last < cap(l.queue)/4 && last > 64:
+		l.queue = append(make([]uint32, 0, last*2), l.queue...)
+	}
+	if last > 0 {
+		l.down(0)
+	}
+	return i
+}
+
+// remove takes an item out of the middle of the queue.
+func (l *lane) remove(at int) {
+	last := len(l.queue) - 1
+	l.queue[at] = l.queue[last]
+	l.queue = l.queue[:last]
+	if at < last {
+		l.pool.items[l.queue[at]].pos = uint32(at)
+		l.up(at)
+		l.down(int(l.pool.items[l.queue[at]].pos))
+	}
+}

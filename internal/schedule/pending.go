@@ -1,0 +1,269 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Source says where an entry comes from.
+type Source uint8
+
+// The sources.
+const (
+	Outside    Source = iota
+	Stored            // a run: nothing changed since
+	Unexamined        // appended to a part that was not in memory
+)
+
+// Known returns the number of known URLs of the site of a URL.
+func (s *Schedule) Known(k *Key, u weburl.URL) uint64 { return s.site(k, u).known() }
+
+// Settled returns the number of settled URLs of the site of a URL.
+func (s *Schedule) Settled(k *Key, u weburl.URL) uint64 { return s.site(k, u).settled }
+
+// CountSettled counts settled URLs of the site of a URL.
+func (s *Schedule) CountSettled(k *Key, u weburl.URL, n int) { s.countSettled(s.site(k, u), n) }
+
+// CountCapped counts a URL of a site that was left out for a cap.
+func (s *Schedule) CountCapped(k *Key, u weburl.URL) {
+	st := s.site(k, u)
+	st.capped++
+	k.capped++
+	s.touchSite(st)
+}
+
+// Fits reports whether a pool has room for the text of another URL.
+func (p *Pool) Fits() bool { return len(p.text) <= maxText }
+
+// Insert adds a URL that is not pending, and returns its item.
+func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint64, q *blobschema.Queued, from Source) uint32 {
+	st := s.site(k, u)
+	l := s.lane(p, st, u, q.Topic)
+	s.seq++
+	i := p.newItem(item{
+		fp: fp, seq: s.seq, rank: q.Rank, gen: q.Generation, lane: l.number, topic: l.topic, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
+	}, u.RequestURI())
+	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) {
+		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
+	}
+	s.counts.Pending++
+	s.pending[l.topic]++
+	k.pending++
+	st.pending++
+	s.countRank(p, q.Rank, 1)
+	k.add(p, i, now)
+	s.enqueue(k, now)
+	if from != Stored {
+		s.touch(p, i)
+	}
+	return i
+}
+
+// Join joins another entry of a pending URL into its item, field by field, as the merge of runs
+// does. It reports whether anything changed.
+func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, from Source) bool {
+	it := &p.items[i]
+	if it.bits&isAsked != 0 && q.Generation > it.gen {
+		return s.wish(p, i, q, true)
+	}
+	old, oldMore := *it, p.rareOf(i)
+	more, topic := oldMore, it.topic
+	switch {
+	case q.Generation > it.gen:
+		topic = q.Topic
+		it.gen, it.depth, it.rank, it.attempts, it.flags = q.Generation, q.Depth, q.Rank, q.Attempts, q.Flags
+	case q.Generation < it.gen && q.Flags&blobschema.FlagSeed == 0:
+		return false
+	case q.Generation < it.gen: // that a URL is a seed holds for every generation, however late it comes
+		it.flags = it.flags.Join(q.Flags)
+	default:
+		it.depth = min(it.depth, q.Depth)
+		if from == Outside && it.rank > 0 && q.Rank > 0 {
+			it.rank = s.Rank(it.gen, s.cfg.Policy.Found(it.rank, q.Rank))
+		} else {
+			it.rank = min(it.rank, q.Rank)
+		}
+		it.attempts = max(it.attempts, q.Attempts)
+		it.flags = it.flags.Join(q.Flags)
+		topic = min(topic, q.Topic)
+	}
+	if q.Former.Compare(more.former) > 0 {
+		more.former = q.Former
+	}
+	if q.Change.Compare(more.change) > 0 {
+		more.change = q.Change
+	}
+	lane := p.relaned(it, topic)
+	if *it == old && more == oldMore && lane == it.lane {
+		return false
+	}
+	if more != oldMore {
+		p.setRare(i, func(r *rare) { *r = more })
+	}
+	s.moved(now, p, i, old.rank, lane)
+	if from != Stored {
+		s.touch(p, i)
+	}
+	return true
+}
+
+// Again prepares a pending URL to be requested on purpose, and reports whether it changed it
+// already. If it did not, q is the entry to join.
+func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued) (done, changed bool) {
+	it := &p.items[i]
+	switch {
+	case it.bits&isAsked != 0:
+		return true, s.wish(p, i, q, false)
+	case s.waitsForRevisit(p, i):
+		s.reschedule(now, p, i, now, 0)
+		return true, true
+	}
+	q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, it.topic
+	return false, false
+}
+
+// RetryRobots allows the robots.txt of a URL that was requested on purpose to be fetched again, if it
+// could not be fetched the last time: it would refuse the URL for a day.
+func (s *Schedule) RetryRobots(now time.Time, p *Pool, i uint32) {
+	if d := p.lanes[p.items[i].lane].origin; d.rules != nil && d.rules.Unreachable() && d.until.After(now) {
+		d.until = now
+		s.touchSite(d.site)
+	}
+}
+
+// relaned is the number of the lane that an item belongs in, if it is of a topic.
+func (p *Pool) relaned(it *item, topic uint8) uint32 {
+	if it.topic == topic {
+		return it.lane
+	}
+	l := p.lanes[it.lane]
+	return l.origin.lane(p, topic, l.sub).number
+}
+
+// moved puts a pending item whose rank or lane has changed where it belongs now.
+func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
+	it := &p.items[i]
+	if it.rank == oldRank && it.lane == lane {
+		return
+	}
+	s.countRank(p, oldRank, -1)
+	s.countRank(p, it.rank, 1)
+	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
+		s.setLane(p, it, lane)
+		return // in no queue that goes by rank
+	}
+	l := p.lanes[it.lane]
+	if it.lane != lane {
+		l.remove(int(it.pos))
+		l.enlist(now)
+		s.setLane(p, it, lane)
+		l.stand.key.push(p, i, now)
+	} else {
+		l.up(int(it.pos))
+		l.down(int(it.pos))
+		l.enlist(now)
+	}
+	s.enqueue(l.stand.key, now)
+}
+
+// setLane moves an item that is in no queue to a lane.
+func (s *Schedule) setLane(p *Pool, it *item, lane uint32) {
+	topic := p.lanes[lane].topic
+	s.pending[it.topic]--
+	s.pending[topic]++
+	it.lane, it.topic = lane, topic
+}
+
+// wish notes that an item whose request is under way is to be requested once more. It reports
+// whether that is new.
+func (s *Schedule) wish(p *Pool, i uint32, q *blobschema.Queued, firm bool) bool {
+	it := &p.items[i]
+	w, ok := p.wishes[i]
+	old := w
+	switch {
+	case !ok && !firm:
+		w = wish{gen: it.gen + 1, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic}
+	case !ok || firm && q.Generation > w.gen:
+		w = wish{gen: q.Generation, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic, firm: true}
+	case firm && q.Generation < w.gen:
+		return false
+	default:
+		w.rank, w.depth, w.flags, w.firm = min(w.rank, q.Rank), min(w.depth, q.Depth), w.flags|q.Flags, w.firm || firm
+		w.topic = min(w.topic, q.Topic)
+	}
+	if ok && w == old {
+		return false
+	}
+	if p.wishes == nil {
+		p.wishes = map[uint32]wish{}
+	}
+	p.wishes[i] = w
+	s.touch(p, i)
+	return true
+}
+
+// Pin gives a name its address. The URLs that wait for it move to near, the key of the address in
+// the same group, or end as forwarded if near is nil.
+func (s *Schedule) Pin(now time.Time, k, near *Key) {
+	for _, w := range k.empty() {
+		if near != nil {
+			s.move(w, near, now)
+			continue
+		}
+		url := w.pool.url(w.it())
+		s.end(w, blobschema.Forwarded).URL = url
+	}
+}
+
+// move gives an item that is in no queue to another key of its group.
+func (s *Schedule) move(w spot, to *Key, now time.Time) {
+	p, it := w.pool, w.it()
+	l := p.lanes[it.lane]
+	l.origin.site.pending--
+	l.stand.key.pending--
+	url := p.url(it)
+	st := s.site(to, url)
+	st.pending++
+	to.pending++
+	it.lane, it.flags = s.lane(p, st, url, l.topic).number, it.flags|blobschema.FlagPlaced
+	s.touch(p, w.item)
+	to.add(p, w.item, now)
+	s.enqueue(to, now)
+}
+
+// touch marks an item for the next delta.
+func (s *Schedule) touch(p *Pool, i uint32) {
+	s.TouchPool(p)
+	if it := &p.items[i]; it.bits&isDirty == 0 {
+		it.bits |= isDirty
+		if len(p.dirty) == 0 {
+			s.dirtyPools = append(s.dirtyPools, p)
+		}
+		p.dirty = append(p.dirty, i)
+	}
+}
+
+// TouchPool says that the next delta holds something of a pool.
+func (s *Schedule) TouchPool(p *Pool) { p.touched = s.delta + 1 }
+
+func (s *Schedule) touchKey(k *Key) {
+	k.group.touched = s.delta + 1
+	if !k.dirty {
+		k.dirty = true
+		s.dirtyKeys = append(s.dirtyKeys, k)
+	}
+}
+
+func (s *Schedule) touchSite(st *site) {
+	if !st.further() {
+		s.touchKey(st.key)
+		return
+	}
+	st.key.group.touched = s.delta + 1
+	if !st.dirty {
+		st.dirty = true
+		s.dirtySites = append(s.dirtySites, st)
+	}
+}

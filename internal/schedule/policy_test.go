@@ -1,0 +1,270 @@
+package schedule
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// TestPolicies: what each policy makes of two units and of two URLs.
+func TestPolicies(t *testing.T) {
+	const ms = time.Millisecond
+	// near has the better URLs, quick the shorter times, and many the most requests per second.
+	near := ranked{conn: 100 * ms, resp: 400 * ms, per: 10, depths: []uint16{0, 1, 1}}
+	quick := ranked{conn: 100 * ms, resp: 100 * ms, per: 10, depths: []uint16{9, 9, 1}}
+	many := ranked{conn: 100 * ms, resp: 100 * ms, per: 10, depths: []uint16{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}}
+	rows := map[string]bool{}
+	for _, c := range []struct {
+		policy Policy
+		near   float64 // rank of the unit
+		quick  float64
+		many   float64
+		order  []Candidate // best first
+	}{
+		{BreadthFirst{}, 0, 0, 0, []Candidate{{}, {Depth: 2, Relevant: true}, {Depth: 2}, {Depth: 2, Priority: 5}, {Depth: 3}}},
+		{Performance{}, 3 / 1.4, 3 / 0.5, 10 / 1.2, []Candidate{{}, {Depth: 1}, {Depth: 2}, {Depth: 2, Priority: 5}, {Depth: 3}}},
+		{QualityFirst{}, 6. / 11, 3. / 11, 0.6 / 11, []Candidate{{Depth: 1, Relevant: true}, {}, {Depth: 3, Relevant: true}, {Depth: 2, Priority: 5}, {Depth: 1}, {Depth: 3}}},
+		{
+			Capability{}, (6. + 3 + 3) / 11 / 1.4, (3 + 0.6 + 0.6) / 11 / 0.5, 6. / 11 / 1.2,
+			[]Candidate{{Priority: 5}, {}, {Depth: 2, Priority: 5}, {Depth: 1}, {Depth: 2}},
+		},
+	} {
+		rows[c.policy.Name()] = true
+		t.Run(c.policy.Name(), func(t *testing.T) {
+			if got, err := NewPolicy(c.policy.Name(), nil); err != nil || got != c.policy && got.Name() != c.policy.Name() {
+				t.Errorf("by name: %v, %v", got, err)
+			}
+			for _, u := range []struct {
+				name string
+				of   ranked
+				want float64
+			}{{"near", near, c.near}, {"quick", quick, c.quick}, {"many", many, c.many}} {
+				if got := u.of.rank(t, c.policy); math.Abs(got-u.want) > u.want/5000 {
+					t.Errorf("the unit %s is worth %g, want %g", u.name, got, u.want)
+				}
+			}
+			for i := range c.order[1:] {
+				a, b := c.policy.URLRank(c.order[i]), c.policy.URLRank(c.order[i+1])
+				if a == 0 || a > b {
+					t.Errorf("%+v has rank %d, %+v behind it %d", c.order[i], a, c.order[i+1], b)
+				}
+			}
+		})
+	}
+	for _, p := range policies(nil) {
+		if !rows[p.Name()] {
+			t.Errorf("%s has no row", p.Name())
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range 1000 {
+			a, b := p.URLRank(Candidate{Depth: uint16(rng.IntN(50))}), p.URLRank(Candidate{Depth: uint16(rng.IntN(50))})
+			if f := p.Found(a, b); f != min(a, b) || p.Found(a, 0) != 0 || p.Found(0, b) != 0 {
+				t.Fatalf("%s: found with ranks %d and %d it has %d", p.Name(), a, b, f)
+			}
+		}
+	}
+}
+
+// ranked is a unit to be ranked.
+type ranked struct {
+	conn, resp time.Duration
+	per        float64
+	depths     []uint16 // of its URLs
+}
+
+func (r ranked) rank(t *testing.T, p Policy) float64 {
+	t.Helper()
+	rig := newRig(t, Config{Policy: p})
+	for i, d := range r.depths {
+		rank := p.URLRank(Candidate{Depth: d})
+		rig.add(rig.pools[0], "https://a.example/"+string(rune('a'+i)), blobschema.Queued{Host: "a.example", Depth: d, Rank: rank})
+	}
+	pace := polite.Pace{ConnTime: r.conn, RespTime: r.resp, PerConnection: r.per}
+	return p.HostRank(&HostView{Pending: len(r.depths), Pace: &pace, stands: rig.s.keys["a.example"].stands})
+}
+
+// TestConnectionsOfAHost: over HTTP/2 several requests share a connection.
+func TestConnectionsOfAHost(t *testing.T) {
+	pace := polite.Pace{ConnTime: 100 * time.Millisecond, RespTime: 100 * time.Millisecond, PerConnection: 8}
+	view := HostView{Pending: 100, Allowed: 4, Pace: &pace}
+	one := Performance{}.HostRank(&view)
+	pace.ObserveProtocol(true)
+	if many := (Performance{}).HostRank(&view); one != 8 || many != 20 {
+		t.Errorf("ranks are %g and %g", one, many)
+	}
+}
+
+func TestPolicyByName(t *testing.T) {
+	for _, quality := range []string{"", "depth", "in-links", "opic", "zipf"} {
+		for name, adds := range map[string]bool{"quality": quality == "in-links" || quality == "opic", "capability": quality == "in-links" || quality == "opic"} {
+			p, err := PolicyByName(name, quality)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, ok := p.(Rated); !ok || r.Adds() != adds || p.Name() != name {
+				t.Errorf("%s by %q is %v", name, quality, p)
+			}
+		}
+	}
+	for _, name := range []string{"", "breadth-first", "performance"} {
+		if p, err := PolicyByName(name, "opic"); err != nil || name != "" && p.Name() != name || name == "" && p != (BreadthFirst{}) {
+			t.Errorf("%q: %v, %v", name, p, err)
+		}
+	}
+	if _, err := PolicyByName("depth-first", ""); err == nil || !strings.Contains(err.Error(), `"performance"`) {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := PolicyByName("", "beauty"); err == nil || !strings.Contains(err.Error(), `"opic"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestRanks: ranks fall as quality rises, are 1 to 2^21-1, and give the quality back.
+func TestRanks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 100_000 {
+		q := math.Exp(rng.Float64()*160 - 120)
+		rank := rankOf(q)
+		if got := qualityOf(rank); rank < 1 || rank >= 1<<21 || math.Abs(got-q) > q/8192/2*1.0001 || rankOf(got) != rank {
+			t.Fatalf("%g has rank %d, which is %g", q, rank, got)
+		}
+		if other := q * (1 + rng.Float64()); rankOf(other) > rank {
+			t.Fatalf("%g has rank %d, %g %d", q, rank, other, rankOf(other))
+		}
+	}
+	for _, c := range []struct {
+		quality float64
+		rank    uint32
+	}{
+		{math.Inf(1), 1}, {math.MaxFloat64, 1}, {1 << 65, 1}, {0x1.fffffp64, 1}, {0x1.fffp64, 2}, {1, 65 << 13},
+		{0x1p-190, mostRank}, {0x1p-191, mostRank}, {math.SmallestNonzeroFloat64, mostRank}, {0, mostRank}, {-1, mostRank}, {math.NaN(), mostRank},
+	} {
+		if got := rankOf(c.quality); got != c.rank {
+			t.Errorf("%g has rank %d, want %d", c.quality, got, c.rank)
+		}
+	}
+	for rank := uint32(1); rank <= mostRank; rank++ {
+		if got := rankOf(qualityOf(rank)); got != rank {
+			t.Fatalf("rank %d comes back as %d", rank, got)
+		}
+	}
+	if qualityOf(0) != qualityOf(1) || qualityOf(math.MaxUint32) != qualityOf(mostRank) {
+		t.Error("ranks that are none")
+	}
+}
+
+// TestSources: what each source says of a few URLs.
+func TestSources(t *testing.T) {
+	table, err := ParseHostRanks([]byte("a.example\t5\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for _, c := range []struct {
+		source Quality
+		of     Candidate
+		want   float64
+	}{
+		{Depth{}, Candidate{}, 6. / 11}, {Depth{}, Candidate{Priority: 9}, 1}, {Depth{}, Candidate{Depth: 4, Priority: -5}, 1. / 55},
+		{InLinks{}, Candidate{Depth: 3}, 1},
+		{OPIC{}, Candidate{Cash: 3}, 1}, {OPIC{}, Candidate{Depth: 1, Cash: 0.25}, 0.25},
+		{Zipf{}, Candidate{}, 1}, {Zipf{}, Candidate{Fingerprint: 1 << 48}, 0.5}, {Zipf{}, Candidate{Fingerprint: math.MaxUint64}, 1. / 65536},
+		{table, Candidate{Host: "a.example", Depth: 1}, 15. / 11}, {table, Candidate{Host: "b.example", Depth: 1}, 3. / 11},
+	} {
+		rows[c.source.Name()] = true
+		if got := c.source.Of(c.of); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s of %+v is %g, want %g", c.source.Name(), c.of, got, c.want)
+		}
+	}
+	for _, s := range sources() {
+		if !rows[s.Name()] {
+			t.Errorf("%s has no row", s.Name())
+		}
+		p := Capability{byQuality{s}}
+		a, b := p.URLRank(Candidate{Depth: 1, Cash: 2}), p.URLRank(Candidate{Depth: 1, Cash: 6})
+		sum, best := p.Quality(a)+p.Quality(b), max(p.Quality(a), p.Quality(b))
+		want := best
+		if s.Adds() {
+			want = sum
+		}
+		if got := p.Quality(p.Found(a, b)); math.Abs(got-want) > want/8000 {
+			t.Errorf("%s: %g and %g are found, that is %g", s.Name(), p.Quality(a), p.Quality(b), got)
+		}
+		if got := p.Quality(p.URLRank(Candidate{Depth: 1, Cash: 2, Relevant: true})); math.Abs(got-relevantFactor*p.Quality(a)) > got/4000 {
+			t.Errorf("%s: relevant it is worth %g, else %g", s.Name(), got, p.Quality(a))
+		}
+	}
+}
+
+// TestZipf: of URLs with random fingerprints one in n is as good as 1/n or better.
+func TestZipf(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	const urls = 100_000
+	for _, n := range []float64{10, 100, 1000} {
+		good := 0
+		for range urls {
+			if (Zipf{}).Of(Candidate{Fingerprint: rng.Uint64()}) >= n/65536 {
+				good++
+			}
+		}
+		if want := urls / n; math.Abs(float64(good)-want) > 5*math.Sqrt(want)+1 {
+			t.Errorf("%d of %d are worth %g, want %g", good, urls, n/65536, want)
+		}
+	}
+}
+
+func TestParseHostRanks(t *testing.T) {
+	got, err := ParseHostRanks([]byte("# made today\r\n\na.example\t2\nB.example\t0.5\r\na.example\t3e0\n[2001:DB8::1]:8080\t4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"a.example": 3, "b.example": 0.5, "[2001:db8::1]:8080": 4}
+	for host, v := range want {
+		if got.of[host] != v {
+			t.Errorf("%s is %g, want %g", host, got.of[host], v)
+		}
+	}
+	if len(got.of) != len(want) {
+		t.Errorf("the table is %v", got.of)
+	}
+	for text, want := range map[string]string{
+		"a.example 2": "line 1: it has no tab", "\n\nx\ty": `line 3: "y" is not a number`, "a\t0": "is not a number from",
+		"a\t-1": "is not a number from", "a\tNaN": "is not a number from", "a\t1e7": "is not a number from", "a/b\t1": "is not a host", "\t1": "is not a host",
+		strings.Repeat("a", 400) + "\t1": "is not a host",
+	} {
+		if _, err := ParseHostRanks([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := ParseHostRanks(make([]byte, MaxHostRankBytes+1)); err == nil {
+		t.Error("a table that is too large was read")
+	}
+}
+
+func FuzzParseHostRanks(f *testing.F) {
+	f.Add([]byte("a.example\t2\n# no\n\n[::1]:8\t1e-3"))
+	f.Add([]byte("a\tb\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ParseHostRanks(data)
+		if err != nil {
+			if r.of != nil {
+				t.Error("a table and an error")
+			}
+			return
+		}
+		for host, v := range r.of {
+			if u, err := weburl.Parse("https://" + host + "/"); err != nil || string(u.Host()) != host {
+				t.Errorf("%q is a host", host)
+			}
+			if !(v >= 1e-6 && v <= 1e6) || r.Of(Candidate{Host: host}) <= 0 {
+				t.Errorf("%q is worth %g", host, v)
+			}
+		}
+	})
+}

@@ -1,0 +1,298 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Config is fixed for the life of a Schedule.
+type Config struct {
+	Hash      partition.Hash
+	Partition partition.ID
+	Policy    Policy              // default BreadthFirst
+	Token     string              // product token that robots.txt groups are matched with
+	Delay     time.Duration       // least time between the starts of two requests to a key
+	Retry     polite.Retry        // how often a URL is tried, and when a site is given up
+	Resolve   bool                // keys are addresses: names are resolved first
+	Topics    []Topic             // priorities and slices by number; see SetTopics
+	Began     time.Time           // start of the crawl, from which turns of topics are counted
+	Hosts     map[string]HostRule // what the operators of some keys allow, by name of the key
+	// QueueBy says how the URLs of keys that allow several requests at once are dealt to
+	// Queues queues; "" is by BKDR hash, to as many as requests.
+	QueueBy  blobschema.QueueBy
+	Queues   int
+	Revisits bool // settled URLs are requested again when they may have changed: see SetThreshold
+	// Threshold is the one that pending revisits were planned with by the previous owner of the
+	// state; 0 is that of a revisit each day.
+	Threshold float64
+}
+
+// HostRule is what the operator of a key allows.
+type HostRule struct {
+	Connections int           // requests under way at once; less than 1 is 1
+	Delay       time.Duration // in place of Config.Delay
+}
+
+// Schedule decides which pending URL is requested next.
+//
+// It has three levels (Fan, Li; Cao, Jiang, Singh). Topics have priorities, and turns among
+// equals. The keys of a topic that are ready stand in one queue. The URLs of each wait in lanes,
+// one for each origin, pool, topic and sub-queue. Keys of equal rank share by registrable domain
+// (start-time fair queueing: Goyal, Vin, Cheng), so that a domain with 100,000 names has one turn
+// at a time. A key has one request under way, or as many as its operator allows, one per lane.
+type Schedule struct {
+	cfg     Config
+	quality func(Waiting) float64 // for the score of a key
+	keys    map[string]*Key       // in memory
+	sites   map[siteKey]*site
+	domains map[string]*domain
+	ready   readyQueue
+	timers  heap[*Key]
+	pauses  [pauseKinds]int // keys in the timers, by their reason
+	seq     uint32          // of the item added last
+	turn    uint64
+	virtual uint64 // time of fair queueing: the turn of the key taken last
+	floor   time.Time
+	seen    time.Time // latest time known
+
+	counts    Counts
+	pending   [256]int64 // URLs by topic
+	ended     []Ended
+	view      HostView  // for rank, which is called often
+	viewed    [1]*stand // by it
+	threshold float64   // see SetThreshold
+	planned   float64   // highest threshold that waiting revisits are planned with, to within ReplanAt
+
+	// Since the last delta.
+	delta      uint64  // number of the last delta
+	dirtyPools []*Pool // with items in their dirty lists
+	dirtyKeys  []*Key
+	dirtySites []*site
+}
+
+// Counts are figures of the URLs and keys in memory, and of the urgent URLs of all pools.
+type Counts struct {
+	Pending    int64
+	Urgent     int64 // requested on purpose
+	Revisits   int64 // URLs that wait for a revisit and nothing else
+	Keys       int64
+	Asked      int64 // requests under way
+	WaitMillis int64 // time that keys with a URL waited for their pace
+}
+
+// New returns an empty schedule.
+func New(cfg Config) *Schedule {
+	if cfg.Policy == nil {
+		cfg.Policy = BreadthFirst{}
+	}
+	if cfg.Threshold <= 0 {
+		cfg.Threshold = fresh.First(blobschema.Change{}, 24, 1)
+	}
+	s := &Schedule{
+		cfg: cfg, quality: qualities(cfg.Policy), keys: map[string]*Key{}, sites: map[siteKey]*site{}, domains: map[string]*domain{},
+		threshold: cfg.Threshold, planned: cfg.Threshold,
+	}
+	s.ready.began, s.ready.pending = cfg.Began, &s.pending
+	s.ready.setTopics(cfg.Topics)
+	return s
+}
+
+// Counts returns the present figures.
+func (s *Schedule) Counts() Counts { return s.counts }
+
+// PendingOf returns the number of URLs of a topic in memory.
+func (s *Schedule) PendingOf(topic uint8) int64 { return s.pending[topic] }
+
+// SetTopics changes priorities and slices of the topics, by number; 0 is that of URLs without one.
+func (s *Schedule) SetTopics(topics []Topic) { s.ready.setTopics(topics) }
+
+// Active reports whether any request is under way or may be made now.
+func (s *Schedule) Active() bool { return s.counts.Asked > 0 || !s.ready.empty() }
+
+// Floor forbids any request to a key before at plus the key's pace. Call it on an empty schedule.
+func (s *Schedule) Floor(at time.Time) { s.floor = at }
+
+// Find returns a key that is in memory, or nil.
+func (s *Schedule) Find(name string) *Key { return s.keys[name] }
+
+// Key returns the key of a name, which may be new.
+func (s *Schedule) Key(g *Group, name string) *Key {
+	k := s.keys[name]
+	if k == nil {
+		k = &Key{name: name, group: g, domain: s.domain(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
+		if rule, ok := s.cfg.Hosts[name]; ok {
+			k.allowed, k.delay = max(1, rule.Connections), rule.Delay
+		}
+		k.own.init(k, name)
+		if s.cfg.Resolve {
+			if k.addr, k.placed = address(name); !k.placed {
+				k.allowed = 1 // it is only resolved
+			}
+		}
+		if !s.floor.IsZero() {
+			k.pace.Floor(s.floor, k.delay)
+		}
+		s.keys[name] = k
+		g.keys = append(g.keys, k)
+		s.counts.Keys++
+	}
+	return k
+}
+
+// site returns the site of a URL.
+func (s *Schedule) site(k *Key, u weburl.URL) *site { return s.namedSite(k, string(u.Host())) }
+
+func (s *Schedule) namedSite(k *Key, name string) *site {
+	if name == k.name {
+		return &k.own
+	}
+	key := siteKey{k, name}
+	st := s.sites[key]
+	if st == nil {
+		st = &site{}
+		key.name = string(append([]byte(nil), name...)) // not a part of a URL's text
+		st.init(k, key.name)
+		s.sites[key] = st
+		k.group.further = append(k.group.further, st)
+	}
+	return st
+}
+
+// lane returns the lane of a URL.
+func (s *Schedule) lane(p *Pool, st *site, u weburl.URL, topic uint8) *lane {
+	sub := uint8(0)
+	if n := st.key.allowed; n > 1 {
+		by, queues := s.cfg.QueueBy, s.cfg.Queues
+		if by == "" {
+			by, queues = blobschema.QueueByBKDR, n
+		}
+		sub = subQueue(by, queues, u)
+	}
+	return st.of(u).lane(p, topic, sub)
+}
+
+// Freeze forbids new requests to the keys of a group. Requests under way end as usual.
+func (s *Schedule) Freeze(g *Group) {
+	g.Frozen = true
+	for _, k := range g.keys {
+		s.dequeue(k)
+	}
+}
+
+// Stop forbids new requests for the URLs of a pool until it is emptied.
+func (s *Schedule) Stop(p *Pool, now time.Time) {
+	p.full = true
+	for _, l := range p.lanes {
+		l.delist()
+	}
+	for _, l := range p.lanes {
+		s.enqueue(l.stand.key, now)
+	}
+}
+
+// Filled gives the keys of a group their turns after a pool was filled.
+func (s *Schedule) Filled(g *Group, now time.Time) {
+	g.Filling = false
+	for _, k := range g.keys {
+		s.enqueue(k, now)
+	}
+}
+
+// Empty takes the URLs of a pool out of memory; with the last pool of a group the keys go too. No
+// request for them may be under way.
+func (s *Schedule) Empty(p *Pool, last bool) {
+	for i := range p.items {
+		if it := &p.items[i]; it.length > 0 {
+			s.pending[it.topic]--
+			s.counts.Pending--
+		}
+	}
+	s.counts.Revisits -= int64(p.revisits)
+	if last {
+		s.forgetKeys(p.group)
+	} else {
+		s.leave(p)
+	}
+	*p = Pool{group: p.group, touched: p.touched, urgent: p.urgent}
+}
+
+// forgetKeys drops the keys of a group.
+func (s *Schedule) forgetKeys(g *Group) {
+	for _, k := range g.keys {
+		s.dequeue(k)
+		delete(s.keys, k.name)
+		s.dropDomain(k.domain)
+		s.counts.Keys--
+	}
+	for _, st := range g.further {
+		delete(s.sites, siteKey{st.key, st.name})
+	}
+	g.keys, g.further = nil, nil
+}
+
+// leave takes the URLs of a pool out of the queues of keys that stay.
+func (s *Schedule) leave(p *Pool) {
+	touched := map[*Key]bool{}
+	for i := range p.items {
+		if it := &p.items[i]; it.length > 0 {
+			st := p.lanes[it.lane].origin.site
+			st.pending--
+			st.key.pending--
+			touched[st.key] = true
+		}
+	}
+	for _, l := range p.lanes {
+		l.delist()
+		l.origin.remove(l)
+	}
+	for _, k := range p.group.keys { // by order, not that of the map
+		if touched[k] {
+			k.forget(p)
+			s.enqueue(k, s.seen)
+		}
+	}
+}
+
+// CountUrgent counts URLs of rank 0 that are not in memory as those of a pool. Emptying the pool
+// keeps them.
+func (s *Schedule) CountUrgent(p *Pool, n int) {
+	p.urgent += n
+	p.group.urgent += n
+	s.counts.Urgent += int64(n)
+}
+
+// countRank counts a pending URL of a rank: in a crawl with revisits only they have revisitRank.
+func (s *Schedule) countRank(p *Pool, rank uint32, n int) {
+	switch {
+	case rank == 0:
+		s.CountUrgent(p, n)
+	case s.cfg.Revisits && rank == revisitRank:
+		p.revisits += n
+		s.counts.Revisits += int64(n)
+	}
+}
+
+// countSettled counts settled URLs of a site.
+func (s *Schedule) countSettled(st *site, n int) {
+	if n < 0 && (st.settled == 0 || st.key.settled == 0) {
+		return // its stored state is not true
+	}
+	st.settled += uint64(n)
+	st.key.settled += uint64(n)
+	s.touchSite(st)
+}
+
+// Fill prepares an emptied pool to be filled: the keys of its group get no turns before Filled.
+func (s *Schedule) Fill(now time.Time, p *Pool) {
+	s.seen = now
+	*p = Pool{group: p.group, touched: p.touched}
+	p.group.Filling = true
+}
+
+// Split gives an emptied pool the past of another one, a half of whose URLs it is for.
+func (s *Schedule) Split(half, of *Pool) { half.touched = of.touched }

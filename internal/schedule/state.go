@@ -1,0 +1,378 @@
+package schedule
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// A key is stored as one HostState, with the site whose authority is its key; each
+// further site as another, whose Host is the name of the key, a space, and the authority, so
+// that a domain with many names is not written whole each time.
+
+// joinSite returns the Host of a HostState for a further site of a key.
+func joinSite(key, site string) string { return key + " " + site }
+
+// SplitSite undoes joinSite. For the state of a key site is "".
+func SplitSite(host string) (key, site string) {
+	key, site, _ = strings.Cut(host, " ")
+	return key, site
+}
+
+// stored is the form of a key or a further site in a run. That of a site has only
+// Robots, Silent, Settled and Capped.
+type stored struct {
+	Pace     *polite.Pace    `cbor:"1,keyasint,omitempty"`
+	Robots   [2]storedRobots `cbor:"2,keyasint"`
+	Requests uint64          `cbor:"3,keyasint,omitempty"`
+	Failures uint64          `cbor:"4,keyasint,omitempty"`
+	Silent   int             `cbor:"5,keyasint,omitempty"`
+	Settled  uint64          `cbor:"6,keyasint,omitempty"`
+	Capped   uint64          `cbor:"7,keyasint,omitempty"`
+	Addr     []byte          `cbor:"8,keyasint,omitempty"` // 4 or 16 bytes
+	Resolves uint8           `cbor:"9,keyasint,omitempty"`
+	Hold     int64           `cbor:"10,keyasint,omitempty"` // Unix milliseconds
+	Asks     []byte          `cbor:"11,keyasint,omitempty"` // askBytes each
+
+	Changes *blobschema.Change `cbor:"12,keyasint,omitempty"`
+	Trust   *fresh.Trust       `cbor:"13,keyasint,omitempty"`
+	Looked  bool               `cbor:"14,keyasint,omitempty"`
+}
+
+type storedRobots struct {
+	_        struct{} `cbor:",toarray"`
+	Rules    []byte
+	Until    int64
+	Next     string
+	Hops     uint8
+	Attempts uint8
+	Retry    int64
+}
+
+// maxStoredRules bounds the rules of a robots.txt that are stored, so that two of them
+// fit in a HostState. Larger ones are fetched again after the next load.
+const maxStoredRules = 400 << 10
+
+func (k *Key) encode() []byte {
+	st := k.own.stored()
+	st.Pace, st.Requests, st.Failures = &k.pace, k.requests, k.failures
+	st.Resolves, st.Hold, st.Asks = k.resolves, storeTime(k.hold), encodeAsks(k.asks)
+	if k.changes != (blobschema.Change{}) {
+		st.Changes = &k.changes
+	}
+	if k.trust != (fresh.Trust{}) {
+		st.Trust = &k.trust
+	}
+	st.Looked = k.revisited
+	if k.Pinned() {
+		st.Addr = k.addr.AsSlice()
+	}
+	return encodeState(&st)
+}
+
+func (st *site) encode() []byte {
+	state := st.stored()
+	return encodeState(&state)
+}
+
+func (st *site) stored() stored {
+	out := stored{Silent: st.silent, Settled: st.settled, Capped: st.capped}
+	for i := range st.origins {
+		d := &st.origins[i]
+		sr := storedRobots{Next: d.next.String(), Hops: d.hops, Attempts: d.attempts, Retry: storeTime(d.retry)}
+		if d.rules != nil {
+			if rules := d.rules.Encode(); len(rules) <= maxStoredRules {
+				sr.Rules, sr.Until = rules, d.until.UnixMilli()
+			}
+		}
+		out.Robots[i] = sr
+	}
+	return out
+}
+
+func encodeState(st *stored) []byte {
+	b, err := cbor.Marshal(st)
+	if err != nil {
+		panic("frontier: host state cannot be encoded: " + err.Error()) // a fixed type: unreachable
+	}
+	return b
+}
+
+func (k *Key) decode(b []byte) error {
+	var st stored
+	if err := cbor.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	if st.Pace != nil {
+		k.pace = *st.Pace
+	}
+	k.requests, k.failures, k.resolves, k.hold = st.Requests, st.Failures, st.Resolves, loadTime(st.Hold)
+	if st.Changes != nil {
+		k.changes = *st.Changes
+	}
+	if st.Trust != nil {
+		k.trust = *st.Trust
+	}
+	k.revisited = st.Looked
+	var err error
+	if k.asks, err = decodeAsks(st.Asks); err != nil {
+		return err
+	}
+	if len(st.Addr) > 0 && !k.placed {
+		addr, ok := netip.AddrFromSlice(st.Addr)
+		if !ok {
+			return fmt.Errorf("address of %d bytes", len(st.Addr))
+		}
+		k.addr = addr
+	}
+	return k.own.restore(&st)
+}
+
+func (st *site) decode(b []byte) error {
+	var state stored
+	if err := cbor.Unmarshal(b, &state); err != nil {
+		return err
+	}
+	return st.restore(&state)
+}
+
+func (st *site) restore(from *stored) error {
+	st.silent, st.settled, st.capped = max(from.Silent, 0), from.Settled, from.Capped
+	st.key.settled += from.Settled
+	st.key.capped += from.Capped
+	for i, sr := range from.Robots {
+		d := &st.origins[i]
+		d.hops, d.attempts, d.retry = sr.Hops, sr.Attempts, loadTime(sr.Retry)
+		if sr.Next != "" {
+			u, err := weburl.Parse(sr.Next)
+			if err != nil {
+				return err
+			}
+			d.next = u
+		}
+		if len(sr.Rules) > 0 {
+			rules, err := polite.DecodeRobots(sr.Rules)
+			if err != nil {
+				return err
+			}
+			d.rules, d.until = rules, time.UnixMilli(sr.Until)
+		}
+	}
+	return nil
+}
+
+func storeTime(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func loadTime(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// HostInfo is the stored state of a key, or of a further site, for readers.
+type HostInfo struct {
+	Pace     polite.Pace // of a key
+	HTTP     RobotsInfo  // of http URLs
+	HTTPS    RobotsInfo  // of https URLs
+	Requests uint64      // of a key: robots.txt included, and those that failed
+	Failures uint64      // of a key
+	Settled  uint64      // URLs of the site
+	Capped   uint64      // URLs of the site left out for a cap
+	Addr     netip.Addr  // that a name is pinned to; zero for none
+	Hold     time.Time   // the name is resolved again no earlier; zero for at once
+}
+
+// RobotsInfo is the state of one robots.txt.
+type RobotsInfo struct {
+	Rules    *polite.Robots // nil if none was read yet
+	Until    time.Time      // Rules are good until then
+	Next     string         // where its redirect points to, "" for the usual place
+	Attempts uint8          // failed, since the last rules
+	Retry    time.Time      // earliest time of the next attempt; zero for at once
+}
+
+// DecodeHost reads the Data of a [blobschema.HostState]. It keeps nothing of data.
+func DecodeHost(data []byte) (HostInfo, error) {
+	k := Key{}
+	k.own.key = &k
+	if err := k.decode(data); err != nil {
+		return HostInfo{}, fmt.Errorf("decode host state: %w", err)
+	}
+	return k.Info(), nil
+}
+
+// Info returns the state of a key as it is stored.
+func (k *Key) Info() HostInfo {
+	info := HostInfo{
+		Pace: k.pace, Requests: k.requests, Failures: k.failures, Settled: k.own.settled, Capped: k.own.capped, Addr: k.addr, Hold: k.hold,
+	}
+	for i, to := range []*RobotsInfo{&info.HTTP, &info.HTTPS} {
+		d := &k.own.origins[i]
+		*to = RobotsInfo{Rules: d.rules, Until: d.until, Next: d.next.String(), Attempts: d.attempts, Retry: d.retry}
+	}
+	return info
+}
+
+// ask is a request from outside for one URL, remembered with the unit.
+type ask struct {
+	id   uint64 // hash of request and URL
+	unix uint32 // seconds
+}
+
+// Bounds on the requests that are remembered.
+const (
+	askLifetime = 15 * 24 * time.Hour
+	maxAsks     = 1000 // of a key; the oldest go
+	askBytes    = 12
+)
+
+// FirstAsk reports whether a request for a URL is not known yet, and remembers it.
+func (s *Schedule) FirstAsk(k *Key, request, fp uint64, now time.Time) bool {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:8], request)
+	binary.LittleEndian.PutUint64(b[8:], fp)
+	id := s.cfg.Hash.Fingerprint(string(b[:]))
+	old := now.Add(-askLifetime).Unix()
+	if slices.ContainsFunc(k.asks, func(a ask) bool { return a.id == id && int64(a.unix) > old }) {
+		return false
+	}
+	k.asks = slices.DeleteFunc(k.asks, func(a ask) bool { return int64(a.unix) <= old })
+	if n := len(k.asks) - maxAsks + 1; n > 0 { // oldest first
+		k.asks = slices.Delete(k.asks, 0, n)
+	}
+	k.asks = append(k.asks, ask{id: id, unix: uint32(now.Unix())})
+	s.touchKey(k)
+	return true
+}
+
+func encodeAsks(asks []ask) []byte {
+	var b []byte
+	for _, a := range asks {
+		b = binary.LittleEndian.AppendUint64(b, a.id)
+		b = binary.LittleEndian.AppendUint32(b, a.unix)
+	}
+	return b
+}
+
+func decodeAsks(b []byte) ([]ask, error) {
+	if len(b)%askBytes != 0 || len(b) > maxAsks*askBytes {
+		return nil, fmt.Errorf("requests in %d bytes", len(b))
+	}
+	var asks []ask
+	for ; len(b) > 0; b = b[askBytes:] {
+		asks = append(asks, ask{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:])})
+	}
+	return asks, nil
+}
+
+// LoadState restores a key of a group, or a further site of one.
+func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.HostState) error {
+	key, name := SplitSite(hs.Host)
+	k := s.Key(g, key)
+	if k.group != g {
+		return fmt.Errorf("it is of slot %d", k.group.Slot)
+	}
+	st := &k.own
+	if name != "" {
+		st = s.namedSite(k, name)
+		st.version = hs.Version
+		if err := st.decode(hs.Data); err != nil {
+			return err
+		}
+	} else {
+		k.version = hs.Version
+		if err := k.decode(hs.Data); err != nil {
+			return err
+		}
+		k.pace.Clamp(now)
+	}
+	if !s.floor.IsZero() { // after a takeover: the site may have got the last request of the previous step
+		for i := range st.origins {
+			k.pace.Floor(s.floor, st.origins[i].delay())
+		}
+	}
+	return nil
+}
+
+// Still reports whether nothing of a group has changed since a delta.
+func (g *Group) Still(delta uint64) bool { return g.touched <= delta }
+
+// Dirty reports whether the next delta holds anything.
+func (s *Schedule) Dirty() bool { return len(s.dirtyPools)+len(s.dirtyKeys)+len(s.dirtySites) > 0 }
+
+// Delta adds the pending URLs, keys and sites that changed since the last delta to a run, and
+// returns its number, and what was observed of the keys that got requests.
+func (s *Schedule) Delta(run *blobschema.Run) (uint64, []blobschema.HostObservation) {
+	s.delta++
+	s.takeDirty(run)
+	return s.delta, s.takeStates(run)
+}
+
+// takeDirty puts the pending URLs that changed into a run.
+func (s *Schedule) takeDirty(run *blobschema.Run) {
+	n := 0
+	for _, p := range s.dirtyPools {
+		n += len(p.dirty)
+	}
+	run.Queued = slices.Grow(run.Queued, n)
+	for _, p := range s.dirtyPools {
+		for _, i := range p.dirty {
+			if it := &p.items[i]; it.bits&isDirty != 0 { // else it is not that item any more, or it is here twice
+				it.bits &^= isDirty
+				run.Queued = append(run.Queued, p.queued(i))
+			}
+		}
+		p.dirty = nil
+	}
+	s.dirtyPools = nil
+}
+
+// takeStates puts the states of keys and sites that changed into a run.
+func (s *Schedule) takeStates(run *blobschema.Run) (observed []blobschema.HostObservation) {
+	for _, k := range s.dirtyKeys {
+		k.dirty = false
+		k.version++
+		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: k.group.Slot, Host: k.name, Version: k.version, Data: k.encode()})
+		if k.observed {
+			k.observed = false
+			observed = append(observed, s.observation(k))
+		}
+	}
+	s.dirtyKeys = s.dirtyKeys[:0]
+	for _, st := range s.dirtySites {
+		st.dirty = false
+		st.version++
+		run.Hosts = append(run.Hosts, blobschema.HostState{
+			Slot: st.key.group.Slot, Host: joinSite(st.key.name, st.name), Version: st.version, Data: st.encode(),
+		})
+	}
+	s.dirtySites = s.dirtySites[:0]
+	return observed
+}
+
+// observation is what others may know of a key. Its score is the capability, whatever
+// the policy.
+func (s *Schedule) observation(k *Key) blobschema.HostObservation {
+	view := HostView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, stands: k.stands}
+	return blobschema.HostObservation{
+		Host: k.name, Slot: k.group.Slot, Conn: k.pace.ConnTime, Resp: k.pace.RespTime,
+		PerConnection: k.pace.PerConnection, Requests: k.requests, Failures: k.failures,
+		Score: view.capability(s.quality), Known: k.settled + uint64(k.pending), Pending: uint64(k.pending), Capped: k.capped,
+	}
+}
