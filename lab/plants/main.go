@@ -7,10 +7,10 @@
 // The sources are not touched, and have no switches for it: a bug is a text of the core
 // and what stands there instead, which `go build -overlay` puts in its place: this program
 // is built with it, and run. A test says when the code has moved under one. The first line
-// is the core as it is, in which nothing may be found.
+// is the unchanged core, in which nothing may be found.
 //
 // The exit status is 0 if each bug is found, but for those that are known to escape, and
-// nothing in the core as it is; else 1.
+// nothing in the unchanged core; else 1.
 package main
 
 import (
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chosen := []plant{{Name: control, Bug: "the core as it is"}, {Name: control + ", merges", Bug: "the core as it is, but for how often it merges", Rare: true}}
+	chosen := []plant{{Name: control, Bug: "the unchanged core"}, {Name: control + ", merges", Bug: "the unchanged core, merging runs two at a time", Rare: true}}
 	for _, p := range plants {
 		if only.MatchString(p.Name) {
 			chosen = append(chosen, p)
@@ -169,7 +169,7 @@ func verdict(found []finding) error {
 	for _, f := range found {
 		switch {
 		case strings.HasPrefix(f.Name, control) && f.Found > 0:
-			return fmt.Errorf("the core as it is fails in %d of %d seeds: %s", f.Found, f.Seeds, f.Example)
+			return fmt.Errorf("the unchanged core fails in %d of %d seeds: %s", f.Found, f.Seeds, f.Example)
 		case !strings.HasPrefix(f.Name, control) && f.Found == 0 && f.Escapes == "":
 			missed = append(missed, f.Name)
 		}

@@ -4,7 +4,7 @@ package main
 var plants = []plant{
 	{
 		Name: "early acknowledgement", Promise: "I5",
-		Bug: "mail is acknowledged when the commit is stored, before the head names it",
+		Bug: "mail is acknowledged when the commit object is stored, before the head names it",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
 			"	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n",
@@ -13,7 +13,7 @@ var plants = []plant{
 	},
 	{
 		Name: "no fence", Promise: "I4",
-		Bug: "a head that another step has written meanwhile is written over",
+		Bug: "a head that another step wrote in the meantime is overwritten",
 		Edits: []edit{{
 			"internal/crawl/lease.go",
 			"				return ErrLeaseLost\n			}\n			v, err = rec.Revision, nil\n",
@@ -22,7 +22,7 @@ var plants = []plant{
 	},
 	{
 		Name: "lease outlived", Promise: "I4",
-		Bug: "a request may last until the lease ends, without the margin for clocks that differ",
+		Bug: "a request may last until the lease ends, without a margin for clock differences",
 		Edits: []edit{{
 			"internal/crawl/lease.go",
 			"l.Now().Wall.Add(l.left() - l.cfg.Margin)", "l.Now().Wall.Add(l.left())",
@@ -30,7 +30,7 @@ var plants = []plant{
 	},
 	{
 		Name: "timeout taken for an end", Promise: "end",
-		Bug: "requests have a deadline that comes before their timeout, so slow answers count as aborted and are requested again without end",
+		Bug: "requests have a deadline before their timeout, so slow answers count as aborted and are requested forever",
 		Edits: []edit{
 			{"internal/crawl/fetch.go", "s.cfg.Deadline/2, s.lease.deadline()", "s.cfg.Deadline/2, s.Now().Wall.Add(min(time.Minute, s.lease.left()-s.cfg.Margin))"},
 			{"internal/crawl/commit.go", "h.Owner != \"\" && s.underWay > 0", "false"},
@@ -38,7 +38,7 @@ var plants = []plant{
 	},
 	{
 		Name: "taken too early", Promise: "I3",
-		Bug: "slots that come are asked for when the commit that takes them is begun, not when it is made",
+		Bug: "URLs of received slots are fetched when the receiving commit starts, not when it is durable",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
 			"	man.Moved = s.st.ter.holding.Moved()\n", "	s.st.f.Open(opened)\n	opened = nil\n	man.Moved = s.st.ter.holding.Moved()\n",
@@ -46,7 +46,7 @@ var plants = []plant{
 	},
 	{
 		Name: "given and kept", Promise: "I3",
-		Bug: "who gives slots goes on holding them",
+		Bug: "a partition that gives slots keeps them too",
 		Edits: []edit{{
 			"internal/crawl/handover.go",
 			"		ter.holding.Add(blobschema.Moved{Epoch: k.epoch, Slots: slots})\n", "",
@@ -54,7 +54,7 @@ var plants = []plant{
 	},
 	{
 		Name: "given while asked for", Promise: "I7, I9",
-		Bug: "slots are given while requests for them are under way",
+		Bug: "slots are given while requests for them are in flight",
 		Edits: []edit{{
 			"internal/frontier/move.go",
 			"		if p.Asked() > 0 || p.loading {\n", "		if p.loading {\n",
@@ -62,7 +62,7 @@ var plants = []plant{
 	},
 	{
 		Name: "hand-over again", Promise: "I3",
-		Bug: "a hand-over that was taken already is taken again: a comparison of epochs is off by one",
+		Bug: "a hand-over is taken twice: a comparison of epochs is off by one",
 		Edits: []edit{
 			{"internal/crawl/handover.go", "return m.Epoch <= ter.holding.Seen(id) })", "return m.Epoch < ter.holding.Seen(id) })"},
 			{"internal/crawl/handover.go", "h.Epoch > ter.holding.Seen(id) && !already", "h.Epoch >= ter.holding.Seen(id) && !already"},
@@ -70,7 +70,7 @@ var plants = []plant{
 	},
 	{
 		Name: "confirmed too early", Promise: "I3",
-		Bug: "the tick takes a move for confirmed as soon as the receiver knows of it",
+		Bug: "the coordinator confirms a move as soon as the receiver knows about it",
 		Edits: []edit{{
 			"internal/crawl/tick_moves.go",
 			"h.Epoch >= m.Epoch && (h.Awaits == 0 || h.Awaits > m.Epoch)", "h.Epoch >= m.Epoch",
@@ -78,7 +78,7 @@ var plants = []plant{
 	},
 	{
 		Name: "forgotten outbox", Promise: "I7",
-		Bug: "who takes over does not send the mail that was committed and perhaps not sent",
+		Bug: "a step that takes over does not send mail that was committed and perhaps not sent",
 		Edits: []edit{{
 			"internal/crawl/load.go",
 			"		if seq > s.lease.head.Published {\n			if err := s.republish(t, seq); err != nil {\n				return err\n			}\n		}\n",
@@ -87,7 +87,7 @@ var plants = []plant{
 	},
 	{
 		Name: "forgotten unsent", Promise: "I7",
-		Bug: "a manifest names its own outbox, but none of those before it that are not sent yet",
+		Bug: "a manifest names its own outbox, but no earlier unsent one",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
 			"Unsent:  slices.Clone(s.outbox.unsent), HeldFrom:", "Unsent: nil, HeldFrom:",
@@ -95,7 +95,7 @@ var plants = []plant{
 	},
 	{
 		Name: "Bloom filter alone", Promise: "I7",
-		Bug: "a URL is taken for known if a filter of 65,536 bits and one hash says so",
+		Bug: "a URL counts as known if a filter of 65,536 bits and one hash says so",
 		Edits: []edit{
 			{
 				"internal/frontier/frontier.go",
@@ -122,7 +122,7 @@ var plants = []plant{
 	},
 	{
 		Name: "sweep by its own", Promise: "I7", Rare: true,
-		Bug: "a merged run is deleted though another partition has been given it",
+		Bug: "a merged run is deleted although another partition received it",
 		Edits: []edit{
 			{
 				"internal/crawl/tick_sweep.go",
@@ -134,7 +134,7 @@ var plants = []plant{
 	},
 	{
 		Name: "sweep without hand-overs", Promise: "I7", Rare: true,
-		Bug: "a merged run is deleted at once though a hand-over names it that nobody has taken yet",
+		Bug: "a merged run is deleted although an open hand-over names it",
 		Edits: []edit{
 			{
 				"internal/crawl/tick_sweep.go",
@@ -145,7 +145,7 @@ var plants = []plant{
 	},
 	{
 		Name: "forgotten floor", Promise: "I9",
-		Bug:     "who takes slots does not wait for the pace after the giver's takeover from a crash",
+		Bug:     "a receiver of slots ignores the pace after the giver's takeover from a crash",
 		Escapes: "it takes a crash of all, a new partition, and a request within one pace of the last before the crash",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
@@ -154,7 +154,7 @@ var plants = []plant{
 	},
 	{
 		Name: "no floor", Promise: "I9",
-		Bug: "who takes over from a crash does not wait for the pace, though hosts may have been asked just before",
+		Bug: "a step that takes over from a crash ignores the pace of hosts contacted just before",
 		Edits: []edit{{
 			"internal/crawl/lease.go",
 			"		l.floor = head.Floor\n", "		l.floor = time.Time{}\n",
@@ -162,7 +162,7 @@ var plants = []plant{
 	},
 	{
 		Name: "numbers from one", Promise: "I7",
-		Bug: "mail is numbered from one again after a takeover from a crash",
+		Bug: "mail numbers restart at one after a takeover from a crash",
 		Edits: []edit{{
 			"internal/crawl/load.go",
 			"	st.ter.given = slices.Clone(st.man.Given)\n", "	if s.lease.head.Crashes > 0 {\n		st.man.Sent = nil\n	}\n	st.ter.given = slices.Clone(st.man.Given)\n",
@@ -170,7 +170,7 @@ var plants = []plant{
 	},
 	{
 		Name: "stragglers dropped", Promise: "I7",
-		Bug: "mail for a slot that was given away is dropped, not sent on",
+		Bug: "mail for a slot that was given away is dropped, not forwarded",
 		Edits: []edit{{
 			"internal/crawl/inbox.go",
 			"			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "",
@@ -178,7 +178,7 @@ var plants = []plant{
 	},
 	{
 		Name: "stragglers filtered", Promise: "I7",
-		Bug:     "mail that is sent on goes through the filter of links already sent",
+		Bug:     "forwarded mail passes the filter of links already sent",
 		Escapes: "it takes a URL sent on by its name's slot to one that has just moved, past a partition that had sent it before",
 		Edits: []edit{{
 			"internal/crawl/inbox.go",
@@ -187,7 +187,7 @@ var plants = []plant{
 	},
 	{
 		Name: "merge forgets", Promise: "I7", Rare: true,
-		Bug:     "a merge leaves out slots that were taken while it was under way",
+		Bug:     "a merge omits slots that were received while it ran",
 		Escapes: "it takes slots that go and come back while one merge is under way; TestMergeLosesNoSlotThatComesBack does it",
 		Edits: []edit{{
 			"internal/crawl/merge.go",
@@ -196,7 +196,7 @@ var plants = []plant{
 	},
 	{
 		Name: "finished on the move", Promise: "I7",
-		Bug: "the crawl is taken for finished while slots are on the move",
+		Bug: "the crawl counts as finished while slots are moving",
 		Edits: []edit{{
 			"internal/crawl/tick_end.go",
 			" && len(k.report.Map.Moving) == 0 && k.report.Map.Target == \"\"\n", "\n",
@@ -204,7 +204,7 @@ var plants = []plant{
 	},
 	{
 		Name: "record left out", Promise: "I7",
-		Bug: "what robots.txt refuses is settled without a page record",
+		Bug: "URLs that robots.txt refuses get no page record",
 		Edits: []edit{{
 			"internal/crawl/result.go",
 			"		st.count(&p, false)\n		st.batch.add(&p)\n", "		st.count(&p, false)\n",
@@ -212,7 +212,7 @@ var plants = []plant{
 	},
 	{
 		Name: "grant dealt twice", Promise: "page limit",
-		Bug: "after a crash what the partition was granted counts as free",
+		Bug: "after a crash the partition's page grant counts as free",
 		Edits: []edit{{
 			"internal/crawl/budget.go",
 			"		for _, n := range g.Granted {\n			free -= n\n		}\n		b.exhausted",
@@ -221,7 +221,7 @@ var plants = []plant{
 	},
 	{
 		Name: "seeds by the newest map", Promise: "I7",
-		Bug: "seeds are dealt by the map in force: sent again, a mail has the same number and other URLs",
+		Bug: "seeds are dealt by the current map, so a resent mail has the same number and other URLs",
 		Edits: []edit{
 			{"internal/crawl/tick_read.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = stored.Map(t.Object, c, k.report.Map.Object); err != nil {"},
 			{"internal/crawl/tick_seeds.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
@@ -229,7 +229,7 @@ var plants = []plant{
 	},
 	{
 		Name: "generation skipped", Promise: "I8",
-		Bug: "a page that is asked for again keeps its generation",
+		Bug: "a requested refetch keeps its generation",
 		Edits: []edit{{
 			"internal/frontier/frontier.go",
 			"		q.Generation = p.marks[i].gen + 1\n", "		q.Generation = p.marks[i].gen\n		p.dropMark(i)\n",
@@ -237,7 +237,7 @@ var plants = []plant{
 	},
 	{
 		Name: "begun when taken", Promise: "I9",
-		Bug: "a host that allows several requests is asked for the next by when the last was taken, not by when it began",
+		Bug: "the pace of a host with several connections counts from when a request was taken, not from when it began",
 		Edits: []edit{{
 			"internal/schedule/turn.go", "			k.place, k.starting = busy, t.lane\n",
 			"			if k.place = busy; k.asked < k.allowed {\n				k.place = idle\n				s.enqueue(k, now)\n			}\n",
@@ -245,22 +245,22 @@ var plants = []plant{
 	},
 	{
 		Name: "halved while asked for", Promise: "I7, I8",
-		Bug:   "a part of a slot is unloaded while requests for its URLs are under way",
+		Bug:   "a part of a slot is unloaded while requests for its URLs are in flight",
 		Edits: []edit{{"internal/frontier/load.go", "	return p.Asked() == 0 && p.Touched() <= f.committed &&", "	return p.Touched() <= f.committed &&"}},
 	},
 	{
 		Name: "halves without what was appended", Promise: "I7",
-		Bug:   "what was found for a part that was not in memory is lost when it is halved",
+		Bug:   "links found for a part that is not in memory are lost when the part is halved",
 		Edits: []edit{{"internal/frontier/halve.go", "				h.fresh = append(h.fresh, q)\n", ""}},
 	},
 	{
 		Name: "former version stays", Promise: "I11",
-		Bug:   "the documents of pages that have changed or are gone stay in the index",
+		Bug:   "documents of changed or deleted pages stay in the index",
 		Edits: []edit{{"internal/index/batch.go", "			set.Add(doc)\n", "			_ = doc\n"}},
 	},
 	{
 		Name: "gone, but not elsewhere", Promise: "I11",
-		Bug:     "a page that is gone after its slot has moved stays in the index of the partition that had it",
+		Bug:     "a page that is deleted after its slot moved stays in the index of the previous partition",
 		Escapes: "a page must be gone when it is asked for again, after its slot has moved, in a crawl with an index; internal/index/again_test.go:TestMovedByAddress finds it",
 		Edits: []edit{{
 			"internal/index/batch.go",
