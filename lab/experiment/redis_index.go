@@ -135,7 +135,7 @@ func stages(a *archive) ([]*stage, error) {
 		out = append(out, &stage{name, map[string]time.Duration{}})
 	}
 	for _, lang := range corpusLangs {
-		b := segment.NewBuilder()
+		b, added := segment.NewBuilder(), uint64(0)
 		for some := range slices.Chunk(byLang[lang], 64) {
 			bodies, docs, fields := make([][]byte, len(some)), make([]text.Document, len(some)), make([][segment.NumFields][]segment.TermPosition, len(some))
 			for k, do := range []func(i int) error{
@@ -147,7 +147,10 @@ func stages(a *archive) ([]*stage, error) {
 				func(i int) error { fields[i] = fieldsOf(&docs[i], some[i].URL); return nil },
 				func(i int) error {
 					p, d := &some[i], &docs[i]
-					return b.Add(segment.Document{URL: p.URL, Host: "host.example", Time: p.Time, Lang: d.Lang, SimHash: d.SimHash, Title: d.Title, Text: d.Body}, fields[i])
+					added++
+					return b.Add(segment.Document{
+						URL: p.URL, Host: "host.example", Fingerprint: added, Time: p.Time, Lang: d.Lang, SimHash: d.SimHash, Title: d.Title, Text: d.Body,
+					}, fields[i])
 				},
 			} {
 				out[k].took[lang] += spent(func() {
