@@ -80,11 +80,9 @@ func (s *store) Write(ctx context.Context, key string, value []byte, revision pl
 	if err != nil {
 		return nil, err
 	}
-	old, ok := uint64(0), true
-	if revision != nil {
-		if old, ok = revision.(uint64); !ok || old == 0 {
-			return nil, fmt.Errorf("record %s: %v is no revision", key, revision)
-		}
+	old, ok := revision.(uint64) // 0 if there is none
+	if revision != nil && (!ok || old == 0) {
+		return nil, fmt.Errorf("record %s: %v is no revision", key, revision)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

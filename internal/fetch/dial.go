@@ -103,8 +103,7 @@ type conn struct {
 	h2       *http.ClientConn // over stream; nil: HTTP/1
 	shared   bool             // HTTP/2
 	origin   origin
-	addr     string // IP address at the other end
-	served   atomic.Bool
+	addr     string       // IP address at the other end
 	answers  atomic.Int32 // HTTP/2 requests under way
 	received atomic.Int64 // bytes
 	told     atomic.Int64 // of these, attributed to a request already

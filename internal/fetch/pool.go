@@ -61,9 +61,6 @@ func (p *pool) left(c *conn, next time.Time, keep bool) {
 	case !keep:
 		if kept == c {
 			delete(p.conns, c.origin)
-			if c.users == 0 { // else it was not idle
-				kept = nil
-			}
 		}
 		drop = c
 	case c.users > 0:

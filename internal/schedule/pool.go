@@ -124,8 +124,6 @@ func (p *Pool) Fingerprints(yield func(fp uint64, urgent bool) bool) {
 	}
 }
 
-func (p *Pool) textFull() bool { return len(p.text) > maxText }
-
 // Grow makes room for URLs that are about to come, so that arrays need not move.
 func (p *Pool) Grow(pending, text int) {
 	p.items = slices.Grow(p.items, pending)
