@@ -16,7 +16,8 @@ const maxDoc = 60
 
 // longDoc are the packages of which it prints more, and why.
 var longDoc = map[string]string{
-	"blobschema": "the vocabulary of all that is stored: its records belong together",
+	"blobschema":     "the vocabulary of all that is stored: its records belong together",
+	"internal/crawl": "the core: its package doc says how to read 60 files",
 }
 
 // TestPackagesAreToldOnAScreen asks for a package doc everywhere, and for a short one.

@@ -10,10 +10,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// askAgain asks for URLs once more: the owner gives each its next generation. Unlike
-// other mail it is looked at before it is applied, so the slots are loaded first, one
-// after another. Delivered again meanwhile, or sent again under another number, it
-// changes nothing: the owner remembers the request.
+// askAgain gives each requested URL its next generation. Unlike other mail, a request needs its slot in memory, so askAgain
+// loads the slots first, one after another. A repeated delivery, or a copy under another number, changes nothing: the owner
+// remembers the request.
 func (s *Step) askAgain(mail blobschema.Mail, list []frontier.Link, applied func()) {
 	key := fmt.Sprint(mail.From, "/", mail.Number)
 	if s.inbox.requests[key] {
@@ -21,7 +20,7 @@ func (s *Step) askAgain(mail blobschema.Mail, list []frontier.Link, applied func
 	}
 	s.inbox.requests[key] = true
 	id := mail.Request
-	if id == 0 { // what a sitemap said: the mail itself is the request
+	if id == 0 { // a sitemap caused it: the mail itself is the request
 		id = s.st.links.Hash.Fingerprint(fmt.Sprintf("mail %s to %d", key, s.cfg.Partition))
 	}
 	s.Spawn(func(t *actor.Task) error {
@@ -65,8 +64,8 @@ func (s *Step) again(t *actor.Task, l frontier.Link) {
 	}
 }
 
-// awaitPart waits until the part of a slot that a link belongs to is loaded. It returns false if the
-// step ends before, or if the slot is another partition's.
+// awaitPart waits until the part of the slot that holds a link is loaded. It returns false if the step ends first or the
+// slot belongs to another partition.
 func (s *Step) awaitPart(t *actor.Task, l frontier.Link) bool {
 	here := func() bool { return s.st.owner(l.Slot) == s.cfg.Partition }
 	if here() {
@@ -80,10 +79,9 @@ func (s *Step) awaitPart(t *actor.Task, l frontier.Link) bool {
 	return s.lease.phase != closed && here()
 }
 
-// widen follows the redirect of a seed that was settled before it was known to be one. Its
-// page record names the target.
+// widen follows the redirect of a seed that was settled before it was known to be one. Its page record names the target.
 func (s *Step) widen(t *actor.Task, l frontier.Link) {
-	elsewhere := func() bool { // the new owner of the slot looks at it again
+	elsewhere := func() bool { // the new owner of the slot checks it
 		if s.st.owner(l.Slot) == s.cfg.Partition {
 			return false
 		}
@@ -96,15 +94,15 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 		}
 		return
 	}
-	if s.st.f.Pending(l.Slot, l.Fingerprint) { // perhaps in a later generation, or under way: its answer widens the scope
+	if s.st.f.Pending(l.Slot, l.Fingerprint) { // it may be pending in a later generation or under way: its answer widens the scope
 		s.st.add(l)
 		return
 	}
-	if placed, ok := s.st.f.SentOn(l); ok && s.lease.phase != closed { // its page is there
-		s.st.buffer(placed) // also to this partition itself: as mail it is looked at
+	if placed, ok := s.st.f.SentOn(l); ok && s.lease.phase != closed { // its page is in the slot of its address
+		s.st.buffer(placed) // also if this partition owns it: mail checks settled seeds
 		return
 	}
-	// What was settled since the last commit has its record when the next is made.
+	// A URL settled since the last commit has its record after the next commit.
 	t.Await(func() bool {
 		return s.lease.phase == closed || s.st.f.Pending(l.Slot, l.Fingerprint) || s.st.f.Origin(l.Slot, l.Fingerprint).Seq > 0 || !s.st.dirty() && s.doing == nil
 	})
@@ -112,6 +110,7 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 	if s.lease.phase == closed || elsewhere() || o.Seq == 0 {
 		return
 	}
+	// The page record must name a target that is in scope.
 	p := s.st.former(t, o, l.URL.String())
 	if p == nil || p.Redirect == "" || s.lease.phase == closed {
 		return
@@ -126,12 +125,11 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 	if !sc.patterns(u) || to.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
 		return
 	}
-	to.Rank = s.st.rank(u, schedule.Candidate{Depth: to.Depth, Fingerprint: to.Fingerprint, Cash: 1}) // as if a seed led to it
+	to.Rank = s.st.rank(u, schedule.Candidate{Depth: to.Depth, Fingerprint: to.Fingerprint, Cash: 1}) // as if a seed linked to it
 	s.st.deliver(to)
 }
 
-// refuseOutside keeps a record of a URL that was asked for on purpose but is out of
-// scope: a crawl asks only where it was sent.
+// refuseOutside stores a record for a requested URL that is out of scope: a crawl fetches only within its scope.
 func (st *state) refuseOutside(u weburl.URL) {
 	p := blobschema.Page{
 		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: st.lease.Now().Wall.UTC(),

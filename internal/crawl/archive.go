@@ -8,36 +8,36 @@ import (
 )
 
 const (
-	// Sizes at which a WARC object is full.
+	// A WARC object with this many bytes or pages is full.
 	maxWARCBytes = 32 << 20
 	maxWARCPages = 1000
-	// A payload of at least minRevisit bytes is worth a reference instead of a copy: the record of a
-	// revisit takes half of this. maxPayloads are remembered; one that is forgotten is stored once more.
+	// minRevisit is the least size in bytes of a payload that justifies a reference instead of a copy: the revisit record
+	// itself takes half of it.
 	minRevisit  = 1 << 10
-	maxPayloads = 1 << 15
+	maxPayloads = 1 << 15 // number of remembered payloads; one that is forgotten is stored again
 )
 
-// archive writes WARC objects. A page enters a commit only after its WARC was put. The next step in the same
-// process goes on with its memory of payloads.
+// archive writes WARC objects. A page enters a commit only after its WARC was put. The next step in the same process keeps
+// the memory of payloads.
 type archive struct {
 	lease    *lease
-	fence    uint64 // of the lease that files are numbered under
-	files    uint64 // files begun under that fence
+	fence    uint64 // fence of the lease under which files are numbered
+	files    uint64 // number of files begun under that fence
 	open     *warcFile
-	payloads recent[string, blobschema.Original] // places of the payloads stored last, by digest
+	payloads recent[string, blobschema.Original] // locations of the payloads stored last, by digest
 	encoder  *warc.Encoder
 }
 
 // warcFile is the WARC object being filled.
 type warcFile struct {
 	name  string
-	parts [][]byte // records, as the fetches brought them
+	parts [][]byte // records, as the fetches returned them
 	size  int
 	pages int
 }
 
-// store appends an answer's records to the open file of a batch, and returns the bytes that this added. A full file is put at
-// once, while fetching goes on.
+// store appends an answer's records to the open file of a batch, and returns the number of bytes added. A full file is put
+// at once, while fetching continues.
 func (a *archive) store(b *batch, p *blobschema.Page, o *actor.Outcome) (stored int64) {
 	a.refer(p, o)
 	if len(o.Record) == 0 {
@@ -59,8 +59,8 @@ func (a *archive) store(b *batch, p *blobschema.Page, o *actor.Outcome) (stored 
 	return stored + int64(len(o.Record))
 }
 
-// refer makes the record of an answer a revisit if this partition has stored the same
-// payload before, of this URL or another.
+// refer turns the record of an answer into a revisit record if this partition has stored the same payload before, for this
+// URL or another.
 func (a *archive) refer(p *blobschema.Page, o *actor.Outcome) {
 	if p.Original != nil || !worthReference(p, o) {
 		return
@@ -73,7 +73,7 @@ func (a *archive) refer(p *blobschema.Page, o *actor.Outcome) {
 	rec.ConcurrentTo = o.RequestID
 	data, _, err := a.records().Append(o.Record[:o.ResponseAt:o.ResponseAt], &rec)
 	if err != nil {
-		return // whole, then
+		return // it is stored in full
 	}
 	p.Original, p.Length = &of, int64(len(data)-o.ResponseAt)
 	o.Record = data
@@ -95,7 +95,8 @@ func (a *archive) records() *warc.Encoder {
 	return a.encoder
 }
 
-// begin opens a file, and returns the size of its first record. The name of a file has the fence, so that no other step puts it.
+// begin opens a file and returns the size of its first record. The file name contains the fence, so that no other step can
+// put it.
 func (a *archive) begin() int64 {
 	l := a.lease
 	if a.fence != l.head.Fence {

@@ -7,30 +7,30 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-const maxGrant = 1000 // pages granted to a partition at once
+const maxGrant = 1000 // largest number of pages granted to a partition at once
 
-// budget is the partition's share of the page limit. A partition stores no page that it was not granted, so the
-// limit holds whatever crashes; what a crashed step was granted stays its partition's.
+// budget is the partition's share of the page limit. A partition stores no page without a grant, so the limit holds despite
+// crashes. Pages granted to a crashed step stay with its partition.
 type budget struct {
 	lease     *lease
-	granted   int64 // pages granted to the partition in all
+	granted   int64 // total pages granted to the partition
 	reserved  int64 // pages that requests under way may bring
-	exhausted bool  // no grant was to be had
+	exhausted bool  // no pages were left to grant
 	refilling bool  // a grant is being requested
 }
 
-// spent reports whether nothing is left of the grant for a partition with so many pages.
+// spent reports whether nothing is left of the grant of a partition that has stored this many pages.
 func (b *budget) spent(pages int64) bool { return b.granted-pages-b.reserved <= 0 }
 
-// refill gets more of the page limit for a partition with so many pages: a compare-and-set on the
-// record of all grants.
+// refill requests a larger grant for a partition that has stored this many pages, by compare-and-set on the record of all
+// grants.
 func (b *budget) refill(t *actor.Task, pages *int64, partitions int) error {
 	defer func() { b.refilling = false }()
 	me := b.lease.cfg.Partition
 	return b.change(t, func(g *blobschema.Grants) bool {
 		used := *pages + b.reserved
 		if g.Granted[me] > used {
-			return false // granted earlier, to a step that did not use it
+			return false // an earlier grant was not used up
 		}
 		free := g.Limit
 		for _, n := range g.Granted {
@@ -45,8 +45,7 @@ func (b *budget) refill(t *actor.Task, pages *int64, partitions int) error {
 	})
 }
 
-// giveBack returns what this partition was granted, to this step or to one that
-// crashed, and did not use.
+// giveBack returns the unused part of the partition's grant, including grants of crashed steps.
 func (b *budget) giveBack(t *actor.Task, pages *int64) error {
 	me := b.lease.cfg.Partition
 	if b.lease.cfg.Crawl.Settings.MaxPages == 0 {
@@ -61,8 +60,8 @@ func (b *budget) giveBack(t *actor.Task, pages *int64) error {
 	})
 }
 
-// change changes the record until the change holds, and takes over what it
-// then grants.
+// change updates the record of grants and adopts the resulting grant of this partition. It repeats the change until it is
+// stored.
 func (b *budget) change(t *actor.Task, change func(*blobschema.Grants) bool) error {
 	me, fence := b.lease.cfg.Partition, b.lease.head.Fence
 	key := naming.GrantsKey(b.lease.cfg.Crawl.ID)
@@ -91,7 +90,7 @@ func (b *budget) change(t *actor.Task, change func(*blobschema.Grants) bool) err
 				if fails, err = t.Failed(key, fails, err); err != nil {
 					return err
 				}
-				continue // lost the race, or in doubt: what the record says now decides
+				continue // lost the race, or in doubt: read the record again
 			}
 		}
 		b.granted = g.Granted[me]

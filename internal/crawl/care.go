@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// carefulRequests is the number of requests that the first alarm makes steps careful for; each further one
-	// makes it four times as many, so that a URL that crashes steps is found among any number.
+	// carefulRequests is the number of requests for which the first alarm makes steps careful. Each further alarm
+	// quadruples it, so that a URL that crashes steps is found among any number of URLs.
 	carefulRequests = 32
 	maxAlarms       = 8
-	// suspectCrashes is the number of careful steps that a URL may crash before it is refused. A
-	// few may be chance: a process that somebody kills again and again.
+	// suspectCrashes is the number of careful steps that a URL may crash before it is refused. A few crashes may be chance,
+	// for example a process that a user kills again and again.
 	suspectCrashes = 5
 )
 
-// care finds URLs that crash steps. After too many crashes, steps request one URL at a time, the suspect, and
-// name it in a commit first: if nothing is heard of that step any more, the suspect is to blame.
+// care finds URLs that crash steps. After too many crashes, steps request one URL at a time, the suspect, and name it in a
+// commit first. If such a step crashes, the suspect is counted as the cause.
 type care struct {
 	left     int            // requests still to be made one at a time
-	alarms   int            // times that steps became careful
-	crashes  map[string]int // steps that crashed over a URL while requesting nothing else
-	suspect  *schedule.Task // waits for the commit that names it; nil: none
-	clearing bool           // the suspect did no harm: a commit must say so before the next
+	alarms   int            // number of times that steps became careful
+	crashes  map[string]int // crashes of steps that requested only this URL
+	suspect  *schedule.Task // task that waits for the commit that names it; nil: none
+	clearing bool           // the suspect did no harm; a commit must record that before the next request
 }
 
-// resume takes over what the last commit says, and raises the alarm after too many crashes.
+// resume restores the state of the last commit, and raises the alarm after too many crashes.
 func (c *care) resume(man *blobschema.Manifest, crashes, allowed int) {
 	c.left, c.alarms, c.crashes = man.Careful, man.Alarms, map[string]int{}
 	if c.left == 0 && crashes > allowed {
@@ -40,12 +40,12 @@ func (c *care) resume(man *blobschema.Manifest, crashes, allowed int) {
 	}
 }
 
-// tell says in a manifest what the next step has to know.
+// tell writes into a manifest what the next step must know.
 func (c *care) tell(man *blobschema.Manifest) {
 	for _, u := range slices.Sorted(maps.Keys(c.crashes)) {
 		man.Suspects = append(man.Suspects, slices.Repeat([]string{u}, c.crashes[u])...)
 	}
-	if c.suspect != nil { // if nothing is heard of it any more, this counts against it
+	if c.suspect != nil { // counts against it, unless a later commit clears it
 		man.Suspects = append(man.Suspects, c.suspect.Request.URL.String())
 	}
 	man.Careful, man.Alarms = c.left, c.alarms
@@ -54,13 +54,13 @@ func (c *care) tell(man *blobschema.Manifest) {
 // commits reports whether a commit must come before the next request.
 func (c *care) commits() bool { return c.suspect != nil || c.clearing }
 
-// allows reports whether another request may be made beside so many under way.
+// allows reports whether another request may start beside underWay others.
 func (c *care) allows(underWay int) bool { return !c.commits() && (c.left == 0 || underWay == 0) }
 
 // refuses reports whether a URL has crashed too many steps to be requested.
 func (c *care) refuses(url string) bool { return c.crashes[url] >= suspectCrashes }
 
-// done notes that a request for a URL has ended, and the step has not.
+// done records that a request for a URL has ended without a crash.
 func (c *care) done(url string) {
 	if c.left > 0 {
 		c.left, c.clearing = c.left-1, true
@@ -68,7 +68,7 @@ func (c *care) done(url string) {
 	delete(c.crashes, url)
 }
 
-// release returns the suspect, which waits no longer, or nil.
+// release returns the suspect, which no longer waits, or nil.
 func (c *care) release() *schedule.Task {
 	t := c.suspect
 	c.suspect = nil

@@ -8,19 +8,19 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// Order is what an operator can tell a crawl to do.
+// Order is an operator's order to a crawl.
 type Order string
 
-// The orders. A stopped crawl runs no steps until it is resumed. A paused one fetches
-// nothing but still merges its mail, which queues would forget after some days.
+// A stopped crawl runs no steps until it is resumed. A paused crawl fetches nothing but still applies its mail, which
+// queues would drop after some days.
 const (
 	OrderPause  Order = "pause"
 	OrderStop   Order = "stop"
 	OrderResume Order = "resume"
 )
 
-// Command gives a crawl an order: it changes the wish that steps read at each commit, and
-// ticks each time. It is an [actor.Actor].
+// Command gives a crawl an order: it changes the desired state, which steps read at each commit and every coordinator run
+// reads. It is an [actor.Actor].
 type Command struct {
 	actor.Procedure
 	changed bool
@@ -51,5 +51,5 @@ func NewCommand(crawl string, o Order) *Command {
 	return c
 }
 
-// Changed reports whether the order was news.
+// Changed reports whether the order changed anything.
 func (c *Command) Changed() bool { return c.changed }

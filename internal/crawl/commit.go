@@ -13,23 +13,22 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// commit makes everything since the last commit visible, in one conditional write
-// of the head. Fetching goes on meanwhile, into the next batch.
+// commit makes everything since the last commit visible, in one conditional write of the head. Fetching continues
+// meanwhile, into the next batch.
 //
 //	put WARCs → put commit object → head names it → mail sent, and mail acknowledged
 //
-// A crash before the head is written leaves objects that nothing names: nothing
-// happened. A crash after it leaves an outbox that the manifest names, which the next
-// step publishes, and mail that is delivered again, which its number tells.
+// A crash before the head is written leaves objects that nothing names: nothing happened. A crash after it leaves an outbox
+// that the manifest names, which the next step publishes, and mail that is delivered again and recognised by its number.
 func (s *Step) commit(t *actor.Task) error {
 	if err := s.obey(t); err != nil {
 		return err
 	}
-	// From here on, what happens goes into the next batch.
+	// From here on, events belong to the next batch.
 	now := s.Clock()
 	b := s.st.batch
 	s.st.archive.seal(b)
-	s.st.refusals() // the records of all that is settled are in this commit
+	s.st.refusals() // this commit holds the records of everything that is settled
 	s.st.batch = &batch{begun: now}
 	clears := s.care.clearing
 	c, opened := s.nextCommit(b)
@@ -40,6 +39,7 @@ func (s *Step) commit(t *actor.Task) error {
 		s.outbox.mailed[p] += len(l)
 		s.outbox.mailedAt = now
 	}
+	// The WARC objects must be stored before a commit names them.
 	t.Await(func() bool { return b.puts == 0 })
 
 	// A crash before the head is written leaves objects that nothing names.
@@ -57,7 +57,7 @@ func (s *Step) commit(t *actor.Task) error {
 		return err
 	}
 
-	// Now the commit is visible. What a crash leaves undone from here on, the next step or the coordinator does.
+	// Now the commit is visible. Whatever a crash leaves undone from here on, the next step or the coordinator does.
 	s.st.man = enc.manifest
 	s.st.forgetIndexes()
 	s.st.f.Committed()
@@ -65,7 +65,7 @@ func (s *Step) commit(t *actor.Task) error {
 	if err := s.limitLooks(t); err != nil {
 		return err
 	}
-	if len(opened) > 0 { // others may have had answers since
+	if len(opened) > 0 { // the previous owner may have stored newer answers
 		s.st.formers.newest = recent[string, blobschema.Page]{}
 	}
 	s.st.ter.given = slices.Clone(s.st.man.Given)
@@ -101,10 +101,10 @@ func (s *Step) writeHead(t *actor.Task, h blobschema.Head) error {
 	return err
 }
 
-// nextCommit is the commit of a batch, but for the mail. The slots that it takes over are
-// to be opened when it is made.
+// nextCommit returns the commit of a batch, without the mail, and the slots that it takes over. They are opened once the
+// commit is visible.
 func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slots) {
-	s.st.placements() // what is forwarded in this commit is with its new owner in this commit
+	s.st.placements() // what this commit forwards must be in its mail or its state
 	old := &s.st.man
 	man := blobschema.Manifest{
 		Version: wire.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
@@ -116,6 +116,7 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 		Scope: slices.Clone(s.st.wish.Scope), NewScope: slices.Concat(old.NewScope, b.newScope), WARCs: b.warcs,
 		Delay: s.cfg.Crawl.Settings.Delay, Seeds: s.st.seeds,
 	}
+	// A finished merge replaces its runs.
 	if m := s.st.merged; m != nil {
 		man.Runs, man.Dropped = m.replace(man.Runs)
 		s.st.merged = nil
@@ -123,11 +124,13 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 	if man.Sent == nil {
 		man.Sent = map[partition.ID]uint64{}
 	}
+	// The marks say which mail is applied.
 	for p, m := range s.st.marks {
 		man.Applied[p] = m.stored()
 	}
 	s.care.tell(&man)
 	run, hosts := s.st.f.Delta(man.Seq)
+	// Slots leave and arrive after the state of the frontier was taken.
 	s.st.give(&man)
 	var floor time.Time
 	if opened, floor = s.st.takeArrived(&man); floor.After(s.lease.head.Floor) {
@@ -137,14 +140,14 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 	man.Moved = s.st.ter.holding.Moved()
 	man.Slots = s.st.f.Summaries()
 	if limit := s.cfg.Crawl.Settings.MaxDomainURLs; limit > 0 {
-		// Shares too small to matter for the sum are not worth telling.
+		// Shares too small to change the sum are left out.
 		man.Domains = s.st.f.Domains(max(1, limit/int64(4*s.st.partitions())))
 	}
 	man.Totals = s.st.figures()
 	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}, opened
 }
 
-// appendCommit adds a commit to the ranges; seq 0 is none.
+// appendCommit adds a commit to the ranges; seq 0: no commit.
 func appendCommit(ranges []blobschema.CommitRange, fence, seq uint64) []blobschema.CommitRange {
 	if seq == 0 {
 		return nil
@@ -157,7 +160,7 @@ func appendCommit(ranges []blobschema.CommitRange, fence, seq uint64) []blobsche
 	return append(out, blobschema.CommitRange{Fence: fence, From: seq, To: seq})
 }
 
-// encoded is a commit ready to be put.
+// encoded is a commit that is ready to be put.
 type encoded struct {
 	data     []byte
 	manifest blobschema.Manifest
@@ -187,12 +190,12 @@ func encodeCommit(c *blobschema.Commit, links map[partition.ID][]blobschema.Queu
 	return &encoded{data: data, manifest: out, outbox: c.Outbox}, nil
 }
 
-// nextHead is the head that names a commit. It renews the lease.
+// nextHead returns the head that names a commit.
 func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head {
 	h := s.lease.head
 	h.Commit, h.Seq, h.Epoch = object, man.Seq, man.Epoch
 	if settled(&man.Totals) > settled(&s.lease.head.Totals) {
-		h.Crashes = 0 // only progress ends a loop of crashes, not a commit by itself
+		h.Crashes = 0 // only progress ends a series of crashes, not a commit by itself
 	}
 	h.Wish, h.Scope, h.Domains = man.Wish, man.NewScope, man.Domains
 	h.Totals = man.Totals
@@ -210,7 +213,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	return h
 }
 
-// settled is the number of URLs that have their outcome.
+// settled returns the number of URLs that have their outcome.
 func settled(t *blobschema.Totals) (n int64) {
 	for _, c := range t.Outcomes {
 		n += c
@@ -218,7 +221,7 @@ func settled(t *blobschema.Totals) (n int64) {
 	return n
 }
 
-// appliedIn counts the mail that a manifest says is applied.
+// appliedIn counts the mail that a manifest marks as applied.
 func (st *state) appliedIn(man *blobschema.Manifest) (n uint64) {
 	for _, m := range man.Applied {
 		n += m.Low + uint64(len(m.Above))
@@ -226,7 +229,7 @@ func (st *state) appliedIn(man *blobschema.Manifest) (n uint64) {
 	return n
 }
 
-// due is when the first of the slots needs a step; zero for never.
+// due returns when the first of the slots needs a step; zero: never.
 func due(slots []blobschema.SlotSummary) time.Time {
 	first := int64(0)
 	for _, sum := range slots {
@@ -244,7 +247,7 @@ func due(slots []blobschema.SlotSummary) time.Time {
 	return time.UnixMilli(first).UTC()
 }
 
-// renew writes the head unchanged but for the lease.
+// renew writes the head with nothing changed except the lease.
 func (s *Step) renew(t *actor.Task) error {
 	h := s.lease.head
 	if err := s.writeHead(t, h); err != nil {
@@ -253,8 +256,8 @@ func (s *Step) renew(t *actor.Task) error {
 	return s.obey(t)
 }
 
-// finish ends the step: a last commit that flushes all mail, grants given back, and
-// the lease released; where nobody else does, a wake for later work is sent.
+// finish ends the step: it commits and flushes all mail, returns unused grants and releases the lease. Where steps send
+// wakes, it wakes the partition for later work.
 func (s *Step) finish(t *actor.Task) error {
 	s.lease.phase, s.lease.hurry = closed, true
 	if s.st.dirty() || s.st.out.held() > 0 {

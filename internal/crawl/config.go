@@ -9,38 +9,36 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// StepConfig says how a step works. Durations that are zero take the default.
+// StepConfig configures a step. A duration of zero means its default.
 type StepConfig struct {
 	Crawl     blobschema.Crawl
 	Partition partition.ID
-	Process   string // unique to the process
-	// Exclusive says that no other process can work on this crawl: leases of
-	// other processes are void (the embedded platform, where a folder has one owner).
+	Process   string // unique name of the process
+	// Exclusive means that no other process can work on this crawl, so that leases of other processes are void. It holds
+	// for the embedded platform, where a folder has one owner.
 	Exclusive   bool
 	Connections int           // limit of requests under way; default 64
 	Lease       time.Duration // default 2 min
-	Margin      time.Duration // time before the lease's end at which every request must have ended; default 5 s
+	Margin      time.Duration // time before the end of the lease at which every request must have ended; default 5 s
 	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
-	CommitMin   time.Duration // least time between commits made for a starving partition, unless all starve; default 100 ms
-	CommitPages int           // pages that make a commit; default 4,000
-	MergeFanIn  int           // runs of one tier that are merged into one of the next; default 8
+	CommitMin   time.Duration // least time between two commits for a hungry or starving partition, unless all starve; default 100 ms
+	CommitPages int           // settled URLs that make a commit; default 4,000
+	MergeFanIn  int           // runs of one tier that are merged into one run of the next; default 8
 	MailEvery   time.Duration // longest time that links for other partitions are buffered; default CommitEvery
 	Linger      time.Duration // time that a step with nothing to do waits for mail; default 1 s
-	SleepMax    time.Duration // longest time that it waits for a host that is not ready yet; default unlimited
-	Deadline    time.Duration // time limit of the whole step, from its start; 0: none
+	SleepMax    time.Duration // longest time that it waits for a host that is not ready; default unlimited
+	Deadline    time.Duration // time limit of the whole step; 0: none
 	MaxResident int           // see frontier.Config
 	MaxPart     int           // see frontier.Config; default 1<<17, or a quarter of MaxResident if that is less
 	Retry       polite.Retry
-	Policy      schedule.Policy // for experiments; nil: the policy of the crawl's settings
-	// CrashesAllowed is the number of steps that may crash, without a commit that settles a URL, before the next
-	// ones are careful for a while: they request one URL at a time, and name it in a commit first.
-	// Default 2.
+	Policy      schedule.Policy // policy for experiments; nil: the policy of the crawl's settings
+	// CrashesAllowed is the number of successive steps that may crash without a commit that settles a URL. After more
+	// crashes, steps are careful for a while: they request one URL at a time and name it in a commit first. Default 2.
 	CrashesAllowed int
-	// SendsWakes says that coordinator runs are minutes apart, so that the step itself sends the wakes
-	// that cannot wait so long: for its partition's later work, and to partitions it mails
-	// much to.
+	// SendsWakes means that coordinator runs are minutes apart, so the step itself sends urgent wakes: for later work of
+	// its own partition, and to partitions to which it mails many links.
 	SendsWakes bool
-	// Spent returns what the process was billed for since the step began; nil: that is not counted.
+	// Spent returns the billed calls of the process since the step began; nil: calls are not counted.
 	Spent      func() blobschema.Calls
 	Token      string // product token for robots.txt
 	Software   string // name and version for warcinfo records
@@ -80,8 +78,8 @@ func (c StepConfig) withDefaults() StepConfig {
 	return c
 }
 
-// young shortens a time between two commits or mails while the crawl is young, where nobody tells which partitions
-// starve, so that it spreads, and shows.
+// young returns a shorter interval between commits or mails while the crawl is young. It applies only where no process
+// tells steps which partitions starve: the crawl spreads faster, and its progress shows earlier.
 func (c *StepConfig) young(every time.Duration, now time.Time) time.Duration {
 	if c.SendsWakes {
 		every = min(every, max(youngCommit, now.Sub(c.Crawl.Created)/4))

@@ -16,18 +16,18 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// seedsPerBatch is how many seeds are in a batch at most; long ones are fewer, so that a
-// batch makes one message.
+// seedsPerBatch is the largest number of seeds in a batch. Long URLs make smaller batches, so that each batch fits into one
+// message.
 const seedsPerBatch = 500
 
-// Seed is a URL that a crawl is given.
+// Seed is a URL given to a crawl.
 type Seed struct {
 	URL   weburl.URL
-	Topic uint8 // number of its topic in the settings; 0 for none
-	Retry bool  // it was given before, could not be fetched, and is to be tried again
+	Topic uint8 // number of its topic in the settings; 0: none
+	Retry bool  // it was given before, could not be fetched, and is to be retried
 }
 
-// Seeds are URLs that are given without a topic.
+// Seeds returns seeds without a topic.
 func Seeds(urls []weburl.URL) []Seed {
 	seeds := make([]Seed, len(urls))
 	for i, u := range urls {
@@ -36,11 +36,10 @@ func Seeds(urls []weburl.URL) []Seed {
 	return seeds
 }
 
-// Begin creates a crawl, or opens the one there is, and gives it seeds. It is an
-// [actor.Actor].
+// Begin creates a crawl, or opens the existing one, and adds seeds to it. It is an [actor.Actor].
 type Begin struct {
 	actor.Procedure
-	want    blobschema.Crawl // for a new crawl: all that is frozen
+	want    blobschema.Crawl // for a new crawl: everything that is frozen
 	seeds   []Seed
 	check   func(*blobschema.Crawl) error
 	crawl   blobschema.Crawl
@@ -48,45 +47,43 @@ type Begin struct {
 	added   int
 }
 
-// NewBegin returns the actor. check is called with an existing crawl's record, perhaps
-// several times: its error ends the actor, what it changes is written, and steps at work are
-// told of seeds, topics and the limit. It may give the seeds other topics, in the slice: their numbers are those of the
-// record as check leaves it. A seed that the crawl was given before keeps its topic. An
-// actor with no seeds and an empty want.ID only opens.
+// NewBegin returns the actor. It calls check with the record of an existing crawl, perhaps several times. An error of check
+// ends the actor. Changes by check are written, and steps hear of new seeds, topics and limits. check may also change the
+// topics in the slice of seeds: their numbers are those of the record as check leaves it. A seed that the crawl already has
+// keeps its topic. An actor with no seeds and an empty want.ID only opens the crawl.
 func NewBegin(want blobschema.Crawl, seeds []Seed, check func(*blobschema.Crawl) error) *Begin {
 	b := &Begin{want: want, seeds: seeds, check: check}
 	b.Body = b.run
 	return b
 }
 
-// NewAnother returns an actor that creates a crawl although there is one, if that is at
-// its end: finished, its limit reached or stopped by an order, and no step at work on it.
-// The errors are [ErrUnfinished], [ErrAtWork] and, if another one began at the same time,
-// [actor.ErrConflict]. exclusive is as in StepConfig: no lease of before holds. What the last
-// crawl has stored stays as it is, but nothing leads to it any more.
+// NewAnother returns an actor that creates another crawl after the current one has ended: finished, at its limit or stopped
+// by an order, and without a running step. Its errors are [ErrUnfinished], [ErrAtWork] and, if another crawl was created at
+// the same time, [actor.ErrConflict]. exclusive means the same as in StepConfig: earlier leases are void. The stored data
+// of the last crawl stays, but nothing refers to it any more.
 func NewAnother(want blobschema.Crawl, seeds []Seed, exclusive bool) *Begin {
 	b := &Begin{want: want, seeds: seeds}
 	b.Body = func(t *actor.Task) error { return b.another(t, exclusive) }
 	return b
 }
 
-// Why no crawl, or no other one, can begin.
+// Reasons why a crawl cannot be created.
 var (
-	// ErrUnfinished and ErrAtWork say that another crawl cannot begin yet.
+	// ErrUnfinished and ErrAtWork mean that another crawl cannot be created yet.
 	ErrUnfinished = errors.New("the last crawl is neither finished nor stopped")
 	ErrAtWork     = errors.New("steps of the last crawl are still at work")
-	// errNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
+	// errNoRanks means that a new crawl needs the ranks of hosts and has none.
 	errNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
-	// ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
+	// ErrNoCrawl means that there is no crawl to resume, and no seeds to create one.
 	ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
 )
 
-// Crawl returns the record, whether it is new, and how many seeds were added.
+// Crawl returns the record, whether the crawl is new, and the number of seeds added.
 func (b *Begin) Crawl() (c blobschema.Crawl, created bool, added int) {
 	return b.crawl, b.created, b.added
 }
 
-// active is the record that names the deployment's crawl.
+// active is the record that names the current crawl of the deployment.
 type active struct {
 	Crawl string `json:"crawl"`
 }
@@ -102,8 +99,7 @@ func (b *Begin) run(t *actor.Task) error {
 	return b.open(t, id)
 }
 
-// readActive reads the id of the active crawl. The revision of its record is nil if there
-// is none.
+// readActive reads the id of the active crawl. The revision is nil if there is no record.
 func readActive(t *actor.Task) (id string, revision actor.Revision, err error) {
 	recs, err := t.Records(naming.ActiveKey)
 	if err != nil || !recs[0].Found {
@@ -126,7 +122,7 @@ func (b *Begin) another(t *actor.Task, exclusive bool) error {
 	return b.create(t, revision)
 }
 
-// over checks that a crawl is at its end, as a tick would find it.
+// over checks that a crawl has ended, by the same rules as a coordinator run.
 func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	if _, _, err := readCrawl(t, id); err != nil {
 		return err
@@ -136,9 +132,9 @@ func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	if err := k.readAll(t); err != nil {
 		return err
 	}
-	_ = k.finished(t) // it only looks at what was read
+	_ = k.finished(t) // it only evaluates what was read
 	switch r := &k.report; {
-	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one look is enough where nobody is at work
+	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one run that finds it quiet is enough: no step is running
 		return fmt.Errorf("crawl %s: %w", id, ErrUnfinished)
 	case r.Leased > 0:
 		return fmt.Errorf("crawl %s: %w: %d", id, ErrAtWork, r.Leased)
@@ -146,8 +142,8 @@ func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	return nil
 }
 
-// create creates a crawl and makes it the active one, in place of that which the record of
-// that revision names.
+// create creates a crawl and makes it the active one. It replaces the record of active crawls at that revision; nil: there
+// is none.
 func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 	if len(b.seeds) == 0 {
 		return ErrNoCrawl
@@ -169,8 +165,8 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 			return err
 		}
 	}
-	// The crawl begins with the second of these writes; until it is named as active,
-	// nobody works on it, and beginning again makes another.
+	// The crawl exists after the second of these writes. A crash before the third leaves a crawl that is not active: no
+	// step works on it, and the next attempt creates another.
 	if err := t.Write(naming.CrawlKey(c.ID), c, nil); err != nil {
 		return err
 	}
@@ -181,7 +177,7 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 	return nil
 }
 
-// putSeeds stores seeds as batches, to be named by the record.
+// putSeeds stores seeds in batches and adds their names to the record.
 func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 	for some := range slices.Chunk(seeds, seedsPerBatch) {
 		var urls []blobschema.Queued
@@ -210,7 +206,7 @@ func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 	return nil
 }
 
-// open goes on with an existing crawl and adds the seeds that are new.
+// open opens an existing crawl and adds the seeds that are new.
 func (b *Begin) open(t *actor.Task, id string) error {
 	for fails := 0; ; {
 		c, revision, err := readCrawl(t, id)
@@ -230,7 +226,7 @@ func (b *Begin) open(t *actor.Task, id string) error {
 		if err := putSeeds(t, &c, fresh); err != nil {
 			return err
 		}
-		b.crawl, b.added = c, max(b.added, len(fresh)) // none are fresh after a write in doubt that did succeed
+		b.crawl, b.added = c, max(b.added, len(fresh)) // after a write in doubt that succeeded, no seeds are new any more
 		if string(actor.Encode(c)) != old {
 			_, err = t.Do(actor.WriteRecord{Key: naming.CrawlKey(id), Value: actor.Encode(c), Revision: revision})
 			if err != nil {
@@ -239,22 +235,22 @@ func (b *Begin) open(t *actor.Task, id string) error {
 				}
 				continue
 			}
-		} else if b.check == nil && len(b.seeds) == 0 {
+		} else if b.check == nil && len(b.seeds) == 0 { // nothing could have changed
 			return nil // nothing could have changed
 		}
 		return b.tell(t, &c, b.added > 0 || atOnce(&c.Settings) != obeyed)
 	}
 }
 
-// atOnce is what of the settings the wish is raised for: topics, which steps at work take with their next
-// commit, and what the next step of each partition takes.
+// atOnce returns the settings whose change raises the version of the desired state: topics, which running steps read with
+// their next commit, and settings that the next step of each partition reads.
 func atOnce(s *blobschema.Settings) string {
 	return string(actor.Encode(blobschema.Settings{
 		Topics: s.Topics, Hosts: s.Hosts, QueueBy: s.QueueBy, Queues: s.Queues, RecrawlPerHour: s.RecrawlPerHour,
 	}))
 }
 
-// readCrawl reads the record of a crawl, if it is of this version.
+// readCrawl reads the record of a crawl and checks its version.
 func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Revision, err error) {
 	recs, err := t.Records(naming.CrawlKey(id))
 	if err != nil {
@@ -272,9 +268,9 @@ func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Rev
 	return c, recs[0].Revision, nil
 }
 
-// tell makes what changed known to steps and ticks: the limit, and, if there is news, that
-// seeds or settings are others. It looks even where the record did not change: who changed
-// it may have died over this.
+// tell passes a change on to steps and coordinator runs: the page limit and, if there is news, that seeds or settings have
+// changed. It checks the limit even if the record did not change, because a process that changed the record may have died
+// before it told.
 func (b *Begin) tell(t *actor.Task, c *blobschema.Crawl, news bool) error {
 	if err := tellLimit(t, c); err != nil || !news {
 		return err
@@ -282,8 +278,8 @@ func (b *Begin) tell(t *actor.Task, c *blobschema.Crawl, news bool) error {
 	return raiseWish(t, c.ID)
 }
 
-// raiseWish has steps read the crawl record again with their next commit. Should a crash keep
-// it from them, they read it when they begin.
+// raiseWish makes steps read the crawl record again with their next commit. If a crash prevents that, the next step reads
+// it when it begins.
 func raiseWish(t *actor.Task, crawl string) error {
 	return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
 		w.Version++
@@ -315,7 +311,7 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 	if err != nil {
 		return err
 	}
-	pages := map[partition.ID]int64{} // what is stored already counts, limited or not
+	pages := map[partition.ID]int64{} // stored pages count, whether or not they were limited
 	for p, rec := range heads {
 		if !rec.Found {
 			continue
@@ -341,7 +337,7 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 	})
 }
 
-// newSeeds are those of the wanted seeds that no batch holds, and those to be tried again.
+// newSeeds returns the wanted seeds that no batch holds, and those to be retried.
 func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	if len(b.seeds) == 0 {
 		return nil, nil
@@ -366,5 +362,5 @@ func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	return fresh, nil
 }
 
-// CrawlID makes the id of a crawl begun at a time: sortable, and readable in names.
+// CrawlID returns the id of a crawl created at a time. Ids sort by time and are readable in names.
 func CrawlID(t time.Time) string { return t.UTC().Format("20060102-150405") }

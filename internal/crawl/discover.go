@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// This file is the way of a found link, from top to bottom. The fetcher has resolved it against its page.
+// This file is the way of a found link, from top to bottom. The extractor has already resolved it against its page.
 //
 //	discover    politeness key → slot → fingerprint; the link graph; the count of each fate
 //	follow      depth, flags and topic → traps → scope → rank → deliver
@@ -16,17 +16,17 @@ import (
 // fate is what becomes of a found link.
 type fate uint8
 
-const (
-	added    fate = iota // in this partition's frontier, pending or not examined yet
-	buffered             // for the owner of its slot, until a commit mails it
-	known                // dropped: it is known here or was mailed before, or its host has too many URLs
-	trapped              // dropped: the URL looks like one of endlessly many, or its chain of redirects is too long
-	tooDeep              // dropped: more links from a seed than the scope allows
-	outside              // dropped, but kept in the commit: its host may come into the scope
+const ( // in this partition's frontier, pending or unexamined
+	added    fate = iota // for the owner of its slot, until a commit mails it
+	buffered             // dropped: it is known here or was mailed before, or its host has too many URLs
+	known                // dropped: the URL looks like one of infinitely many, or its chain of redirects is too long
+	trapped              // dropped: it is further from a seed than the scope allows
+	tooDeep              // dropped, but stored in the commit: its host may come into scope
+	outside              // dropped: a pattern of the operator excludes it
 	excluded             // dropped: a pattern of the operator excludes it
 )
 
-// discover decides what becomes of each link of an answer, and adds all of them to the link graph.
+// discover decides the fate of each link of an answer, and adds all of them to the link graph.
 func (st *state) discover(t schedule.Task, o *actor.Outcome) {
 	if len(o.Links) == 0 {
 		return
@@ -54,14 +54,14 @@ func (st *state) discover(t schedule.Task, o *actor.Outcome) {
 	}
 }
 
-// follow decides what becomes of one link of an answer.
+// follow decides the fate of one link of an answer.
 func (st *state) follow(t schedule.Task, found *actor.Link, l frontier.Link, cash float64) fate {
 	// Depth, flags and topic come from the page that the link is on.
 	if !descend(&l, t, found) {
 		return trapped
 	}
 	seed := l.Flags&blobschema.FlagSeed != 0
-	// A trap shows in the URL alone. A seed may look like one.
+	// Only the URL can show a trap here. A seed may look like one.
 	if !seed && Trap(&st.cfg.Crawl.Settings, l.URL) != "" {
 		return trapped
 	}
@@ -81,7 +81,7 @@ func (st *state) follow(t schedule.Task, found *actor.Link, l frontier.Link, cas
 		st.keepOutside(l)
 		return outside
 	}
-	// A sitemap may say that a page has changed: then it is requested once more.
+	// If a sitemap says that a page has changed, the page is requested once more.
 	if !st.hint(t, found, l) && changedSince(t, found) {
 		l.Flags |= blobschema.FlagAgain
 		st.buffer(l)
@@ -90,10 +90,10 @@ func (st *state) follow(t schedule.Task, found *actor.Link, l frontier.Link, cas
 	return st.deliver(l)
 }
 
-// deliver takes a link that is in scope to the owner of its slot. Mail and redirects of late seeds come here too.
+// deliver passes a link in scope to the owner of its slot. Redirects of late seeds come here too.
 func (st *state) deliver(l frontier.Link) fate {
 	seed := l.Flags&blobschema.FlagSeed != 0
-	// Another partition's link is buffered, unless its owner was told before.
+	// A link of another partition is buffered, unless its owner has it already.
 	if st.owner(l.Slot) != st.cfg.Partition {
 		rank, news := st.sent.tell(&l)
 		if !news && !seed {
@@ -105,8 +105,8 @@ func (st *state) deliver(l frontier.Link) fate {
 		st.buffer(l)
 		return buffered
 	}
-	// What a settled URL redirects to was not in scope before the URL was known to be a seed. It is
-	// buffered even here: as mail it is looked at (again.go), and not lost.
+	// A late seed may have been settled before it was known to be a seed; its redirect was out of scope then. It is
+	// buffered for mail even to this partition itself, because mail checks settled seeds (again.go).
 	if st.lateSeed(l) && (!st.f.Loaded(l.Slot, l.Fingerprint) || st.f.Settled(l.Slot, l.Fingerprint)) {
 		st.buffer(l)
 		return buffered
@@ -114,7 +114,7 @@ func (st *state) deliver(l frontier.Link) fate {
 	return st.add(l)
 }
 
-// add puts a link of this partition into the frontier. The host of a seed comes into the scope.
+// add puts a link of this partition into the frontier. The host of a seed comes into scope.
 func (st *state) add(l frontier.Link) fate {
 	if host := l.URL.Host(); l.Flags&blobschema.FlagSeed != 0 && st.scopes.take(l.Topic, host) {
 		st.batch.newScope = append(st.batch.newScope, scopeEntry(l.Topic, host))
@@ -126,13 +126,12 @@ func (st *state) add(l frontier.Link) fate {
 	return added
 }
 
-// buffer keeps a link for the owner of its slot until a commit mails it.
 func (st *state) buffer(l frontier.Link) {
 	o := st.out.of(st.owner(l.Slot))
 	o.links = append(o.links, l.Queued())
 }
 
-// keepOutside keeps a link for a later commit to follow, should its host come into the scope: see [Step.rescan].
+// keepOutside stores a link in the commit, to be followed if its host comes into scope: see state.rescan.
 func (st *state) keepOutside(l frontier.Link) {
 	if rank, news := st.sent.tell(&l); news {
 		l.Rank = rank
@@ -140,10 +139,11 @@ func (st *state) keepOutside(l frontier.Link) {
 	}
 }
 
-// maxRedirects bounds a chain of redirects, which add nothing to the depth.
+// maxRedirects bounds a chain of redirects, which does not increase the depth.
 const maxRedirects = 10
 
-// descend sets depth, topic and flags of a link on the page of a task. It returns false at the end of a long chain of redirects.
+// descend sets depth, topic and flags of a link on the page of a task. It returns false at the end of a too long chain of
+// redirects.
 func descend(l *frontier.Link, t schedule.Task, found *actor.Link) bool {
 	l.Depth, l.Topic = t.Request.Depth, t.Topic
 	switch {
@@ -159,22 +159,21 @@ func descend(l *frontier.Link, t schedule.Task, found *actor.Link) bool {
 		l.Flags |= blobschema.FlagSitemap
 	default:
 		l.Flags |= t.Flags.NextHop() &^ blobschema.FlagSeed
-		if l.Flags&blobschema.FlagSitemap == 0 { // nested too deep, or known by its media type alone
+		if l.Flags&blobschema.FlagSitemap == 0 { // nested too deep, or recognised by its media type only
 			l.Depth++
 		}
 	}
 	return true
 }
 
-// changedSince reports whether a sitemap that was read again lists a URL as changed since it was
-// read before. A day is the least difference that many sitemaps show.
+// changedSince reports whether a sitemap that was read again lists a URL as changed since it was last read. It allows for
+// one day, because many sitemaps give dates only.
 func changedSince(t schedule.Task, found *actor.Link) bool {
 	f := t.Request.Former
 	return f != nil && found.Kind == actor.LinkListed && found.Modified >= f.Time.Unix()-24*60*60
 }
 
-// lateSeed reports whether a link turns out to be a seed, but may have been settled
-// already as one that was found: what it redirects to was not in scope then.
+// lateSeed reports whether a seed may have been settled before as a found link, when its redirect was out of scope.
 func (st *state) lateSeed(l frontier.Link) bool {
 	return l.Flags&blobschema.FlagSeed != 0 && st.scopes.of(l.Topic).kind != blobschema.ScopeAny &&
 		st.owner(l.Slot) == st.cfg.Partition && !st.f.Pending(l.Slot, l.Fingerprint)

@@ -10,15 +10,15 @@ import (
 // duty is something that a step does at a time, or once a condition holds.
 type duty struct {
 	name string
-	// at returns when the duty is due, given what the step knows now: now or earlier if it is due already, zero if
-	// only another event can make it due. It may be called at any time and as often as anybody likes.
+	// at returns when the duty is due, given what the step knows now: now or earlier if it is due, zero if only another
+	// event can make it due. It changes nothing visible, so it may be called at any time.
 	at func(s *Step, now time.Time) time.Time
-	// do is done by the main task, which does one duty after another. Without it the duty is done at every event: see after.
+	// do runs in the main task, which does one duty at a time. If do is nil, Step.after does the duty at every event.
 	do func(s *Step, t *actor.Task) error
 }
 
-// duties are all that a step does in time, the first that is due first. Both what the main task does next and the
-// timer of the step follow from this list, and from nothing else.
+// duties lists everything that a step does in time. The main task does the first that is due, and the step's timer is set
+// from the same list, so the two cannot disagree.
 var duties = []duty{
 	{"request", requestAt, nil},
 	{"load parts", func(s *Step, _ time.Time) time.Time { return s.reading.next }, nil},
@@ -36,7 +36,7 @@ var duties = []duty{
 	{"end: nothing left", overAt, (*Step).finish},
 }
 
-// due returns what the main task does next; nil: it waits.
+// due returns the next duty of the main task; nil: it waits.
 func (s *Step) due(list []duty) *duty {
 	now := s.Clock()
 	for i := range list {
@@ -49,14 +49,14 @@ func (s *Step) due(list []duty) *duty {
 	return nil
 }
 
-// setTimer has the step called when the next duty is due. While the main task does one,
-// its others wait for that.
+// setTimer schedules a call of the step for when the next duty is due. While the main task does a duty, its other duties
+// wait for that.
 func (s *Step) setTimer(list []duty) {
 	now := s.Clock()
 	var at time.Time
 	for i := range list {
 		if d := &list[i]; d.do == nil || s.doing == nil {
-			if next := d.at(s, now); next.After(now) { // what is past was looked at just now
+			if next := d.at(s, now); next.After(now) { // a duty that is due already was handled just before
 				at = earlier(at, next)
 			}
 		}
@@ -104,9 +104,9 @@ func workAt(s *Step, now time.Time) time.Time {
 	return onlyIf(s.st.batch.settled >= s.cfg.CommitPages || s.st.fullOfMail(), now)
 }
 
-// oldAt: work stays uncommitted for CommitEvery, less while the crawl is young. In a folder commits
-// cost no money, and somebody may kill a process that has just begun: its first commit comes after a second, and
-// of a later kill no more than half of its work is to be done again.
+// oldAt: work stays uncommitted for at most CommitEvery, less while the crawl is young. In a folder commits cost no money,
+// and a user may kill a process that has just started: its first commit comes after one second, and a later kill loses at
+// most about a third of the work so far.
 func oldAt(s *Step, now time.Time) time.Time {
 	every := s.cfg.young(s.cfg.CommitEvery, now)
 	if s.cfg.Exclusive {
@@ -115,15 +115,14 @@ func oldAt(s *Step, now time.Time) time.Time {
 	return onlyIf(s.st.dirty(), s.st.batch.begun.Add(every))
 }
 
-// answerAt: the one who requested a URL from outside waits for the commit with its answer.
+// answerAt: the requester of a URL from outside waits for the commit with its answer.
 func answerAt(s *Step, _ time.Time) time.Time {
 	return onlyIf(s.st.batch.requested, s.st.batch.begun.Add(max(s.cfg.CommitMin, min(s.cfg.CommitEvery, 5*time.Second))))
 }
 
-// feedAt: others get what is buffered for them, a partition with nothing to do sooner than one
-// with little, and at times that grow further apart as the step goes on. A crawl
-// spreads fast that way, and near its end, when partitions run dry one after another,
-// it does not commit for the sake of links that most likely are known.
+// feedAt: other partitions get the links that are buffered for them, a starved partition sooner than a hungry one. The
+// intervals grow with the age of the step. So a young crawl spreads fast; near its end, when one partition after another
+// runs dry, a step does not commit just to mail links that are most likely known.
 func feedAt(s *Step, _ time.Time) time.Time {
 	begun := s.st.batch.begun
 	age := begun.Sub(s.Begun())
@@ -140,8 +139,8 @@ func feedAt(s *Step, _ time.Time) time.Time {
 	return at
 }
 
-// handoverAt: slots that have arrived, and those that are still, go into a commit. Where some are still and others
-// are not, it waits a little for the others.
+// handoverAt: slots that have arrived, and frozen slots without requests under way, go into a commit. If some frozen slots
+// still have requests under way, the commit waits a little for them.
 func handoverAt(s *Step, _ time.Time) time.Time {
 	ter := s.st.ter
 	soon := s.st.batch.begun.Add(s.cfg.CommitMin)
@@ -158,9 +157,9 @@ func handoverAt(s *Step, _ time.Time) time.Time {
 	return s.st.batch.begun.Add(max(s.cfg.CommitMin, giveRest))
 }
 
-// idleAt: nothing else will come of waiting, and others may wait for what an idle step has: soon in a young step, later
-// in an old one, where it is mostly mail that brings nothing new. Where all starve, it is all that
-// can make the crawl go on.
+// idleAt: an idle step gains nothing by waiting, and other partitions may need its mail. A young step commits soon; an old
+// one later, because its mail mostly brings nothing new. If all partitions starve, only this commit can keep the crawl
+// going, so it comes at once.
 func idleAt(s *Step, _ time.Time) time.Time {
 	after := max(s.cfg.CommitMin, min(400*time.Millisecond, s.st.batch.begun.Sub(s.Begun())/8))
 	if s.allStarve() {
@@ -169,7 +168,7 @@ func idleAt(s *Step, _ time.Time) time.Time {
 	return onlyIf(s.idle() && (s.st.dirty() || s.st.out.held() > 0), s.st.batch.begun.Add(after))
 }
 
-// allStarve reports whether no other partition has anything to do either.
+// allStarve reports whether no other partition has anything to do.
 func (s *Step) allStarve() bool {
 	for p := range partition.ID(s.st.partitions()) {
 		if p != s.cfg.Partition && s.outbox.appetites[p] != Starved {
@@ -183,7 +182,7 @@ func renewAt(s *Step, now time.Time) time.Time { return now.Add(s.lease.left() -
 
 func lookAt(s *Step, now time.Time) time.Time { return onlyIf(s.orders.look, now) }
 
-// overAt: an idle step waits for mail for a while, and then ends, unless something is due soon.
+// overAt: an idle step waits for mail for Linger and then ends, unless something is due soon.
 func overAt(s *Step, now time.Time) time.Time {
 	next := s.next()
 	return onlyIf(s.idle() && s.outbox.publishing == 0 && !s.st.dirty() && (s.asksNothing() || next.IsZero() || next.Sub(now) > s.cfg.SleepMax),

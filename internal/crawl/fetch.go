@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// request starts as many requests as may be made now, and loads parts if that leaves room.
+// request starts as many requests as allowed now, and loads parts of slots if connections are left.
 func (s *Step) request(now time.Time) {
 	more := true
 	for more && s.mayFetch() {
@@ -24,7 +24,7 @@ func (s *Step) request(now time.Time) {
 	}
 }
 
-// mayFetch reports whether another request may start now, if there is one.
+// mayFetch reports whether another request may start now.
 func (s *Step) mayFetch() bool {
 	if s.lease.phase != working || s.orders.paused || s.reading.rescan || s.underWay >= s.cfg.Connections || !s.care.allows(s.underWay) {
 		return false
@@ -38,21 +38,19 @@ func (s *Step) mayFetch() bool {
 			s.budget.refilling = true
 			s.Spawn(func(t *actor.Task) error { return s.budget.refill(t, &s.st.totals.Pages, s.st.partitions()) })
 		}
-		// A revisit waits until it is known whether more is granted: new URLs go first.
+		// A revisit waits for the answer whether more pages are granted: new URLs go first.
 		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings) && !s.budget.refilling
 	}
 	return true
 }
 
-// limited reports whether the limit on pages leaves nothing to request except what is requested
-// on purpose, or revisited.
+// limited reports whether the page limit leaves only requested URLs and revisits to fetch.
 func (s *Step) limited() bool {
 	return s.cfg.Crawl.Settings.MaxPages > 0 && s.budget.spent(s.st.totals.Pages)
 }
 
-// asksNothing reports whether the step may not request anything that it knows, whatever is
-// due: it is paused, or the limit on pages is reached, nothing is requested on purpose, and nothing
-// is revisited.
+// asksNothing reports whether the step may not fetch anything that it knows, whatever is due: the crawl is paused, or the
+// page limit is reached and nothing was requested from outside or is revisited.
 func (s *Step) asksNothing() bool {
 	return s.orders.paused || s.budget.exhausted && s.st.f.Counts().Urgent == 0 && !looks(&s.cfg.Crawl.Settings)
 }
@@ -71,7 +69,7 @@ func (s *Step) begin(t schedule.Task) {
 	}
 }
 
-// fetch requests a task's URL. If the URL had an answer before, its record is read first.
+// fetch requests a task's URL. If the URL was answered before, fetch reads that record first.
 func (s *Step) fetch(t schedule.Task) {
 	s.underWay++
 	if counted(t) {
@@ -86,11 +84,11 @@ func (s *Step) fetch(t schedule.Task) {
 			if p.Outcome.Answered() {
 				t.Request.Former = p
 			}
-			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside tells no depth
+			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside carries no depth
 				t.Request.Depth = p.Depth
 			}
 		}
-		if s.lease.phase != working || s.lease.left() <= s.cfg.Margin { // reading took its time
+		if s.lease.phase != working || s.lease.left() <= s.cfg.Margin { // reading may have taken long
 			s.answered(t, actor.Aborted(t.Request, s.Now().Wall))
 			return nil
 		}
@@ -106,8 +104,8 @@ func counted(t schedule.Task) bool {
 
 // ask issues the request of a task.
 func (s *Step) ask(t schedule.Task) {
-	// A request that takes at most half a step comes to its end sooner or later: one that the end of a step
-	// aborts is made again, and is no attempt.
+	// No request may take longer than half a step. If the end of a step aborts a request, it is repeated and does not count
+	// as an attempt, so one that takes longer would never finish.
 	t.Request.Longest, t.Request.Deadline = s.cfg.Deadline/2, s.lease.deadline()
 	asked, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
 	s.st.f.Begun(asked, t)
@@ -116,9 +114,9 @@ func (s *Step) ask(t schedule.Task) {
 		if !ok || r.Err != nil {
 			o = actor.Aborted(t.Request, s.Now().Wall)
 		}
-		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
+		if o.Started.IsZero() { // it may have reached the host later than the frontier knows (I9)
 			o.Started = asked
-		} else { // by the executor's wall clock, which may have been set since the step began
+		} else { // the executor's wall clock may have been set since the step began
 			o.Started = o.Started.Add(ahead)
 		}
 		s.answered(t, o)
@@ -137,7 +135,7 @@ func (s *Step) answered(t schedule.Task, o *actor.Outcome) {
 	s.done(t, o)
 }
 
-// done takes the outcome of a task, requested or not.
+// done handles the outcome of a task, whether or not a request was made.
 func (s *Step) done(t schedule.Task, o *actor.Outcome) {
 	s.st.done(t, o)
 	s.care.done(t.Request.URL.String())

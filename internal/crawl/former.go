@@ -8,12 +8,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// formerCommits is how many commits' page records a step keeps, of those it looked into
-// for what was asked for before: a recrawl of many URLs finds most of them in few.
+// formerCommits is the number of commits whose page records a step caches. A recrawl of many URLs finds most of their
+// previous answers in few commits.
 const formerCommits = 4
 
-// former returns the page record that a URL has in a commit, of an answer or of a refusal; nil if
-// it cannot be read: then the URL is fetched without a condition, and its answer stored whole.
+// former returns the previous page record of a URL, from the commit that its state names; it may be an answer or a refusal.
+// It returns nil if the record cannot be read: then the URL is requested unconditionally and its answer stored in full.
 func (st *state) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
 	if p, ok := st.formers.newest.get(url); ok {
 		return &p
@@ -35,7 +35,7 @@ func (st *state) former(t *actor.Task, o blobschema.Origin, url string) *blobsch
 	return nil
 }
 
-// readFormers reads the page records of a commit, the last of each URL.
+// readFormers reads the page records of a commit: the newest of each URL.
 func (st *state) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobschema.Page {
 	pages := map[string]blobschema.Page{}
 	man, err := st.manifestWith(t, o)
@@ -62,8 +62,8 @@ func (st *state) readFormers(t *actor.Task, o blobschema.Origin) map[string]blob
 	return pages
 }
 
-// manifestWith is a manifest that names the commit of an origin: this partition's, or that
-// of another which held the slot before.
+// manifestWith returns a manifest that names the commit of an origin: this partition's, or that of a previous owner of the
+// slot.
 func (st *state) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Manifest, error) {
 	if o.Partition == st.cfg.Partition {
 		return &st.man, nil
@@ -90,23 +90,22 @@ func (st *state) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.M
 	return man, nil
 }
 
-// formers are the page records of the commits looked into last, and, where pages are looked at again,
-// of the answers that came last.
+// formers caches the page records of the commits that were read last and, where pages are revisited, of the newest answers.
 type formers struct {
 	newest recent[string, blobschema.Page] // by URL
 
 	reading bool
 	order   []blobschema.Origin // oldest first
 	pages   map[blobschema.Origin]map[string]blobschema.Page
-	others  map[partition.ID]*blobschema.Manifest // of partitions that held slots before
+	others  map[partition.ID]*blobschema.Manifest // of previous owners of slots
 }
 
-// maxFormers is how many answers are kept: a look at one of them costs no read of a commit.
+// maxFormers is the number of cached answers. A revisit of one of them reads no commit.
 const maxFormers = 1 << 15
 
-// keep takes the newest page record of a URL.
+// keep caches the newest page record of a URL.
 func (f *formers) keep(p *blobschema.Page) {
-	if !p.Outcome.Answered() { // then there is none to compare with
+	if !p.Outcome.Answered() { // there is nothing to compare the next answer with
 		f.newest.forget(p.URL)
 		return
 	}

@@ -15,40 +15,39 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Moving a slot moves pointers. A step that learns of a move asks for nothing more of a
-// slot that goes; when nothing of it is under way the next commit is made without it, and
-// names the runs for the receiver: the hand-over. The receiver's step pulls it from that
-// manifest. The commit in which it names the runs itself confirms the move, and only then
-// it asks for URLs of the slot. What comes for the slot before is kept unexamined; what
-// comes to a partition that has given it away is sent on.
+// Moving a slot moves pointers to its runs, not data. A step that learns of a move stops requesting URLs of a slot that
+// leaves. When no request of the slot is under way, the next commit is made without the slot and names its runs for the
+// receiver: the hand-over. The receiver's step reads the hand-over from that manifest. Its own commit that names the runs
+// confirms the move, and only then the receiver requests URLs of the slot. What arrives for the slot earlier is kept
+// unexamined; what reaches a partition that has given the slot away is forwarded.
 
 // Times of a move.
 const (
-	pullSoon = 100 * time.Millisecond // between two looks at who should give
-	pullLate = 5 * time.Second        // the same, when it takes long
-	giveRest = time.Second            // how long slots that are still wait for those that are not
+	pullSoon = 100 * time.Millisecond // first wait between two reads of a giver's head
+	pullLate = 5 * time.Second        // longest such wait
+	giveRest = time.Second            // how long idle slots wait for slots with requests under way
 )
 
-// territory is what a step knows of its slots: those it holds, as its manifest says, and
-// those that are to come and to go by the map.
+// territory is what a step knows of its slots: those it holds, as its manifest says, and those that the map moves to or
+// from it.
 type territory struct {
-	pmap    *partition.Map // never older than the epoch of the manifest
+	pmap    *partition.Map // current map; never older than the epoch of the manifest
 	record  blobschema.MapRecord
 	holding *blobschema.Holding
-	given   []blobschema.Handover                // not known to be confirmed
-	owed    map[partition.Slot]blobschema.Moving // frozen slots, to be given
-	busy    []partition.Slot                     // of them, those that were not still when last looked at
-	awaited map[partition.Slot]partition.Epoch   // to come, and in no manifest of ours
-	from    map[partition.ID]string              // who should give them, and the commit that was last looked at for it
-	takes   int                                  // commits that took slots over
-	arrived []arrival                            // pulled, for the next commit
+	given   []blobschema.Handover                // hand-overs that are not known to be confirmed
+	owed    map[partition.Slot]blobschema.Moving // frozen slots that must be given away
+	busy    []partition.Slot                     // those of owed that had something under way at the last check
+	awaited map[partition.Slot]partition.Epoch   // slots that move here and are in none of our manifests yet
+	from    map[partition.ID]string              // givers of awaited slots, with the commit of each that was read last
+	takes   int                                  // number of commits that took slots over
+	arrived []arrival                            // hand-overs that were read, for the next commit
 
-	// Of the step at work.
-	pulling bool           // it looks for slots that are to come
-	gaveTo  []partition.ID // receivers of the slots that it gave since the last commit
+	// These belong to the current step.
+	pulling bool           // the pull task is running
+	gaveTo  []partition.ID // receivers of slots given since the last commit
 }
 
-// arrival is a hand-over, or the part of it that is news.
+// arrival is a hand-over, or the part of it that is new.
 type arrival struct {
 	slots partition.Slots
 	given blobschema.Handover
@@ -66,8 +65,8 @@ func newTerritory(c *blobschema.Crawl, p partition.ID, moved []blobschema.Moved)
 	}, nil
 }
 
-// owner is where a URL of a slot belongs, as far as this step knows: here, if it holds the
-// slot or waits for it.
+// owner returns the partition to which URLs of a slot belong, by this step's knowledge: this partition if it holds the slot
+// or waits for it, else the owner by the map.
 func (st *state) owner(slot partition.Slot) partition.ID {
 	ter := st.ter
 	if ter.holding.Holds(slot) || len(ter.awaited) > 0 && ter.awaited[slot] != 0 {
@@ -76,8 +75,7 @@ func (st *state) owner(slot partition.Slot) partition.ID {
 	return ter.pmap.Owner(slot)
 }
 
-// ours reports, off the loop too, which slots this step's runs need to hold as of now: nil
-// for all that are in them.
+// ours returns a test for the slots that this step's runs must hold, usable off the loop; nil: all slots in the runs.
 func (st *state) ours() func(partition.Slot) bool {
 	if st.ter.record.Version == 0 {
 		return nil
@@ -89,10 +87,10 @@ func (st *state) ours() func(partition.Slot) bool {
 	return func(id partition.Slot) bool { return int(id) < len(mine) && mine[id] }
 }
 
-// partitions is how many partitions there are, or ever were, as far as this step knows.
+// partitions returns the largest number of partitions so far, by this step's knowledge.
 func (st *state) partitions() int { return max(st.cfg.Crawl.Partitions, st.ter.record.Partitions) }
 
-// learnMap brings the step's map up to date with the record, and plans what follows.
+// learnMap updates the step's map from the record, and records which slots it must give and await.
 func (st *state) learnMap(t *actor.Task) error {
 	ter := st.ter
 	p, rec, err := readPartitioning(t, &st.cfg.Crawl)
@@ -104,12 +102,14 @@ func (st *state) learnMap(t *actor.Task) error {
 	}
 	ter.record, ter.pmap = p.Record, p.Map
 	before := len(ter.given)
+	// A hand-over whose move is no longer in the record is confirmed.
 	ter.given = slices.DeleteFunc(ter.given, func(h blobschema.Handover) bool {
 		return !slices.ContainsFunc(p.Record.Moving, func(m blobschema.Moving) bool {
 			return m.Epoch == h.Epoch && m.From == st.cfg.Partition && m.To == h.To
 		})
 	})
 	changed := len(ter.given) < before
+	// Slots that leave are frozen, and slots that arrive are awaited.
 	for _, m := range p.Record.Moving {
 		fresh := slices.DeleteFunc(slices.Clone(m.Slots), func(id partition.Slot) bool { return m.Epoch <= ter.holding.Seen(id) })
 		switch st.cfg.Partition {
@@ -127,7 +127,7 @@ func (st *state) learnMap(t *actor.Task) error {
 				ter.awaited[id] = m.Epoch
 			}
 			if len(fresh) > 0 {
-				ter.from[m.From] = "" // what it gives may be in a commit that was looked at before
+				ter.from[m.From] = "" // its hand-over may be in a commit that was read before
 			}
 		default:
 			continue
@@ -135,13 +135,13 @@ func (st *state) learnMap(t *actor.Task) error {
 		changed = changed || len(fresh) > 0
 	}
 	if changed {
-		st.batch.applied = true // the head must say so
+		st.batch.applied = true // the next head must report the change
 	}
 	st.pull()
 	return nil
 }
 
-// pull is the task that looks for what others should give, as long as anything is awaited.
+// pull starts the task that reads the givers' manifests until every awaited slot has arrived.
 func (st *state) pull() {
 	if st.ter.pulling || len(st.ter.awaited) == 0 {
 		return
@@ -169,7 +169,7 @@ func (ter *territory) arrivedSlots() (n int) {
 	return n
 }
 
-// pullOnce takes what of the awaited slots stands in the manifests of those who give them.
+// pullOnce reads the manifests of the givers once and takes the awaited slots that are in them.
 func (st *state) pullOnce(t *actor.Task) error {
 	ter := st.ter
 	givers := slices.Sorted(maps.Keys(ter.from))
@@ -207,16 +207,16 @@ func (st *state) pullOnce(t *actor.Task) error {
 	return nil
 }
 
-// nudged looks at once for what others should give: one of them has just given it.
+// nudged reads the givers' manifests at once, because one of them has just given slots.
 func (st *state) nudged() {
 	if len(st.ter.awaited) > st.ter.arrivedSlots() {
 		st.lease.Spawn(st.pullOnce)
 	}
 }
 
-// nudgeReceivers tells those that the last commit has given slots to. A step at work looks
-// when it gets the mail, which it would not know of before its next commit; one is begun where
-// ticks are far apart. Both may be lost: then it takes longer.
+// nudgeReceivers sends a nudge to the partitions that got slots with the last commit. A running step reads the hand-over
+// when the nudge arrives instead of with its next commit; where coordinator runs are minutes apart, a wake starts a step.
+// Both may be lost: then the move takes longer.
 func (s *Step) nudgeReceivers() {
 	slices.Sort(s.st.ter.gaveTo)
 	to := slices.Compact(s.st.ter.gaveTo)
@@ -241,7 +241,7 @@ func (s *Step) nudgeReceivers() {
 	})
 }
 
-// arrive takes of a hand-over what is awaited, and not older than what was seen before.
+// arrive takes the awaited slots of a hand-over, unless a newer hand-over of them was seen before.
 func (st *state) arrive(h blobschema.Handover) {
 	ter := st.ter
 	if h.To != st.cfg.Partition {
@@ -259,14 +259,14 @@ func (st *state) arrive(h blobschema.Handover) {
 	}
 }
 
-// moving is the number of frozen slots with something under way.
+// moving returns the number of frozen slots with requests under way.
 func (ter *territory) moving(f *frontier.Frontier) int {
 	ter.busy = slices.DeleteFunc(ter.busy, f.Still)
 	return len(ter.busy)
 }
 
-// give puts the slots that are to go and are still into a commit, and forgets them. The
-// delta of the frontier, which the commit holds, was taken just before.
+// give moves frozen slots without requests under way out of the state and into hand-overs of a manifest. The caller has
+// just taken the frontier's delta, which the commit holds.
 func (st *state) give(man *blobschema.Manifest) {
 	ter := st.ter
 	type to struct {
@@ -294,8 +294,8 @@ func (st *state) give(man *blobschema.Manifest) {
 	man.Given = slices.Clone(ter.given)
 }
 
-// takeArrived puts the slots that have arrived into a commit. They may be asked for when
-// it is made: see [frontier.Frontier.Open].
+// takeArrived adds the slots that have arrived to a manifest. Their URLs may be requested once the commit is visible: see
+// [frontier.Frontier.Open].
 func (st *state) takeArrived(man *blobschema.Manifest) (slots partition.Slots, floor time.Time) {
 	ter := st.ter
 	for _, a := range ter.arrived {
@@ -324,7 +324,7 @@ func (st *state) takeArrived(man *blobschema.Manifest) (slots partition.Slots, f
 	return slots, floor
 }
 
-// tellMoves says in a head what of moves others need to know.
+// tellMoves writes into a head what others need to know of this partition's moves.
 func (st *state) tellMoves(h *blobschema.Head, man *blobschema.Manifest) {
 	ter := st.ter
 	h.Owes, h.Gives, h.Awaits = len(ter.owed), nil, 0

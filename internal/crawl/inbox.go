@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// firstWait is how long the first receive of a step waits for mail. It finds out whether there is any,
-	// so it does not wait for more. It costs a step without mail one request more, 0.4 millionths of a dollar.
+	// firstWait is how long the first receive of a step waits for mail. It only finds out whether there is any, so it is
+	// short. A step without mail pays for one extra request, 0.4 millionths of a dollar.
 	firstWait = 20 * time.Millisecond
-	mailWait  = 20 * time.Second // of each further receive; the longest that SQS allows
-	// maxAsking is how many mails with requests may wait for their slots before no more mail is received. Seeds
-	// for a slot that is not loaded are such; without a bound, a million of them would be held in memory.
+	mailWait  = 20 * time.Second // wait of each further receive; the longest that SQS allows
+	// maxAsking bounds the mails with requests that wait for their slots; beyond it the step receives no mail. Seeds for a
+	// slot that is not loaded are such requests: without a bound, a million of them would fill the memory.
 	maxAsking = 100
 )
 
-// marks are the mail numbers applied from one sender.
+// marks records which mail numbers of one sender are applied: all up to low, and those in above.
 type marks struct {
 	low   uint64
 	above map[uint64]bool
@@ -54,21 +54,21 @@ func (m *marks) stored() blobschema.Marks {
 	return out
 }
 
-// inbox is the mail that a step has received and not applied yet.
+// inbox is the mail that a step has received and not yet applied.
 type inbox struct {
-	heard    bool                   // the first receive was answered: before, nobody knows whether there is mail
-	later    []actor.Message        // mail from senders with a newer map, or of new topics
-	requests map[string]bool        // mail with requests that is being looked at, by sender and number
-	waiting  map[partition.Slot]int // its tasks that wait for a slot, by slot
-	dead     map[string]bool        // messages that this step has put aside, by hash
+	heard    bool                   // the first receive was answered; before, the step does not know whether there is mail
+	later    []actor.Message        // mail from senders with a newer map, or for new topics
+	requests map[string]bool        // mails with requests being applied, by sender and number
+	waiting  map[partition.Slot]int // number of tasks that wait for a slot
+	dead     map[string]bool        // hashes of the messages that this step has stored as dead letters
 }
 
 func newInbox() inbox {
 	return inbox{requests: map[string]bool{}, waiting: map[partition.Slot]int{}, dead: map[string]bool{}}
 }
 
-// asking is the number of mails with requests that wait for something that this step can do. For slots that others have to give
-// first it does not stay: such mail comes again.
+// asking returns the number of mails with requests that wait for something this step can do. Requests for slots that other
+// partitions must give first do not count: the step may end before they arrive, and that mail comes again.
 func (in *inbox) asking(ter *territory) int {
 	n := len(in.requests)
 	for slot, tasks := range in.waiting {
@@ -79,8 +79,8 @@ func (in *inbox) asking(ter *territory) int {
 	return n
 }
 
-// receive is the task that drains the mailbox while the step works. Nothing waits
-// in the queue for politeness: mail goes straight into the frontier.
+// receive is the task that drains the mailbox while the step works. Mail goes straight into the frontier; politeness never
+// keeps it in the queue.
 func (s *Step) receive(t *actor.Task) error {
 	queue := naming.MailboxQueue(s.cfg.Partition)
 	for wait := firstWait; ; wait = mailWait {
@@ -97,36 +97,39 @@ func (s *Step) receive(t *actor.Task) error {
 	}
 }
 
-// fullOfMail reports whether so many URLs came by mail since the last commit that they take too much memory:
-// the frontier cannot unload what no commit holds. The next mail waits in the queue until a commit is begun.
+// fullOfMail reports whether too many URLs came by mail since the last commit. They take memory, because the frontier
+// cannot unload what no commit holds. The next mail waits in the queue until a commit begins.
 func (st *state) fullOfMail() bool {
 	return st.cfg.MaxResident > 0 && st.batch.urls >= max(st.cfg.MaxResident/2, 100)
 }
 
-// applyMail merges one mail into the frontier. It is acknowledged after the commit
-// that holds its effect (I5); a repeat of what is committed already, at once.
+// applyMail merges one mail into the frontier. The mail is acknowledged after the commit that holds its effect (I5). late
+// is true for mail that has waited for a newer map or topics.
 func (s *Step) applyMail(m actor.Message, late bool) {
 	if s.lease.phase == closed {
-		return // it comes again, to the next step
+		return // the next step receives it again
 	}
+	// Mail that cannot be read, or belongs elsewhere, becomes a dead letter or is dropped.
 	mail, err := blobschema.DecodeMail(m.Body)
 	if err != nil || mail.Crawl != s.cfg.Crawl.ID || mail.To != s.cfg.Partition {
 		s.badMail(m, mail, err)
 		return
 	}
-	if mail.Epoch > s.st.ter.pmap.Epoch() && !late { // what it holds may be ours by a map not read yet
+	if mail.Epoch > s.st.ter.pmap.Epoch() && !late { // by a map that this step has not read, its URLs may be ours
 		s.inbox.later, s.orders.look = append(s.inbox.later, m), true
 		return
 	}
+	// Mail without a number is a nudge: a giver has just handed slots over.
 	if mail.Number == 0 {
 		s.outbox.acknowledge([]actor.Receipt{m.Receipt})
 		s.st.nudged()
 		return
 	}
 	if !late && slices.ContainsFunc(mail.URLs, func(q blobschema.Queued) bool { return int(q.Topic) >= len(s.st.scopes) }) {
-		s.inbox.later, s.orders.look = append(s.inbox.later, m), true // the wish says that there are more topics
+		s.inbox.later, s.orders.look = append(s.inbox.later, m), true // the desired state names more topics
 		return
 	}
+	// A number that is applied already identifies a repeated delivery.
 	mk := s.st.marks[mail.From]
 	if mk == nil {
 		mk = &marks{}
@@ -136,18 +139,19 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt)
 		return
 	}
+	// New URLs go into the frontier, URLs of other partitions into their buffers. Requests must wait for their slots.
 	s.st.batch.urls += len(mail.URLs)
 	var again []frontier.Link
 	for i := range mail.URLs {
 		l, ok := s.st.links.Stored(&mail.URLs[i])
 		switch {
-		case !ok: // the sender made it canonical; a URL that is not one is nobody's page
+		case !ok: // the sender made it canonical; any other text is no page
 			continue
 		case l.Flags&blobschema.FlagAgain != 0:
 			again = append(again, l)
 			continue
 		case s.st.owner(l.Slot) != s.cfg.Partition:
-			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name
+			s.st.buffer(l) // bypasses the filter of sent links, which may know it from the slot of its name
 			continue
 		}
 		s.st.add(l)
@@ -167,7 +171,7 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 	applied()
 }
 
-// applyLater applies the mail that waited for the map, or for topics.
+// applyLater applies the mail that waited for a newer map or for topics.
 func (s *Step) applyLater() {
 	list := s.inbox.later
 	s.inbox.later = nil
@@ -176,9 +180,9 @@ func (s *Step) applyLater() {
 	}
 }
 
-// badMail deals with a message that is not ours or cannot be read. What may be read
-// next time is left in the queue once; then it is put aside with its reason, and
-// counted. Its numbers stay unapplied, so the sender's copy will be sent again.
+// badMail handles a message that cannot be read or is for another partition. An unreadable message stays in the queue once,
+// in case the next step can read it. Then it becomes a dead letter with its reason, and is counted. Its number stays
+// unapplied, so the coordinator resends the sender's copy.
 func (s *Step) badMail(m actor.Message, mail blobschema.Mail, err error) {
 	if err != nil && m.Receives < 2 {
 		return
@@ -211,7 +215,7 @@ func (s *Step) badMail(m actor.Message, mail blobschema.Mail, err error) {
 	b.receipts = append(b.receipts, m.Receipt)
 }
 
-// DeadLetter is a message that could not be read, as it is put aside.
+// DeadLetter is a stored message that could not be read.
 type DeadLetter struct {
 	Crawl     string       `json:"crawl"`
 	Partition partition.ID `json:"partition"`
@@ -219,16 +223,16 @@ type DeadLetter struct {
 	Body      []byte       `json:"body"`
 }
 
-// placements forwards the URLs of names whose address is pinned to the slots of these.
+// placements forwards the URLs of names that were pinned to an address to the slot of that address.
 func (st *state) placements() {
 	for _, l := range st.f.Placements() {
 		st.totals.Forwarded++
 		asked := looks(&st.cfg.Crawl.Settings) && l.Rank == 0
-		if asked { // the slot of the name does not know of revisits: the owner knows the next generation
+		if asked { // only the owner knows the next generation: the slot of the name does not record revisits
 			l.Flags |= blobschema.FlagAgain
 		}
 		if asked || st.owner(l.Slot) != st.cfg.Partition {
-			st.buffer(l) // past the filter of sent links: the name's slot has sent it once
+			st.buffer(l) // bypasses the filter of sent links, which knows it from the name's slot
 		} else {
 			st.f.Add(st.lease.Clock(), l)
 		}

@@ -18,24 +18,22 @@ import (
 )
 
 const (
-	// maxOutbox is how much mail may be on its way from intake before messages wait in
-	// their queue: the record that lists it has a bound.
+	// maxOutbox bounds the mail that is sent and not applied: one record lists all of it. Beyond that, messages wait in
+	// their queue.
 	maxOutbox = 2000
-	// maxAtOnce is how many URLs of messages are held in memory before they are sent.
+	// maxAtOnce bounds the URLs that are buffered in memory before they are sent.
 	maxAtOnce = blobschema.MaxListURLs
-	// maxAside is how many bytes are kept of a message's URLs that are none.
+	// maxAside bounds the bytes that a dead letter keeps of texts that are not URLs.
 	maxAside = 64 << 10
 )
 
-// Intake turns messages from the intake queue into mail for the owners of their URLs.
-// It is an [actor.Actor]; when it has ended without an error, the messages may be
-// acknowledged.
+// Intake turns messages from the intake queue into mail for the owners of their URLs. It is an [actor.Actor]. When it has
+// ended without an error, the messages may be acknowledged.
 //
 //	put URLs → record numbers the mail → mail sent → wakes sent → messages acknowledged
 //
-// A crash on the way leaves the messages in the queue. Delivered again they are sent
-// again, under the same numbers, or if they were applied meanwhile under new ones, and
-// the owners tell by the request's id that it is the same.
+// A crash on the way leaves the messages in the queue. When they are delivered again, their mail is sent again under the
+// same numbers, or under new numbers if it was applied meanwhile. The owners recognise the request by its id.
 type Intake struct {
 	actor.Procedure
 	cfg   IntakeConfig
@@ -45,24 +43,24 @@ type Intake struct {
 	pmap  *partition.Map
 	links frontier.Mapping
 
-	mails []outMail // read, and not sent yet
-	urls  int       // in them
-	dead  int64     // put aside, and not counted in the record yet
-	told  blobschema.Calls
-	own   map[mailID]bool // numbered by this intake
+	mails []outMail        // mail to send
+	urls  int              // number of URLs in mails
+	dead  int64            // dead letters that the record does not count yet
+	told  blobschema.Calls // calls that the record counts already
+	own   map[mailID]bool  // mail numbered by this intake
 }
 
-// mailID names a mail of requests.
+// mailID identifies mail with requests.
 type mailID struct {
 	to     partition.ID
 	number uint64
 }
 
-// IntakeConfig says what intake works for.
+// IntakeConfig configures intake.
 type IntakeConfig struct {
-	Crawl  string // id
-	Bucket string // whose notifications name lists of URLs; "": none are taken
-	// Spent is what the process was billed for since intake began; nil: that is not counted.
+	Crawl  string // id of the crawl
+	Bucket string // bucket whose notifications name lists of URLs; "": lists are not taken
+	// Spent returns the billed calls of the process since intake began; nil: calls are not counted.
 	Spent func() blobschema.Calls
 }
 
@@ -73,7 +71,7 @@ func NewIntake(cfg IntakeConfig, msgs []actor.Message) *Intake {
 	return in
 }
 
-// outMail is one mail to be.
+// outMail is one mail to send.
 type outMail struct {
 	to      partition.ID
 	request uint64
@@ -108,7 +106,7 @@ func (in *Intake) run(t *actor.Task) error {
 	return in.flush(t)
 }
 
-// flush sends the mail that was made so far.
+// flush stores, numbers and sends the mail so far.
 func (in *Intake) flush(t *actor.Task) error {
 	mails := in.mails
 	in.mails, in.urls = nil, 0
@@ -131,8 +129,7 @@ func (in *Intake) flush(t *actor.Task) error {
 	return in.send(t, mails, numbers)
 }
 
-// read makes mail of one message. What of it cannot be read is put aside, with its
-// reason: it will not be better the next time.
+// read turns one message into mail. A message that cannot be read becomes a dead letter: reading it again would not help.
 func (in *Intake) read(t *actor.Task, m actor.Message) error {
 	if uploads, ok := blobschema.DecodeNotification(m.Body); ok && in.cfg.Bucket != "" {
 		for _, u := range uploads {
@@ -153,7 +150,7 @@ func (in *Intake) read(t *actor.Task, m actor.Message) error {
 	return in.take(t, r)
 }
 
-// readList makes mail of a list of URLs that was put into the bucket.
+// readList turns a list of URLs in the bucket into mail.
 func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 	aside := func(reason string) error { return in.putAside(t, []byte(u.Name), 1, reason) }
 	seeds := strings.HasPrefix(u.Name, blobschema.SeedLists)
@@ -165,9 +162,9 @@ func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 	case u.Size > blobschema.MaxListBytes:
 		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", u.Size, blobschema.MaxListBytes))
 	case u.Size <= 0 || strings.HasSuffix(u.Name, "/"):
-		return nil // nothing, or a folder
+		return nil // an empty object, or a folder
 	}
-	data, err := t.Object(u.Name, 0, blobschema.MaxListBytes+1) // it may have grown
+	data, err := t.Object(u.Name, 0, blobschema.MaxListBytes+1) // the object may have grown since the notification
 	switch {
 	case errors.Is(err, actor.ErrNotFound):
 		return aside("the list was removed before it was read")
@@ -192,7 +189,7 @@ func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 	return in.take(t, r)
 }
 
-// take makes mail of a request, which has an id.
+// take turns a request with an id into mail.
 func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 	policy, err := policyOf(&in.rec, nil)
 	if err != nil {
@@ -203,6 +200,7 @@ func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 	var none notURLs
 	for i, list := range [][]string{r.Recrawl, r.Seeds} {
 		flag := []blobschema.QueuedFlags{blobschema.FlagAgain, blobschema.FlagSeed}[i]
+		// Each URL goes to the owner of its slot; texts that are not URLs make one dead letter.
 		for _, raw := range list {
 			u, err := weburl.Parse(raw)
 			if err != nil {
@@ -223,6 +221,7 @@ func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 			return err
 		}
 	}
+	// The mail is buffered; if there is too much of it, what is buffered is sent first.
 	var mails []outMail
 	n := 0
 	for _, p := range slices.Sorted(maps.Keys(shares)) {
@@ -240,11 +239,10 @@ func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 	return nil
 }
 
-// notURLs are the URLs of a request that are none: they make one dead letter, however
-// many there are.
+// notURLs collects the texts of a request that are not URLs. They make one dead letter, however many they are.
 type notURLs struct {
 	n     int64
-	kept  []byte // one a line, as much as there is room for
+	kept  []byte // one a line, up to maxAside bytes
 	first error
 }
 
@@ -268,7 +266,7 @@ func (l *notURLs) reason() string {
 	return fmt.Sprintf("%d are not URLs; the first: %v", l.n, l.first)
 }
 
-// putAside makes a dead letter of what cannot be read, of n messages or URLs.
+// putAside stores a dead letter for n messages or URLs that cannot be read.
 func (in *Intake) putAside(t *actor.Task, body []byte, n int64, reason string) error {
 	in.dead += n
 	letter := actor.Encode(DeadLetter{Crawl: in.crawl, Partition: partition.Requests, Reason: reason, Body: body})
@@ -291,16 +289,15 @@ func (in *Intake) put(t *actor.Task, m *outMail) error {
 	return nil
 }
 
-// number gives the mail its numbers, in the record that will be asked for them. before are
-// others of the same requests: an intake that crashed has numbered them by a map that has
-// changed since, and perhaps did not send them.
+// number gives the mail its numbers, in the record that lists mail with requests. before returns other mail of the same
+// requests: a crashed intake numbered it by a map that has changed since, and may not have sent it.
 func (in *Intake) number(t *actor.Task, mails []outMail) (numbers, before []blobschema.RequestMail, err error) {
 	if len(mails) == 0 && in.dead == 0 {
 		return nil, nil, nil
 	}
 	full, spent := false, blobschema.Calls{}
 	if in.cfg.Spent != nil {
-		spent = in.cfg.Spent().Minus(in.told) // but for the mail itself, which is sent after this
+		spent = in.cfg.Spent().Minus(in.told) // the mail itself is sent later and not included
 	}
 	fresh := 0
 	err = actor.Update(t, naming.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
@@ -318,7 +315,7 @@ func (in *Intake) number(t *actor.Task, mails []outMail) (numbers, before []blob
 				r.Sent[m.to]++
 				entry.Number, i = r.Sent[m.to], len(r.Outbox)
 				r.Outbox = append(r.Outbox, entry)
-			} // else an intake that crashed has numbered it
+			} // else a crashed intake has numbered it already
 			numbers = append(numbers, r.Outbox[i])
 		}
 		fresh = len(r.Outbox) - old
@@ -374,7 +371,7 @@ func (in *Intake) send(t *actor.Task, mails []outMail, numbers []blobschema.Requ
 	return nil
 }
 
-// requestMail is mail of a request, the same however often it is made.
+// requestMail returns the mail of a request. Every call returns the same mail.
 func requestMail(crawl string, m blobschema.RequestMail, urls []blobschema.Queued) blobschema.Mail {
 	return blobschema.Mail{Crawl: crawl, From: partition.Requests, To: m.To, Number: m.Number, Epoch: m.Epoch, Request: m.Request, URLs: urls}
 }

@@ -11,39 +11,38 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
-// Errors that end a step early. Both are normal: another step carries on.
+// These errors end a step early. Both are normal: another step does the work.
 var (
 	ErrLeaseTaken = errors.New("another step holds the lease")
 	ErrLeaseLost  = errors.New("the lease was lost to another step")
 )
 
-// phase is where a step is in its life. It never goes back.
+// phase is the stage of a step's life. It only advances.
 type phase uint8
 
 const (
-	loading phase = iota // it takes the lease and loads its state
+	loading phase = iota // takes the lease and loads the state
 	working
-	ending // it was told to end, or its time is up: requests come to their end, and no other starts
+	ending // a Stop came or its time is up: requests finish, and no new one starts
 	closed // its last commit is under way: no more mail is applied
 )
 
-// lease is the right to work on a partition, which its head says a step has. All writes of the step are made under it.
+// lease is the right to work on a partition, recorded in the partition's head. All writes of a step are made under it.
 type lease struct {
 	*actor.Loop
 	cfg   *StepConfig
-	head  blobschema.Head // as written last, or read at first
-	rev   actor.Revision  // of head
+	head  blobschema.Head // head as last written, or as first read
+	rev   actor.Revision  // revision of head
 	end   actor.Now       // when another step may take over
-	taken blobschema.Head // as the step before left it
-	floor time.Time       // no host is requested before this plus its pace; zero: none
+	taken blobschema.Head // head as the previous step left it
+	floor time.Time       // no host is requested before this time plus its pace; zero: none
 	phase phase
-	hurry bool // the step is to end: a write is tried a few times only
+	hurry bool // the step must end soon: a write gets only a few attempts
 }
 
-// take takes the lease: a conditional write of the head with the next fence. Of two
-// steps that try, one succeeds (I4). A lease that was not released belongs to a step
-// that crashed: all hosts are left alone for a pace, because nobody knows what it
-// requested last (I9).
+// take takes the lease: a conditional write of the head with the next fence. If two steps try, one succeeds (I4). A lease
+// that was not released belongs to a step that crashed. Then no host is requested before its pace has passed, because
+// nobody knows what the crashed step requested last (I9).
 func (l *lease) take(t *actor.Task) (crashed bool, err error) {
 	rec, err := t.Record(naming.HeadKey(l.cfg.Crawl.ID, l.cfg.Partition))
 	if err != nil {
@@ -63,7 +62,7 @@ func (l *lease) take(t *actor.Task) (crashed bool, err error) {
 		head.Floor = l.Clock().UTC()
 		head.Crashes++
 	}
-	if l.Clock().Sub(head.Floor) < polite.MaxCrawlDelay { // also for the steps after this one
+	if l.Clock().Sub(head.Floor) < polite.MaxCrawlDelay { // within the longest pace, the floor still binds later steps
 		l.floor = head.Floor
 	}
 	l.taken, l.head, l.rev = head, head, rec.Revision
@@ -76,16 +75,16 @@ func ownedBy(owner, process string) bool {
 	return len(owner) > len(process) && owner[:len(process)] == process && owner[len(process)] == '/'
 }
 
-// left is the time until the lease ends, by the clock that comes to it first.
+// left returns the time until the lease ends, by whichever clock, wall or monotonic, says less.
 func (l *lease) left() time.Duration {
 	return min(l.end.Wall.Sub(l.Now().Wall), l.end.Mono-l.Now().Mono)
 }
 
-// deadline is the end of all requests under way, unless the lease is renewed before.
+// deadline is the end of all requests under way, unless the lease is renewed first.
 func (l *lease) deadline() time.Time { return l.Now().Wall.Add(l.left() - l.cfg.Margin) }
 
-// write replaces the head and renews the lease, from before the call. A write
-// in doubt is repeated unchanged until it is known whether it happened.
+// write replaces the head and renews the lease, counted from before the call. A write in doubt is repeated unchanged until
+// its result is known.
 func (l *lease) write(t *actor.Task, h blobschema.Head) error {
 	end := actor.Now{Wall: l.Now().Wall.Add(l.cfg.Lease), Mono: l.Now().Mono + l.cfg.Lease}
 	if h.Owner != "" {
@@ -97,7 +96,7 @@ func (l *lease) write(t *actor.Task, h blobschema.Head) error {
 	for try := 0; ; try++ {
 		v, err := t.Do(actor.WriteRecord{Key: key, Value: value, Revision: l.rev})
 		if errors.Is(err, actor.ErrConflict) {
-			// Perhaps our own write, whose reply was lost.
+			// This may be our own write, whose reply was lost.
 			rec, rerr := t.Record(key)
 			if rerr != nil {
 				return rerr
@@ -118,7 +117,7 @@ func (l *lease) write(t *actor.Task, h blobschema.Head) error {
 	}
 }
 
-// spent adds to a head what the partition's steps have cost so far.
+// spent adds the calls of this step to those of the steps before it.
 func (l *lease) spent(h *blobschema.Head) {
 	if l.cfg.Spent != nil {
 		h.Calls = l.taken.Calls
@@ -126,11 +125,11 @@ func (l *lease) spent(h *blobschema.Head) {
 	}
 }
 
-// maxTries bounds the attempts to store something. The next step
-// fetches again what was not committed.
+// maxTries bounds the attempts to store something. If all fail the step ends, and the next step refetches what was not
+// committed.
 const maxTries = 10
 
-// put stores an object, with a few attempts, or one if the step is to end anyway.
+// put stores an object, with several attempts, or one if the step must end soon.
 func (l *lease) put(e actor.PutObject, then func()) { l.tryPut(e, 1, then) }
 
 func (l *lease) tryPut(e actor.PutObject, try int, then func()) {

@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// load brings the state that the head names into memory: the manifest, the held
-// links, and of the slots only summaries. Slots are loaded as they are due.
+// load reads the state that the head names: the manifest, the buffered links, and summaries of the slots. The URLs of a
+// slot are loaded when the slot is due.
 func (s *Step) load(t *actor.Task) error {
 	if s.st != nil {
 		s.st.attach(s)
@@ -32,7 +32,7 @@ func (s *Step) load(t *actor.Task) error {
 	if err := s.st.loadSeedScope(t); err != nil {
 		return err
 	}
-	if s.st.seeds > s.st.man.Seeds { // given since the last commit
+	if s.st.seeds > s.st.man.Seeds { // seeds were added since the last commit
 		if err := s.st.rescan(t); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	st.ter.given = slices.Clone(st.man.Given)
 	st.f.Restore(st.man.Slots)
 	for _, sum := range st.man.Slots {
-		if !st.ter.holding.Holds(sum.Slot) { // it came for a slot that is to come
+		if !st.ter.holding.Holds(sum.Slot) { // mail came for a slot that has not arrived yet
 			st.f.Await([]partition.Slot{sum.Slot})
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	return s.loadHeld(t)
 }
 
-// loadHeld reads back the links that are in commits but in no mail yet.
+// loadHeld reads the buffered links back from the commits: those that are in no mail yet.
 func (s *Step) loadHeld(t *actor.Task) error {
 	first := uint64(0)
 	for _, seq := range s.st.man.HeldFrom {
@@ -138,7 +138,7 @@ func (s *Step) loadHeld(t *actor.Task) error {
 	return nil
 }
 
-// loadSeedScope takes the hosts of all seeds into the scope.
+// loadSeedScope adds the hosts of all new seeds to the scope.
 func (st *state) loadSeedScope(t *actor.Task) error {
 	if !st.scopes.bounded() {
 		st.seeds = len(st.cfg.Crawl.SeedBatches)
@@ -158,7 +158,7 @@ func (st *state) loadSeedScope(t *actor.Task) error {
 	return nil
 }
 
-// republish sends the mail of a commit whose step may have crashed before it did.
+// republish sends the mail of a commit whose step may have crashed before it sent it.
 func (s *Step) republish(t *actor.Task, seq uint64) error {
 	s.outbox.unsent = append(s.outbox.unsent, seq)
 	name := blobschema.CommitOf(&s.st.man, seq)
@@ -177,7 +177,7 @@ func (s *Step) republish(t *actor.Task, seq uint64) error {
 	return nil
 }
 
-// madeWith is what of the settings a frontier is made with and keeps.
+// madeWith returns the settings that a frontier is built with and keeps, as text to compare.
 func madeWith(s *blobschema.Settings) string {
 	return string(actor.Encode(blobschema.Settings{
 		Delay: s.Delay, MaxHostURLs: s.MaxHostURLs, MaxDomainURLs: s.MaxDomainURLs,

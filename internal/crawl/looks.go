@@ -9,28 +9,28 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// looks reports whether settled URLs are looked at again, so that the crawl never finishes.
+// looks reports whether settled URLs are revisited. Such a crawl never finishes.
 func looks(set *blobschema.Settings) bool { return set.RecrawlPerHour > 0 }
 
-// obeyThreshold tells the frontier from which worth on a look is taken, if a tick has said so.
+// obeyThreshold sets the worth from which on a revisit is made, if the coordinator has set one.
 func (st *state) obeyThreshold(threshold float64) {
 	if !looks(&st.cfg.Crawl.Settings) || threshold <= 0 {
 		return
 	}
 	st.wish.Threshold = threshold
 	st.f.SetThreshold(st.lease.Clock(), threshold)
-	if stale(&st.lease.head, threshold) { // the head must say that it is obeyed
+	if stale(&st.lease.head, threshold) { // the head must report that it is obeyed
 		st.batch.applied = true
 	}
 }
 
-// stale reports whether a partition's looks are planned with a threshold so much higher than the one wanted
-// that its step should plan them anew.
+// stale reports whether a partition planned its revisits with a threshold so much higher than the wanted one that its step
+// should plan them again.
 func stale(h *blobschema.Head, wanted float64) bool {
 	return wanted > 0 && h.Totals.Pending > 0 && h.Threshold >= schedule.ReplanAt*wanted
 }
 
-// countLook takes note of how a look ended.
+// countLook counts a revisit and its result.
 func (st *state) countLook(t schedule.Task, p *blobschema.Page) {
 	if !t.Revisit() {
 		return
@@ -41,8 +41,8 @@ func (st *state) countLook(t schedule.Task, p *blobschema.Page) {
 	}
 }
 
-// hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
-// believed. It reports false where the crawl wants no looks.
+// hint passes what a sitemap says of a page on to the frontier, if that page is on the same host and waits for a revisit.
+// Sitemaps are not trusted about other hosts. It returns false if the crawl has no revisits.
 func (st *state) hint(t schedule.Task, found *actor.Link, l frontier.Link) bool {
 	if !looks(&st.cfg.Crawl.Settings) {
 		return false
@@ -53,12 +53,12 @@ func (st *state) hint(t schedule.Task, found *actor.Link, l frontier.Link) bool 
 	return true
 }
 
-// looksAtLeast is how often a partition is seen to whose looks are all that may be asked for: those of
-// parts that are not in memory may be due at any time.
+// looksAtLeast is the longest time between two steps of a partition that may only revisit: revisits in parts that are not
+// in memory may be due at any time.
 const looksAtLeast = 10 * time.Minute
 
-// looksDue is when a step should see to looks again, if there is nothing else that it may ask for: what was found
-// is due as well, but over the limit on pages. Else it is zero.
+// looksDue returns when a partition that may only revisit needs its next step; otherwise zero. The head's Due does not
+// tell, because it includes new URLs beyond the page limit.
 func (s *Step) looksDue() time.Time {
 	if !looks(&s.cfg.Crawl.Settings) || !s.budget.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
 		return time.Time{}
@@ -70,9 +70,8 @@ func (s *Step) looksDue() time.Time {
 	return latest
 }
 
-// limitLooks does after a commit what steps without looks do when they end, for one with looks
-// may never end: it gives back what it was granted and has no use for, and has it asked again
-// whether others did so.
+// limitLooks returns the grants that a step with revisits does not need, and lets it ask again for grants that others have
+// returned. Other steps do both when they end, but a step with revisits may run forever.
 func (s *Step) limitLooks(t *actor.Task) error {
 	if set := &s.cfg.Crawl.Settings; !looks(set) || set.MaxPages == 0 {
 		return nil

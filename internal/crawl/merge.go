@@ -10,16 +10,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// mergeFanIn runs of one tier are merged into one of the next. Each URL is written
-// again once a tier: log8 of the commits.
+// mergeFanIn is the number of runs of one tier that are merged into one run of the next. Each URL is written once per tier,
+// log8 of the number of commits.
 const mergeFanIn = 8
 
-// mergeBytes bounds what more than that are merged at once: slots may bring the runs of many
-// partitions, and a merge holds its runs in memory.
+// mergeBytes bounds the bytes of a merge of more than mergeFanIn runs. Slots may bring the runs of many partitions, and a
+// merge holds its runs in memory.
 const mergeBytes = 32 << 20
 
-// mergeable are the runs to merge next, oldest first: of the lowest tier that is full. There
-// are none if no tier is.
+// mergeable returns the runs to merge next, oldest first: those of the lowest full tier, or none.
 func mergeable(runs []blobschema.RunRef, fanIn int) (from []blobschema.RunRef) {
 	byTier := map[uint8][]blobschema.RunRef{}
 	for _, r := range runs {
@@ -37,15 +36,15 @@ func mergeable(runs []blobschema.RunRef, fanIn int) (from []blobschema.RunRef) {
 	return from
 }
 
-// merged is a run that replaces others, once a commit names it. It has no object if nothing
-// of them is this partition's any more.
+// merged is a run that replaces others once a commit names it. It has no object if the merged runs hold nothing of this
+// partition any more.
 type merged struct {
 	from []blobschema.RunRef
 	to   blobschema.RunRef
 }
 
-// replace swaps the merged runs for the new one and says which objects the manifest
-// names no longer. Commit objects stay: they hold pages and links too.
+// replace swaps the merged runs for the new one, and returns the objects that the manifest no longer names. Commit objects
+// stay: they hold pages and links too.
 func (m *merged) replace(runs []blobschema.RunRef) (out []blobschema.RunRef, dropped []string) {
 	placed := false
 	for _, r := range runs {
@@ -63,9 +62,8 @@ func (m *merged) replace(runs []blobschema.RunRef) (out []blobschema.RunRef, dro
 	return out, dropped
 }
 
-// compact starts a merge when a tier is full. It runs beside everything else; the
-// next commit takes its result in. A crash before that leaves an object that nothing
-// names.
+// compact starts a merge when a tier is full. It runs beside everything else, and the next commit adopts its result. A
+// crash before that leaves an object that nothing names.
 func (s *Step) compact() {
 	if s.reading.merge || s.st.merged != nil || s.lease.hurry {
 		return
@@ -89,6 +87,7 @@ func (s *Step) compact() {
 			}
 			datas = append(datas, data)
 		}
+		// Decoding and merging run off the loop.
 		h, ours := s.st.links.Hash, s.st.ours()
 		type result struct {
 			data []byte
@@ -110,6 +109,7 @@ func (s *Step) compact() {
 			return err
 		}
 		res := v.(result)
+		// The new run is stored; the next commit names it.
 		m := &merged{from: from}
 		if len(res.data) > 0 {
 			m.to = res.ref
@@ -119,7 +119,7 @@ func (s *Step) compact() {
 			s.lease.put(actor.PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
 			t.Await(func() bool { return stored })
 		}
-		if s.st.ter.takes == takes { // else slots that came meanwhile may have their state in these runs: left out of it
+		if s.st.ter.takes == takes { // otherwise a slot that arrived meanwhile may have state in these runs, which the merge left out
 			s.st.merged = m
 		}
 		return nil

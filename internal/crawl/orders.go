@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
-// obey reads what the operator wishes, and the hosts that redirects of seeds have
-// brought into the scope anywhere.
+// obey reads the desired state and does what has changed in it: orders, capped domains, the map, slices, the threshold of
+// revisits, ranks of hosts, and the scope.
 func (s *Step) obey(t *actor.Task) error {
 	s.orders.look = false
 	defer s.applyLater()
@@ -35,7 +35,7 @@ func (s *Step) obey(t *actor.Task) error {
 		if s.orders.halted = w.Stop; w.Stop {
 			s.stop()
 		}
-		if old := &s.st.wish; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // they only grow
+		if old := &s.st.wish; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // the lists only grow
 			old.Capped, old.HalfCapped = w.Capped, w.HalfCapped
 			s.st.f.CapDomains(w.Capped, w.HalfCapped)
 		}
@@ -55,7 +55,7 @@ func (s *Step) obey(t *actor.Task) error {
 		switch {
 		case w.Version != s.st.wish.Version:
 			err = s.obeyScope(t, w, recs[1])
-		case !s.orders.informed: // the steps before may have had a newer record than this one began with
+		case !s.orders.informed: // earlier steps may have read a newer record than this step began with
 			err = s.st.takeRecord(t, recs[1], w.Slices)
 		}
 		if err != nil {
@@ -66,8 +66,8 @@ func (s *Step) obey(t *actor.Task) error {
 	return nil
 }
 
-// obeyScope takes new hosts into the scope and follows the links to them that were
-// out of scope when they were found: every commit has kept its own.
+// obeyScope adds new hosts to the scope and follows the links to them that were out of scope when they were found. Every
+// commit keeps its own such links.
 func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) error {
 	s.reading.rescan = true
 	defer func() { s.reading.rescan = false }()
@@ -89,11 +89,11 @@ func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) err
 		}
 	}
 	s.st.wish = w
-	s.st.batch.applied = true // the head must say that the wish is obeyed
+	s.st.batch.applied = true // the head must report that the desired state is obeyed
 	return nil
 }
 
-// takeRecord takes over topics and seeds from the crawl record.
+// takeRecord takes topics and seeds from the crawl record.
 func (st *state) takeRecord(t *actor.Task, rec actor.Record, shrunk map[uint8]time.Duration) error {
 	if rec.Found {
 		c, err := actor.Decode[blobschema.Crawl](rec, "crawl")
@@ -108,6 +108,7 @@ func (st *state) takeRecord(t *actor.Task, rec actor.Record, shrunk map[uint8]ti
 	return st.loadSeedScope(t)
 }
 
+// rescan follows the links in the batch and in all commits that were out of scope and no longer are.
 func (st *state) rescan(t *actor.Task) error {
 	again := func(links []blobschema.Queued) {
 		for _, q := range links {
@@ -116,7 +117,7 @@ func (st *state) rescan(t *actor.Task) error {
 				continue
 			}
 			if st.owner(l.Slot) != st.cfg.Partition {
-				st.buffer(l) // past the filter of sent links: it knows this one
+				st.buffer(l) // bypasses the filter of sent links, which knows it
 				continue
 			}
 			st.add(l)

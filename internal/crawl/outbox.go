@@ -11,26 +11,24 @@ import (
 )
 
 const (
-	// mailRaw bounds the bytes of URLs in one mail, so that a message stays
-	// under one billing unit of 64 KB even if nothing compresses.
+	// mailRaw bounds the bytes of URLs in one mail, so that a message fits into one billing unit of 64 KB even if it does
+	// not compress.
 	mailRaw = 45 << 10
-	// flushURLs is the number of buffered links for one partition that are worth a mail by themselves.
+	// flushURLs is the number of buffered links for one partition that justify a mail by themselves.
 	flushURLs = 3000
 )
 
-// buffers are the links for other partitions that are in no mail yet, by owner.
+// buffers holds the links for other partitions that are in no mail yet, by owner.
 type buffers map[partition.ID]*buffer
 
-// buffer holds the links for one partition.
 type buffer struct {
 	links  []blobschema.Queued
-	stored int    // links that are in commits already
-	since  uint64 // the first commit that has some, if stored > 0
+	stored int    // number of links that are in commits already
+	since  uint64 // first commit that holds some of them, if stored > 0
 }
 
 func (b buffers) has(p partition.ID) bool { return b[p] != nil && len(b[p].links) > 0 }
 
-// of returns the buffer for a partition.
 func (b buffers) of(p partition.ID) *buffer {
 	if b[p] == nil {
 		b[p] = &buffer{}
@@ -38,7 +36,7 @@ func (b buffers) of(p partition.ID) *buffer {
 	return b[p]
 }
 
-// held is the number of links.
+// held returns the number of buffered links.
 func (b buffers) held() (n int64) {
 	for _, o := range b {
 		n += int64(len(o.links))
@@ -46,8 +44,8 @@ func (b buffers) held() (n int64) {
 	return n
 }
 
-// take removes the links for the partitions that flush picks, for mail with commit c. The others
-// stay: their new part goes into the commit.
+// take removes the links for the partitions that flush selects, as mail of commit c. The other links stay buffered; those
+// that no commit holds yet go into c.
 func (b buffers) take(c *blobschema.Commit, flush func(partition.ID, int) bool) map[partition.ID][]blobschema.Queued {
 	mail := map[partition.ID][]blobschema.Queued{}
 	c.Held = map[partition.ID][]blobschema.Queued{}
@@ -72,7 +70,7 @@ func (b buffers) take(c *blobschema.Commit, flush func(partition.ID, int) bool) 
 	return mail
 }
 
-// restore adds the links that a commit holds and no mail has: since says from which commit on.
+// restore adds the links that a commit holds and no mail has. since names the first such commit of each receiver.
 func (b buffers) restore(seq uint64, held map[partition.ID][]blobschema.Queued, since map[partition.ID]uint64) {
 	for p, links := range held {
 		if from, ok := since[p]; !ok || seq < from {
@@ -87,28 +85,28 @@ func (b buffers) restore(seq uint64, held map[partition.ID][]blobschema.Queued, 
 	}
 }
 
-// outbox is the mail of commits on its way, and what the step knows of those who get it.
+// outbox sends the mail of commits, and records what the step knows of the receivers.
 type outbox struct {
 	lease      *lease
-	unsent     []uint64                   // commits whose mail is not sent
-	publishing int                        // sends under way
-	mailedAt   time.Time                  // when a commit had mail last
-	appetites  map[partition.ID]Appetite  // of the other partitions, where not Fed
-	mailed     map[partition.ID]int       // links mailed to partitions since they were last looked after
-	awake      map[partition.ID]time.Time // partitions with a step at work, until then at least
+	unsent     []uint64                   // commits whose mail is not sent yet
+	publishing int                        // sends and acknowledgements under way
+	mailedAt   time.Time                  // time of the last commit with mail
+	appetites  map[partition.ID]Appetite  // appetites of the other partitions that are not Fed
+	mailed     map[partition.ID]int       // links mailed to each partition since the step last considered waking it
+	awake      map[partition.ID]time.Time // time until which a partition has a step or a wake under way
 }
 
 func newOutbox(l *lease) outbox {
 	return outbox{lease: l, mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{}}
 }
 
-// flushes reports whether so many links for a partition should go into mail with a commit.
+// flushes reports whether the links for a partition should go into mail with this commit.
 func (o *outbox) flushes(p partition.ID, links int, now time.Time) bool {
 	return o.appetites[p] != Fed || links >= flushURLs || now.Sub(o.mailedAt) >= o.lease.cfg.young(o.lease.cfg.MailEvery, now)
 }
 
-// publish sends the mail of a commit, and wakes those who got much. If it fails for good the manifest still names
-// the outbox, and the next step sends it: same numbers, same content.
+// publish sends the mail of a commit and wakes the partitions that got many links. If it fails, the manifest still names
+// the outbox, and the next step sends the same numbers with the same content.
 func (o *outbox) publish(seq uint64, mail []blobschema.OutMail, wakes func(*actor.Task)) {
 	if len(mail) == 0 {
 		o.sent(seq)
@@ -145,12 +143,12 @@ func (o *outbox) publish(seq uint64, mail []blobschema.OutMail, wakes func(*acto
 	})
 }
 
-// sent notes that the mail of a commit is sent.
+// sent records that the mail of a commit is sent.
 func (o *outbox) sent(seq uint64) {
 	o.unsent = slices.DeleteFunc(o.unsent, func(u uint64) bool { return u == seq })
 }
 
-// published is the last commit before which all mail is sent, given the last commit.
+// published returns the last commit up to which all mail is sent; seq is the last commit.
 func (o *outbox) published(seq uint64) uint64 {
 	if len(o.unsent) > 0 {
 		return slices.Min(o.unsent) - 1
@@ -158,7 +156,7 @@ func (o *outbox) published(seq uint64) uint64 {
 	return seq
 }
 
-// acknowledge deletes mail whose effect is committed. What is lost here comes again.
+// acknowledge deletes mail whose effect is committed. If an acknowledgement is lost, the mail comes again.
 func (o *outbox) acknowledge(receipts []actor.Receipt) {
 	if len(receipts) == 0 {
 		return
@@ -167,8 +165,8 @@ func (o *outbox) acknowledge(receipts []actor.Receipt) {
 	o.lease.Issue(actor.Acknowledge{Queue: naming.MailboxQueue(o.lease.cfg.Partition), Receipts: receipts}, func(actor.Reply) { o.publishing-- })
 }
 
-// wakeMailed wakes the partitions that were mailed much and have no step at work. For
-// the others the coordinator is soon enough.
+// wakeMailed wakes the partitions that were mailed many links and have no step. For the others the coordinator is soon
+// enough.
 func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
 	now := o.lease.Now().Wall
 	var ps []partition.ID
@@ -190,7 +188,7 @@ func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
 	for i, p := range ps {
 		h, err := actor.DecodeFound[blobschema.Head](recs[i], "head")
 		if err != nil {
-			continue // whoever works on it will say so
+			continue // the next step of that partition reports the damage
 		}
 		switch {
 		case h.Owner != "" && now.Before(h.LeaseUntil):
@@ -204,7 +202,7 @@ func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
 	o.wake(t, 0, asleep...)
 }
 
-// wake wakes partitions after a delay. It may fail: then the coordinator does it.
+// wake wakes partitions after a delay. If it fails, the coordinator wakes them.
 func (o *outbox) wake(t *actor.Task, delay time.Duration, ps ...partition.ID) {
 	for some := range slices.Chunk(ps, 10) {
 		var bodies [][]byte

@@ -14,9 +14,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// loadWanted loads the parts of slots that are due and not in memory, and notes when the next one is. Where nothing of them may
-// be requested, and no request waits for one, it loads none, and at the limit on pages none of which that is known: those
-// that do not fit into memory together would take turns for ever.
+// loadWanted loads the due parts of slots that are not in memory, and notes when the next one is due. If the step may not
+// fetch anything and no request waits for a part, it loads none. At the page limit it skips parts that are known to have
+// neither requests nor revisits: due parts that do not fit into memory together would replace each other forever.
 func (s *Step) loadWanted(now time.Time) {
 	s.reading.next = time.Time{}
 	if s.reading.parts || s.lease.phase != working || s.reading.rescan || s.asksNothing() && len(s.inbox.requests) == 0 {
@@ -31,10 +31,10 @@ func (s *Step) loadWanted(now time.Time) {
 	s.Spawn(func(t *actor.Task) error {
 		defer func() { s.reading.parts = false }()
 		states, err := s.st.readParts(t, wanted)
-		for try := 0; errors.Is(err, actor.ErrNotFound) && try < 3; try++ { // a run that was merged and swept meanwhile
+		for try := 0; errors.Is(err, actor.ErrNotFound) && try < 3; try++ { // a run was merged and swept meanwhile
 			states, err = s.st.readParts(t, wanted)
 		}
-		if errors.Is(err, actor.ErrNotFound) && s.lease.left() <= 0 { // it stood still, and others went on
+		if errors.Is(err, actor.ErrNotFound) && s.lease.left() <= 0 { // this step stood still, and another continued
 			return ErrLeaseLost
 		}
 		if err != nil {
@@ -49,8 +49,7 @@ func (s *Step) loadWanted(now time.Time) {
 	})
 }
 
-// readParts reads the state of some parts of slots, which are in order, from all runs that
-// hold any of it.
+// readParts reads the state of some parts, ordered by slot, from all runs that hold any of it.
 func (st *state) readParts(t *actor.Task, wanted []frontier.PartID) (map[frontier.PartID]*blobschema.Run, error) {
 	var slots []partition.Slot
 	for _, id := range wanted {
@@ -83,17 +82,17 @@ func (st *state) readParts(t *actor.Task, wanted []frontier.PartID) (map[frontie
 	return v.(map[frontier.PartID]*blobschema.Run), nil
 }
 
-// runPiece is a range of a run's bytes that holds whole blocks.
+// runPiece is a byte range of a run that holds whole blocks.
 type runPiece struct {
 	blocks     []blobschema.BlockRef
 	at, length int64
 	data       []byte
 }
 
-// wantedPieces are the ranges of a run to read for some slots, ascending. Neighbours
-// are read in one.
+// wantedPieces returns the ranges of a run to read for some slots, in ascending order. Neighbouring blocks are read
+// together.
 func wantedPieces(ix *blobschema.RunIndex, slots []partition.Slot) []runPiece {
-	const gap = 64 << 10 // bytes read in vain that cost less than another request
+	const gap = 64 << 10 // unneeded bytes that cost less than another request
 	var blocks []blobschema.BlockRef
 	for _, b := range ix.Blocks(slots[0], slots[len(slots)-1]) {
 		if i, _ := slices.BinarySearch(slots, b.First); i < len(slots) && slots[i] <= b.Last {
@@ -113,14 +112,13 @@ func wantedPieces(ix *blobschema.RunIndex, slots []partition.Slot) []runPiece {
 	return pieces
 }
 
-// joinParts joins what pieces of runs hold of some parts, and tells it apart: each part has a run.
+// joinParts merges what the pieces of runs hold of some parts into one run for each part.
 func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (map[frontier.PartID]*blobschema.Run, error) {
 	bySlot := map[partition.Slot][]blobschema.Part{}
 	for _, id := range wanted {
 		bySlot[id.Slot] = append(bySlot[id.Slot], id.Part)
 	}
-	// of is the part that a URL belongs to, if it is wanted. Where it is all of its slot, no
-	// fingerprint is needed.
+	// of returns the part that a URL belongs to, if it is wanted. A part that is a whole slot needs no fingerprint.
 	of := func(slot partition.Slot, fp func() uint64) (frontier.PartID, bool) {
 		parts := bySlot[slot]
 		for _, is := range parts {
@@ -136,6 +134,7 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 	settled := func(e *blobschema.Settled) (frontier.PartID, bool) {
 		return of(e.Slot, func() uint64 { return e.Fingerprint })
 	}
+	// Each piece is decoded, and the entries of other parts are dropped at once to save memory.
 	var runs []*blobschema.Run
 	for _, p := range pieces {
 		run := &blobschema.Run{}
@@ -158,6 +157,7 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 		}
 		runs = append(runs, run)
 	}
+	// The joined entries are dealt to their parts.
 	out := make(map[frontier.PartID]*blobschema.Run, len(wanted))
 	for _, id := range wanted {
 		out[id] = &blobschema.Run{}
@@ -171,7 +171,7 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 		id, _ := queued(&all.Queued[i])
 		out[id].Queued = append(out[id].Queued, all.Queued[i])
 	}
-	for i := range all.Hosts { // every part may be the first of its slot
+	for i := range all.Hosts { // every part may be the first one of its slot that is loaded
 		for _, is := range bySlot[all.Hosts[i].Slot] {
 			run := out[frontier.PartID{Slot: all.Hosts[i].Slot, Part: is}]
 			run.Hosts = append(run.Hosts, all.Hosts[i])
@@ -196,7 +196,7 @@ func (st *state) index(t *actor.Task, ref blobschema.RunRef) (*blobschema.RunInd
 	return ix, nil
 }
 
-// forgetIndexes forgets the indexes of runs that the manifest names no more.
+// forgetIndexes drops the indexes of runs that the manifest no longer names.
 func (st *state) forgetIndexes() {
 	if len(st.indexes) <= len(st.man.Runs) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// policyOf is the policy that a crawl's settings name, unless another one is given.
+// policyOf returns the given policy, or else the one that the crawl's settings name.
 func policyOf(c *blobschema.Crawl, given schedule.Policy) (schedule.Policy, error) {
 	if given != nil {
 		return given, nil
@@ -23,8 +23,7 @@ func policyOf(c *blobschema.Crawl, given schedule.Policy) (schedule.Policy, erro
 	return p, nil
 }
 
-// policy returns the policy of a crawl, with a table of the ranks of hosts. The table is an
-// object, "" if there is none yet.
+// policy returns the policy of a crawl with the ranks of hosts from the named object; "": there is none yet.
 func (c *StepConfig) policy(t *actor.Task, name string) (schedule.Policy, error) {
 	if name == "" || c.Policy != nil {
 		return policyOf(&c.Crawl, c.Policy)
@@ -40,8 +39,8 @@ func (c *StepConfig) policy(t *actor.Task, name string) (schedule.Policy, error)
 	return schedule.NewPolicy(c.Crawl.Settings.Policy, v.(schedule.HostRanks))
 }
 
-// takeRanks uses the ranks of hosts that the wish names, where the crawl has none of its own: URLs
-// found from now on are ranked by them.
+// takeRanks adopts the ranks of hosts that the desired state names, if the crawl goes by ranks and was created without any.
+// They apply to URLs found from now on.
 func (st *state) takeRanks(t *actor.Task, name string) error {
 	set := &st.cfg.Crawl.Settings
 	if name == st.wish.HostRanks || set.HostRanks != "" || set.Quality != (schedule.HostRanks{}).Name() {
@@ -49,7 +48,7 @@ func (st *state) takeRanks(t *actor.Task, name string) error {
 	}
 	policy, err := st.cfg.policy(t, name)
 	switch {
-	case errors.Is(err, actor.ErrNotFound): // newer ones have taken their place; the wish will say so
+	case errors.Is(err, actor.ErrNotFound): // newer ranks have replaced them; the desired state will name those
 		return nil
 	case err != nil:
 		return err
@@ -58,18 +57,18 @@ func (st *state) takeRanks(t *actor.Task, name string) error {
 	return nil
 }
 
-// seedRank is the rank of a seed. Where hosts have ranks, it is as if none had.
+// seedRank returns the rank of a seed. It ignores the ranks of hosts.
 func seedRank(p schedule.Policy, l frontier.Link) uint32 {
 	return p.URLRank(schedule.Candidate{Fingerprint: l.Fingerprint, Host: string(l.URL.Host())})
 }
 
-// rank is the place of a URL in the order within its unit, by the crawl's policy.
+// rank returns a URL's place in the order within its politeness key, by the crawl's policy.
 func (st *state) rank(u weburl.URL, c schedule.Candidate) uint32 {
 	c.Host = string(u.Host())
 	return st.policy.URLRank(c)
 }
 
-// summing is the policy, if what several finds of a URL tell adds up; else nil.
+// summing returns the policy if it adds up several finds of a URL; else nil.
 func summing(p schedule.Policy) schedule.Rated {
 	if r, ok := p.(schedule.Rated); ok && r.Adds() {
 		return r
@@ -77,8 +76,7 @@ func summing(p schedule.Policy) schedule.Rated {
 	return nil
 }
 
-// cash is what each link of an answer brings: the page's quality, in equal parts. That
-// of a robots.txt is a seed's.
+// cash returns the share of a page's quality that each of its links gets. A robots.txt has the quality of a seed.
 func (st *state) cash(t schedule.Task, links []actor.Link) float64 {
 	r := summing(st.policy)
 	if r == nil {

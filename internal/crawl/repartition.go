@@ -11,25 +11,23 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Partitioning is which partition owns which slots, and which ones are wanted to. A
-// crawl whose slots were never moved has no record, and the map of epoch 1.
+// Partitioning says which partition owns which slots, and which should. A crawl whose slots never moved has no record; its
+// map is that of epoch 1.
 type Partitioning struct {
 	Record blobschema.MapRecord
-	Map    *partition.Map // of Record.Epoch
-	Target *partition.Map // that is wanted; Map itself, if that is so
+	Map    *partition.Map // map of Record.Epoch
+	Target *partition.Map // desired map; equal to Map if all slots are where they should be
 }
 
-// Repartition changes which partitions are wanted to own the slots. The moves that can
-// begin do so at once; slots that are on the move already follow, by ticks, when they have
-// arrived. It is an [actor.Actor].
+// Repartition changes the desired owners of slots. Moves that can begin do so at once; slots that are already moving
+// follow, by coordinator runs, when they have arrived. It is an [actor.Actor].
 type Repartition struct {
 	actor.Procedure
 	before, after Partitioning
 }
 
-// NewRepartition returns the actor. want is called with what is; it returns the map that is
-// wanted, of whatever epoch, or nil if nothing is to change. It may be called again if
-// another change came first. Its error ends the actor.
+// NewRepartition returns the actor. It calls want with the current partitioning. want returns the desired map, with any
+// epoch, or nil to change nothing. It may be called again if another change came first. Its error ends the actor.
 func NewRepartition(crawl string, want func(Partitioning) (*partition.Map, error)) *Repartition {
 	r := &Repartition{}
 	r.Body = func(t *actor.Task) error {
@@ -57,16 +55,15 @@ func NewRepartition(crawl string, want func(Partitioning) (*partition.Map, error
 	return r
 }
 
-// Result is what was before, and what is since.
+// Result returns the partitioning before and after the change.
 func (r *Repartition) Result() (before, after Partitioning) { return r.before, r.after }
 
-// ReadPartitioning returns an actor that reads what is. Its Result is the same before and
-// after.
+// ReadPartitioning returns an actor that only reads the partitioning. Its Result is the same before and after.
 func ReadPartitioning(crawl string) *Repartition {
 	return NewRepartition(crawl, func(Partitioning) (*partition.Map, error) { return nil, nil })
 }
 
-// remember keeps the map that was wanted before, for a rollback.
+// remember keeps the previous desired map, for a rollback.
 func (p *Partitioning) remember() {
 	last := p.Record.Target
 	if last == "" {
@@ -76,15 +73,13 @@ func (p *Partitioning) remember() {
 	p.Record.Former = p.Record.Former[:min(len(p.Record.Former), blobschema.MaxFormer)]
 }
 
-// The record is one item of a table, of 400 KB at most in DynamoDB: moves beyond these bounds
-// begin when others are confirmed.
+// The record is one table item, at most 400 KB in DynamoDB. Moves beyond these bounds begin when others are confirmed.
 const (
-	maxMovingPairs = 2000    // of a giver and a receiver
-	maxMovingSlots = 1 << 15 // six bytes each where they are not in equal steps
+	maxMovingPairs = 2000    // pairs of a giver and a receiver
+	maxMovingSlots = 1 << 15 // six bytes each if they are not in equal steps
 )
 
-// plan begins the moves toward the target of all slots that are not on the move already.
-// It reports whether there are any.
+// plan begins the moves toward the target, except of slots that are already moving. It reports whether there are any.
 func (p *Partitioning) plan() bool {
 	var moving partition.Slots
 	for _, m := range p.Record.Moving {
@@ -108,7 +103,7 @@ func (p *Partitioning) plan() bool {
 	}
 	next, err := p.Map.Apply(moves)
 	if err != nil {
-		panic("crawl: a plan does not fit the map it was made of: " + err.Error()) // Toward made it: unreachable
+		panic("crawl: a plan does not fit the map it was made of: " + err.Error()) // unreachable: Toward made the plan
 	}
 	var order []pair
 	slots := map[pair]partition.Slots{}
@@ -119,6 +114,7 @@ func (p *Partitioning) plan() bool {
 		}
 		slots[k] = append(slots[k], m.Slot)
 	}
+	// The record lists the moves by giver and receiver.
 	p.Record.Moving = slices.Clone(p.Record.Moving)
 	for _, k := range order {
 		p.Record.Moving = append(p.Record.Moving, blobschema.Moving{Epoch: next.Epoch(), From: k.from, To: k.to, Slots: slots[k]})
@@ -128,7 +124,7 @@ func (p *Partitioning) plan() bool {
 	return true
 }
 
-// readPartitioning reads the record, if there is one, and its maps.
+// readPartitioning reads the record, if it exists, and its maps.
 func readPartitioning(t *actor.Task, c *blobschema.Crawl) (p Partitioning, rec actor.Record, err error) {
 	recs, err := t.Records(naming.MapKey(c.ID))
 	if err != nil {
@@ -138,7 +134,7 @@ func readPartitioning(t *actor.Task, c *blobschema.Crawl) (p Partitioning, rec a
 	return p, recs[0], err
 }
 
-// mapRecord is what a record says, or stands for if there is none.
+// mapRecord decodes a map record. A missing record stands for the map of epoch 1.
 func mapRecord(c *blobschema.Crawl, rec actor.Record) (blobschema.MapRecord, error) {
 	if !rec.Found {
 		return blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}, nil
@@ -146,7 +142,7 @@ func mapRecord(c *blobschema.Crawl, rec actor.Record) (blobschema.MapRecord, err
 	return actor.Decode[blobschema.MapRecord](rec, "partition map")
 }
 
-// openPartitioning reads the maps of a record.
+// openPartitioning reads the maps that a record names.
 func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p Partitioning, err error) {
 	if p.Record, err = mapRecord(c, rec); err != nil {
 		return p, err
@@ -161,8 +157,8 @@ func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p P
 	return p, err
 }
 
-// changePartitioning changes the record by compare-and-set, and has steps look at it. change
-// returns false if nothing is to change.
+// changePartitioning changes the record by compare-and-set, and tells steps through the desired state. change returns false
+// to change nothing.
 func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
 	key := naming.MapKey(c.ID)
 	var written []byte
@@ -179,7 +175,7 @@ func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partiti
 		if err != nil {
 			return before, after, err
 		}
-		if !changed {
+		if !changed { // the process that made the last change may have died before it told the steps
 			break // but who made the last change may have died before it was told
 		}
 		if err := putMaps(t, c, &before, &after); err != nil {
@@ -206,7 +202,7 @@ func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partiti
 	})
 }
 
-// putMaps stores the maps that a change has made, and names them in its record.
+// putMaps stores the maps that a change made, and names them in its record.
 func putMaps(t *actor.Task, c *blobschema.Crawl, before, after *Partitioning) error {
 	put := func(m *partition.Map) (string, error) {
 		name, data, err := blobschema.MapObjectName(c.ID, m)

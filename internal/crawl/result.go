@@ -6,7 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// done takes the outcome of a task: record and links of an answer, or its refusal.
+// done handles the outcome of a task: it stores the record of an answer and follows its links, or stores the refusal.
 func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	t.Flags = t.FlagsNow()
 	verdict := st.f.Done(st.lease.Clock(), t, o)
@@ -16,6 +16,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 		st.totals.Connections++
 	}
 	st.countTopic(t.Topic, 0, o.Wire)
+	// A failure that may pass is retried later and leaves no page record.
 	if verdict == schedule.Again {
 		if o.Page.Outcome != blobschema.OutcomeAborted {
 			st.totals.Retries++
@@ -25,6 +26,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	if t.Request.Resolve {
 		return
 	}
+	// An answer to a revisit or a recrawl is compared with the previous one.
 	p := &o.Page
 	p.Robots, p.Topic = t.Request.Robots, t.Topic
 	if f := t.Request.Former; f != nil && p.Outcome.Answered() {
@@ -34,6 +36,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 		}
 	}
 	st.totals.Stored += st.archive.store(st.batch, p, o)
+	// A robots.txt is stored, and its sitemaps are followed, but it is not counted as a page.
 	if p.Robots {
 		if len(o.Record) > 0 {
 			st.totals.Robots++
@@ -53,8 +56,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	}
 }
 
-// count adds a settled URL to the totals. What was asked for on purpose, or looked at again, does not count
-// against the limit on pages.
+// count adds a settled URL to the totals. A requested or revisited page does not count against the page limit.
 func (st *state) count(p *blobschema.Page, again bool) {
 	if p.Outcome == blobschema.OutcomeOK && !again {
 		st.totals.Pages++
@@ -81,7 +83,7 @@ func countFate(t *blobschema.Totals, f fate) {
 	}
 }
 
-// refusals keeps a page record of every URL that was settled without an answer.
+// refusals stores a page record for every URL that was settled without an answer.
 func (st *state) refusals() {
 	for _, r := range st.f.Refusals() {
 		p := blobschema.Page{

@@ -11,8 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// scopes are those of a crawl's topics by number. 0 is that of what belongs to none, and of a
-// crawl without topics.
+// scopes holds the scopes of a crawl's topics by number. Number 0 is the crawl's own scope, for URLs without a topic.
 type scopes []*scope
 
 func newScopes(s *blobschema.Settings) (scopes, error) {
@@ -36,7 +35,7 @@ func newScopes(s *blobschema.Settings) (scopes, error) {
 	return list, nil
 }
 
-// of returns the scope of a topic; that of one nobody knows is the crawl's own.
+// of returns the scope of a topic; for an unknown topic, the crawl's own.
 func (l scopes) of(topic uint8) *scope {
 	if int(topic) < len(l) {
 		return l[topic]
@@ -44,7 +43,7 @@ func (l scopes) of(topic uint8) *scope {
 	return l[0]
 }
 
-// adopt takes over the names that are in scope, when the settings have changed.
+// adopt takes the names in scope from the scopes before a change of settings.
 func (l scopes) adopt(old scopes) {
 	for i := range old {
 		if i < len(l) {
@@ -53,7 +52,7 @@ func (l scopes) adopt(old scopes) {
 	}
 }
 
-// admit returns the first topic that a URL is in the scope of.
+// admit returns the first topic whose scope contains a URL.
 func (l scopes) admit(u weburl.URL) (topic uint8, ok bool) {
 	for i := range l {
 		n := (i + 1) % len(l) // the crawl's own comes last
@@ -64,12 +63,12 @@ func (l scopes) admit(u weburl.URL) (topic uint8, ok bool) {
 	return 0, false
 }
 
-// bounded reports whether any link may be out of scope for its host.
+// bounded reports whether the host of a link can be out of scope.
 func (l scopes) bounded() bool {
 	return slices.ContainsFunc(l, func(s *scope) bool { return s.kind != blobschema.ScopeAny })
 }
 
-// add takes a host into the scope of a topic as it is told in heads and wishes.
+// add adds a host to the scope of a topic, from an entry in a head or the desired state.
 func (l scopes) add(entry string) {
 	topic, host := 0, entry
 	if number, rest, ok := strings.Cut(entry, "/"); ok {
@@ -84,14 +83,13 @@ func (l scopes) add(entry string) {
 	}
 }
 
-// take takes a host into the scope of a topic, and reports whether that is news. That of a
-// topic nobody knows yet is not the crawl's own: its seeds are read again when it is known.
+// take adds a host to the scope of a topic, and reports whether it is new. It ignores an unknown topic; the step reads that
+// topic's seeds again when it learns of the topic.
 func (l scopes) take(topic uint8, h weburl.Host) bool {
 	return int(topic) < len(l) && l[topic].add(h)
 }
 
-// scopeEntry is how a host that is in the scope of a topic is told: "www.example.org", or
-// "2/www.example.org" for topic 2.
+// scopeEntry returns the entry of a host in the scope of a topic: "www.example.org", or "2/www.example.org" for topic 2.
 func scopeEntry(topic uint8, h weburl.Host) string {
 	if topic == 0 {
 		return string(h)
@@ -132,7 +130,7 @@ func (sc *scope) name(h weburl.Host) string {
 	return string(h)
 }
 
-// add takes a host into the scope and reports whether that is news.
+// add adds a host to the scope and reports whether it is new.
 func (sc *scope) add(h weburl.Host) bool {
 	if sc.kind == blobschema.ScopeAny {
 		return false
@@ -149,7 +147,7 @@ func (sc *scope) host(h weburl.Host) bool {
 	return sc.kind == blobschema.ScopeAny || sc.names[sc.name(h)]
 }
 
-// patterns reports whether the operator's patterns let a URL through.
+// patterns reports whether the operator's patterns allow a URL.
 func (sc *scope) patterns(u weburl.URL) bool {
 	s := u.String()
 	for _, re := range sc.exclude {

@@ -5,33 +5,31 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// sentFilter remembers links already sent to other partitions, exactly, with the depth they
-// were sent at. It is bounded: when full, the older half is forgotten, and a link may be
-// sent again, which costs bytes and nothing else.
+// sentFilter remembers exactly which links were sent to other partitions, with their depth. It is bounded: when it is full
+// it forgets the older half, and a link may be sent again, which costs bytes and nothing else.
 //
-// Where the qualities of several finds add up, the owner of a link should be told of each;
-// but a message for each find is what the filter is there to save. It keeps what was not
-// told, and lets the link through again with all of that when it is at least as much as was
-// told before. So the owner knows at least half of what was found, and is told once for
-// each time that it doubles.
+// Some policies add up the qualities of several finds of a URL, so the owner of a link should hear of each find. But a
+// message for each find is what the filter saves. The filter adds up what it has not sent and sends the link again when
+// that sum is at least what was sent before. So the owner knows at least half of what was found, and hears of it once each
+// time the sum doubles.
 type sentFilter struct {
 	recent[uint64, sentLink]
 	limit int
 	sums  schedule.Rated // nil: finds do not add up
 }
 
-// sentLink is what the owner of a link was told, and what it was not.
+// sentLink is what was sent to the owner of a link, and what was not.
 type sentLink struct {
 	depth        uint16
-	told, untold uint32 // ranks; 0: nothing
+	told, untold uint32 // ranks sent and not sent; 0: nothing
 }
 
 func newSentFilter(limit int, p schedule.Policy) *sentFilter {
 	return &sentFilter{limit: limit, sums: summing(p)}
 }
 
-// tell takes note of a link that was found. If the owner is to be told, it returns the rank to be sent. A link
-// that a sitemap lists is another one than that of a page, for which the owner keeps room.
+// tell records a found link. If the owner must hear of it, tell returns news and the rank to send. A link in a sitemap is
+// distinct from the same link on a page, because the owner reserves room for links from pages.
 func (f *sentFilter) tell(l *frontier.Link) (send uint32, news bool) {
 	fp, depth, rank := l.Fingerprint, l.Depth, l.Rank
 	if l.Flags.Listed() {
@@ -62,7 +60,7 @@ func (f *sentFilter) tell(l *frontier.Link) (send uint32, news bool) {
 	return rank, news
 }
 
-// recent is a map of bounded size: it forgets what was put longest ago, half of all at once.
+// recent is a map of bounded size. When it is full it forgets the older half at once.
 type recent[K comparable, V any] struct {
 	young, old map[K]V
 }
@@ -75,7 +73,7 @@ func (r *recent[K, V]) get(k K) (V, bool) {
 	return v, ok
 }
 
-// put keeps v, and most values at the most, or two.
+// put stores v. The map holds at most `most` values, or two if that is more.
 func (r *recent[K, V]) put(k K, v V, most int) {
 	if r.young == nil || len(r.young) >= most/2 {
 		if _, ok := r.young[k]; !ok {

@@ -2,16 +2,15 @@ package crawl
 
 import "github.com/orbweaver/orbweaver/partition"
 
-// Signal is something that happens to a step from outside.
 type Signal interface{ signal() }
 
 type (
-	// Stop asks a step to end soon: fetches are aborted, what is done is committed.
+	// Stop makes a step end soon: it aborts its requests and commits finished work.
 	Stop struct{}
-	// Look asks a step to read what the operator wishes now, not with its next commit.
+	// Look makes a step read the operator's orders now instead of with its next commit.
 	Look struct{}
-	// Appetites says which other partitions have little or nothing to do, so that mail for
-	// them is sent soon. Those not named are Fed. The map may not change afterwards.
+	// Appetites tells which other partitions have little or nothing to do, so that mail for them is sent soon. A partition
+	// that is not listed is Fed. The sender must not change the map afterwards.
 	Appetites struct{ Of map[partition.ID]Appetite }
 )
 
@@ -19,12 +18,11 @@ func (Stop) signal()      {}
 func (Look) signal()      {}
 func (Appetites) signal() {}
 
-// Appetite says how much a step wants mail.
 type Appetite uint8
 
-// The appetites.
+// Appetite values, from least to most.
 const (
-	Fed     Appetite = iota // enough hosts are at work
-	Hungry                  // few are
-	Starved                 // none is, nor will be soon
+	Fed     Appetite = iota // enough hosts are being fetched
+	Hungry                  // few hosts are being fetched
+	Starved                 // no host is being fetched, and none will be soon
 )

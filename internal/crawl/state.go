@@ -12,10 +12,11 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// state is what a step knows of its partition: what commits hold, and the batch for the next one. Its methods
-// read what is stored, but write nothing, except that its archive puts full WARC objects. A step that ends well leaves it to the next one in its process.
+// state is what a step knows of its partition: the content of its commits and the batch for the next one. Its methods read
+// stored objects. They write none, except that the archive puts full WARC objects. A step that ends well leaves its state
+// to the next step in the process.
 type state struct {
-	// Of the step at work.
+	// These belong to the current step.
 	cfg   *StepConfig
 	lease *lease
 	batch *batch
@@ -25,29 +26,29 @@ type state struct {
 	links   frontier.Mapping
 	out     buffers
 	marks   map[partition.ID]*marks
-	totals  blobschema.Totals // as they are now, without the frontier's counts
+	totals  blobschema.Totals // current totals, without the frontier's counts
 	sent    *sentFilter
 	policy  schedule.Policy
 	scopes  scopes
-	topics  []blobschema.Topic // topics that scopes and frontier were made with
-	made    string             // settings that the frontier was made with, see madeWith
-	seeds   int                // batches of seeds whose hosts are in the scope
-	wish    blobschema.Wish    // as obeyed last
+	topics  []blobschema.Topic // topics that scopes and frontier were built with
+	made    string             // settings that the frontier was built with, see madeWith
+	seeds   int                // number of seed batches whose hosts are in scope
+	wish    blobschema.Wish    // desired state that the step obeyed last
 	indexes map[string]*blobschema.RunIndex
-	merged  *merged // a finished merge, for the next commit
+	merged  *merged // finished merge for the next commit; nil: none
 	ter     *territory
 	archive archive
 	formers formers
 }
 
-// Warm is what a step leaves to the next one in the same process, which may use it
-// if the head still names the same commit.
+// Warm is the state that a step leaves to the next one in the same process. The next step uses it only if the head still
+// names the same commit.
 type Warm struct {
 	commit string
 	st     *state
 }
 
-// attach makes a state that of a step, with nothing in its batch.
+// attach gives a state to a step, with an empty batch.
 func (st *state) attach(s *Step) {
 	st.cfg, st.lease, st.batch = &s.cfg, &s.lease, &batch{}
 	st.archive.lease = &s.lease
@@ -60,23 +61,22 @@ func (st *state) attach(s *Step) {
 type batch struct {
 	begun     time.Time
 	pages     []blobschema.Page
-	settled   int // pages so far, those of refusals included
+	settled   int // settled URLs so far, refusals included
 	links     []blobschema.PageLinks
 	outside   []blobschema.Queued
-	receipts  []actor.Receipt // to acknowledge after the commit
+	receipts  []actor.Receipt // receipts to acknowledge after the commit
 	applied   bool            // some mail or order had an effect
-	urls      int             // URLs that came by mail
-	requested bool            // an answer to a request from outside is in it
+	urls      int             // URLs received by mail
+	requested bool            // it holds an answer to a request from outside
 	newScope  []string
 	warcs     []string
-	puts      int // objects being put that the commit relies on
+	puts      int // puts under way that the commit depends on
 }
 
 func (b *batch) empty() bool {
 	return len(b.pages) == 0 && !b.applied && len(b.receipts) == 0 && len(b.newScope) == 0
 }
 
-// add adds a page record.
 func (b *batch) add(p *blobschema.Page) {
 	b.pages = append(b.pages, *p)
 	b.settled++
@@ -87,7 +87,7 @@ func (st *state) dirty() bool {
 	return !st.batch.empty() || st.f.Dirty() || len(st.ter.owed)+len(st.ter.arrived) > 0
 }
 
-// figures are the totals as of now, the frontier's counts included.
+// figures returns the current totals, including the frontier's counts.
 func (st *state) figures() blobschema.Totals {
 	t := st.totals
 	t.Outcomes = maps.Clone(t.Outcomes)
@@ -100,8 +100,7 @@ func (st *state) figures() blobschema.Totals {
 	return t
 }
 
-// here are those of some slots whose state is here, and which a step can thus do something
-// for.
+// here returns the slots whose state has arrived, so that a step can work on them.
 func (st *state) here(slots []blobschema.SlotSummary) []blobschema.SlotSummary {
 	awaited := st.ter.awaited
 	if len(awaited) == 0 {

@@ -8,34 +8,29 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// Step is one invocation's work on one partition: it takes the lease, loads the
-// state, fetches and commits until there is nothing to do or time is up, and
-// releases the lease. It is an [actor.Actor].
+// Step is one invocation's work on one partition. It takes the lease, loads the state, fetches and commits until there is
+// nothing to do or its time is up, and releases the lease. It is an [actor.Actor].
 //
-// It stands between the queues and the web. Mail brings URLs, the frontier says
-// which of them may be requested now, answers become records and links, and a
-// commit makes all of it visible at once and names the mail for other partitions.
-// It keeps these invariants, by the numbers of docs/invariants.md:
+// A step keeps these invariants, by the numbers of docs/invariants.md:
 //
-//   - I3: a slot leaves in one commit of its holder and comes with one of its receiver, which
+//   - I3: a slot leaves in one commit of its holder and arrives in one commit of its receiver, which
 //     takes only what is newer than anything it has seen of the slot (handover.go).
-//   - I4: a step works under a lease and a fence; the head is replaced by
-//     compare-and-set only, so what was begun under an older fence is never named (lease.go).
-//   - I5: mail is acknowledged after the commit that holds its effect, and numbered, so
-//     that a repetition is known (inbox.go).
-//   - I6: object names carry partition, sequence and fence; nothing is put twice with
-//     different content.
-//   - I7: what leaves one partition's commit is named in its manifest until it was sent,
-//     and sent again by the coordinator until it was applied (outbox.go).
-//   - I8: a page is visible when the head names its commit; what a crashed step fetched
-//     is not. It is not deleted here either: 'fsck --repair' does that.
-//   - I9: no request starts or lasts past the lease less a margin, and after a takeover
-//     every host is left alone for its pace. The pace itself is in package polite.
+//   - I4: a step works under a lease and a fence. The head is replaced by compare-and-set only, so
+//     nothing that was begun under an older fence is ever named (lease.go).
+//   - I5: mail is acknowledged after the commit that holds its effect. It is numbered, so a repeated
+//     delivery is recognised (inbox.go).
+//   - I6: object names carry partition, sequence and fence. Nothing is put twice with different content.
+//   - I7: what leaves one partition's commit is named in its manifest until it was sent. The
+//     coordinator resends it until it was applied (outbox.go, tick_resend.go).
+//   - I8: a page is visible when the head names its commit. What a crashed step fetched is not
+//     visible; 'fsck --repair' deletes it.
+//   - I9: no request starts or lasts past the lease less a margin. After a takeover the step leaves
+//     every host alone for its pace. Package polite computes the pace.
 type Step struct {
 	actor.Loop
 	cfg   StepConfig
-	doing *duty     // what the main task does now; nil: it waits
-	timer time.Time // end of the earliest Sleep under way; zero: none
+	doing *duty     // current duty of the main task; nil: it waits
+	timer time.Time // end of the earliest pending Sleep; zero: no Sleep
 	lease lease
 	st    *state // nil until it is loaded
 
@@ -47,24 +42,24 @@ type Step struct {
 	reading reading
 
 	underWay  int       // requests
-	idleSince time.Time // zero: there is something to do
-	hungry    bool      // few hosts are at work, and few URLs are known
+	idleSince time.Time // start of the idle time; zero: there is something to do
+	hungry    bool      // few requests are under way and few URLs are pending
 }
 
-// orders are what the operator wants, as far as the step knows.
+// orders are the operator's orders that the step has read.
 type orders struct {
 	paused   bool
 	halted   bool // no step is wanted any more
-	look     bool // they are to be read now
+	look     bool // the orders must be read now
 	informed bool // this step has read the crawl record itself
 }
 
-// reading is what the step reads and writes beside its main task.
+// reading is the state of the tasks that run beside the main task.
 type reading struct {
-	parts  bool      // parts of slots are being loaded
-	next   time.Time // when the next part that is not in memory is due; zero: not known
-	merge  bool      // runs are being merged
-	rescan bool      // links that were out of scope are being followed
+	parts  bool      // a task loads parts of slots
+	next   time.Time // due time of the next part that is not in memory; zero: unknown
+	merge  bool      // a task merges runs
+	rescan bool      // a task follows links that were out of scope before
 }
 
 // NewStep returns a step for one partition. warm may be nil.
@@ -88,20 +83,19 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	return s, nil
 }
 
-// Start begins the step.
 func (s *Step) Start(now actor.Now) []actor.Issue {
 	s.Begin(now)
 	s.Spawn(s.main)
 	return s.after()
 }
 
-// Handle takes the reply to an effect.
+// Handle delivers the reply to an effect.
 func (s *Step) Handle(now actor.Now, r actor.Reply) []actor.Issue {
 	s.Deliver(now, r)
 	return s.after()
 }
 
-// Signal takes a signal from outside.
+// Signal delivers a signal from outside.
 func (s *Step) Signal(now actor.Now, sig Signal) []actor.Issue {
 	s.Advance(now)
 	switch sig := sig.(type) {
@@ -115,8 +109,7 @@ func (s *Step) Signal(now actor.Now, sig Signal) []actor.Issue {
 	return s.after()
 }
 
-// after does what follows from an event, and sets the timer for what follows from
-// time alone.
+// after runs what follows from an event, and sets the timer for what follows from time alone.
 func (s *Step) after() []actor.Issue {
 	s.Turn()
 	if ended, _ := s.Ended(); s.lease.phase != loading && !ended {
@@ -128,7 +121,7 @@ func (s *Step) after() []actor.Issue {
 	return s.Flush()
 }
 
-// main is the step from beginning to end: it takes the lease, loads the state, and does one duty after another.
+// main is the step from beginning to end: take the lease, load the state, do one duty after another.
 func (s *Step) main(t *actor.Task) error {
 	if err := s.take(t); err != nil {
 		return err
@@ -136,7 +129,7 @@ func (s *Step) main(t *actor.Task) error {
 	if err := s.load(t); err != nil {
 		return err
 	}
-	if s.lease.phase = working; s.lease.hurry { // told to stop while it loaded
+	if s.lease.phase = working; s.lease.hurry { // a Stop came while it loaded
 		s.lease.phase = ending
 	}
 	s.st.batch.begun = s.Clock()
@@ -154,7 +147,7 @@ func (s *Step) main(t *actor.Task) error {
 	return nil
 }
 
-// take takes the lease. A warm state is of use if no other step has worked since.
+// take takes the lease. It drops a warm state if another step has worked since.
 func (s *Step) take(t *actor.Task) error {
 	warm := s.lease.head.Commit
 	crashed, err := s.lease.take(t)
@@ -164,7 +157,7 @@ func (s *Step) take(t *actor.Task) error {
 	return err
 }
 
-// stop has the step end soon: requests are aborted, and what is done is committed.
+// stop makes the step end soon: requests are aborted, and finished work is committed.
 func (s *Step) stop() {
 	if s.lease.hurry {
 		return
@@ -179,11 +172,11 @@ func (s *Step) stop() {
 	s.Issue(actor.CancelFetches{}, func(actor.Reply) {})
 }
 
-// enoughPending is the number of pending URLs with which a step that has few hosts at work waits
-// for mail until it comes by itself.
+// enoughPending is the number of pending URLs from which on a step counts as not hungry, even if few requests are under
+// way: such a step has enough to do while it waits for mail.
 const enoughPending = 256
 
-// rest finds out whether the step is idle, and whether more mail would help.
+// rest decides whether the step is idle or hungry.
 func (s *Step) rest(now time.Time) {
 	s.hungry = s.underWay <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && !s.reading.parts && s.nothingWithin(now, time.Second)
 	busy := !s.inbox.heard || s.underWay > 0 || s.reading.parts || s.reading.rescan || s.budget.refilling || s.care.suspect != nil ||
@@ -196,21 +189,21 @@ func (s *Step) rest(now time.Time) {
 	}
 }
 
-// idle reports whether nothing will happen for a while, except that mail comes.
+// idle reports whether nothing will happen for a while unless mail comes.
 func (s *Step) idle() bool { return !s.idleSince.IsZero() }
 
-// next is when a host or a part that is not in memory becomes ready; zero: never, for what is known.
+// next returns when the next host or unloaded part becomes ready; zero: none that is known.
 func (s *Step) next() time.Time {
 	return earlier(s.st.f.NextAt(), s.reading.next)
 }
 
-// nothingWithin reports that no host is, or becomes, ready in the next d.
+// nothingWithin reports whether no host and no part becomes ready within d.
 func (s *Step) nothingWithin(now time.Time, d time.Duration) bool {
 	next := s.next()
 	return next.IsZero() || next.Sub(now) > d
 }
 
-// Appetite returns whether others should send what they buffer for this partition.
+// Appetite returns whether other partitions should send the links that they buffer for this one.
 func (s *Step) Appetite() Appetite {
 	switch {
 	case s.lease.phase != working || s.orders.paused || s.budget.exhausted:
@@ -223,8 +216,7 @@ func (s *Step) Appetite() Appetite {
 	return Fed
 }
 
-// Warm returns what the next step in this process may start with, nil if this one
-// did not end well.
+// Warm returns the state for the next step in this process; nil if this step did not end well.
 func (s *Step) Warm() *Warm {
 	if ended, err := s.Ended(); !ended || err != nil || s.st == nil {
 		return nil
@@ -232,7 +224,7 @@ func (s *Step) Warm() *Warm {
 	return &Warm{commit: s.lease.head.Commit, st: s.st}
 }
 
-// Pages is the number of pages that the step has stored so far.
+// Pages returns the number of pages that the step has stored so far.
 func (s *Step) Pages() int64 {
 	if s.st == nil {
 		return 0
@@ -240,14 +232,14 @@ func (s *Step) Pages() int64 {
 	return s.st.totals.Pages - s.lease.taken.Totals.Pages
 }
 
-// Progress is a step's figures as they are now, for a display.
+// Progress holds the current figures of a step, for a display.
 type Progress struct {
 	Totals blobschema.Totals
 	Active int // requests under way
 	Rest   schedule.Rest
 }
 
-// Progress returns the live figures; false before the state is loaded.
+// Progress returns the current figures; false before the state is loaded.
 func (s *Step) Progress() (Progress, bool) {
 	if s.lease.phase == loading {
 		return Progress{}, false

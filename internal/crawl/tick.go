@@ -11,86 +11,83 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TickConfig says what a tick looks after.
+// TickConfig configures a coordinator run.
 type TickConfig struct {
-	Crawl     string // id
+	Crawl     string // id of the crawl
 	Process   string // as in StepConfig
 	Exclusive bool   // as in StepConfig
-	// WakeAgain is after how long a wake that no step has answered is sent again, and twice as
-	// long each further time, up to 15 minutes: it may be lost, or wait for a free function.
-	// Default 1 min, 3 s with a TickMemory.
+	// WakeAgain is the time after which a wake that no step has answered is resent: it may be lost, or wait for a free
+	// function. The time doubles with each resend, up to 15 minutes. Default 1 min; 3 s with a TickMemory.
 	WakeAgain   time.Duration
-	ResendAfter time.Duration // how often mail that is not applied is sent again at most, and how old it is then where a step is at work; default 10 min
-	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
-	// Settle has index and ranks follow at once, as if the crawl were over.
+	ResendAfter time.Duration // least time between two resends of unapplied mail, and least age of the mail resent to a partition with a running step; default 10 min
+	SweepEvery  time.Duration // least time between two sweeps for merged runs to delete; default 10 min
+	// Settle makes index and ranks follow at once, as if the crawl were over.
 	Settle     bool
-	HostsEvery time.Duration // how often host estimates are copied to the hosts table; default 1 min
-	// Where the crawl's settings let ticks change the number of partitions: how often they look,
-	// default 2 min; how many pages one partition may fetch in ten minutes, default 20,000; and
-	// how many mailboxes there are, 0 for as many as it takes.
+	HostsEvery time.Duration // least time between two copies of host estimates to the hosts table; default 1 min
+	// These apply where the crawl's settings let the coordinator change the number of partitions: the least time between
+	// two plans, default 2 min; the pages that one partition may fetch in ten minutes, default 20,000; and the number of
+	// mailboxes, 0 for no limit.
 	PlanEvery time.Duration
 	Capacity  float64
 	Mailboxes int
-	// DailyCalls limits the function calls of a day; the coordinator pauses a crawl that exceeds it. 0: no limit.
+	// DailyCalls limits the function calls of a day: the coordinator pauses a crawl that exceeds it. 0: no limit.
 	DailyCalls int64
 	Policy     schedule.Policy // as in StepConfig
-	// Spent is what the process was billed for since the tick began; nil: that is not counted.
+	// Spent returns the billed calls of the process since the run began; nil: calls are not counted.
 	Spent func() blobschema.Calls
 }
 
-// TickMemory is what one process's ticks remember from one to the next. Losing it
-// costs a few wakes and index jobs, and a tick at the end. The zero value is ready for use.
+// TickMemory is what the coordinator runs of one process remember from one to the next. Losing it costs a few wakes and
+// index jobs, and one more run at the end. The zero value is ready for use.
 type TickMemory struct{ notes blobschema.TickNotes }
 
-// Report is what a tick found.
+// Report is what a coordinator run found.
 type Report struct {
 	Crawl    blobschema.Crawl
 	Wish     blobschema.Wish
-	Heads    []blobschema.Head // of the partitions that have one
-	Totals   blobschema.Totals // over all heads, as of their last commits
-	Woken    []partition.ID
-	Leased   int
-	Finished bool // nothing is left to do
-	Quiet    bool // it would be finished if the next tick finds the same
-	Limited  bool // the page limit is reached
-	// Idle says that nothing was left to do at an earlier tick, and that nothing has come
-	// since that could change it: the partitions were not looked at, and Heads is empty.
+	Heads    []blobschema.Head // heads of the partitions that have one
+	Totals   blobschema.Totals // sum over all heads, as of their last commits
+	Woken    []partition.ID    // partitions that this run sent a wake to
+	Leased   int               // number of partitions with a running step
+	Finished bool              // nothing is left to do
+	Quiet    bool              // the crawl is finished if the next run finds the same
+	Limited  bool              // the page limit is reached
+	// Idle means that an earlier run found nothing to do, and nothing has changed since that could matter. Such a run does
+	// not read the partitions, and Heads is empty.
 	Idle     bool
 	Requests blobschema.Requests
 	Map      blobschema.MapRecord
-	// Indexing is how many partitions have commits, or texts of links, that are not in the index yet,
-	// where there is to be one. WantsRanks says that a rank job should be begun, Ranking that one is under way.
+	// Indexing is the number of partitions with commits or anchor texts that are not in the index yet; 0 without an index.
+	// WantsRanks means that a rank job should begin, Ranking that one is under way.
 	Indexing            int
 	WantsRanks, Ranking bool
 }
 
-// Partitions is how many partitions there are, or ever were.
+// Partitions returns the largest number of partitions so far.
 func (r *Report) Partitions() int { return max(r.Crawl.Partitions, r.Map.Partitions) }
 
-// Tick is one run of the coordinator: it reads the heads and does what follows from
-// them. Every action is idempotent: two ticks at once do no harm, and a tick that dies
-// is made up for by the next. It is an [actor.Actor].
+// Tick is one coordinator run: it reads the heads and does what follows from them. Every action is idempotent, so two runs
+// at once do no harm, and the next run repeats what a crashed one left undone. It is an [actor.Actor].
 type Tick struct {
 	actor.Procedure
 	cfg    TickConfig
 	mem    *TickMemory
 	report Report
-	first  *partition.Map // of epoch 1
+	first  *partition.Map // the map of epoch 1
 	grants blobschema.Grants
-	ranks  ranks.Job // of a crawl with an index, once it was read
+	ranks  ranks.Job // last rank job of a crawl with an index, once it was read
 	heads  map[partition.ID]*blobschema.Head
 	record blobschema.TickRecord
 	notes  *blobschema.TickNotes          // in mem, or in record
-	learnt []func(*blobschema.TickRecord) // changes of the record, made at the end
-	told   blobschema.Calls               // of cfg.Spent, what the record has
+	learnt []func(*blobschema.TickRecord) // changes of the record, written at the end
+	told   blobschema.Calls               // part of cfg.Spent that the record has
 	copied bool                           // the hosts table has the estimates of all commits
-	// indexCalls are the function calls of all index steps, as far as this run read their records.
+	// indexCalls is the number of function calls of all index steps whose records this run read.
 	indexCalls int64
 }
 
-// NewTick returns a tick. mem is shared by the ticks of a process, one at a time. It is
-// nil where each tick may run in another process: then what it would hold is in the
-// table, and a tick of an idle crawl reads a few records only.
+// NewTick returns a coordinator run. The runs of a process share mem, one at a time. mem is nil where each run may be in
+// another process: then its content is in the table, and a run of an idle crawl reads only a few records.
 func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 	if cfg.WakeAgain == 0 {
 		cfg.WakeAgain = time.Minute
@@ -118,11 +115,11 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 	return k
 }
 
-// Report returns what the tick found, once it has ended well.
+// Report returns what the run found. It is valid after the run has ended without an error.
 func (k *Tick) Report() Report { return k.report }
 
-// tickDuties are all that a run of the coordinator does, in this order. An error ends the run, except in those that nothing
-// waits for: they come last, read more the more partitions there are, and what went before is kept even if they fail.
+// tickDuties lists the duties of a coordinator run in order. An error ends the run, except in the last duties: nothing
+// waits for those, they read more the more partitions there are, and an error in them does not undo the others.
 var tickDuties = []struct {
 	name string
 	do   func(*Tick, *actor.Task) error
@@ -146,7 +143,7 @@ var tickDuties = []struct {
 	{"remember", (*Tick).remember, true},
 }
 
-// run reads all that a run needs, and does its duties.
+// run reads the records and does the duties.
 func (k *Tick) run(t *actor.Task) error {
 	if err := k.readAll(t); err != nil || k.report.Idle {
 		return err

@@ -8,12 +8,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// day is the period of the limit on function calls.
-const day = 24 * time.Hour
+const day = 24 * time.Hour // period of the limit on function calls
 
-// limitCalls pauses the crawl, and says why, when its functions ran more often than DailyCalls since the period began. A
-// period begins with the crawl, after a day, and whenever the operator pauses, stops or resumes the crawl. It is the
-// deployment's fuse against a defect that makes functions call each other for ever.
+// limitCalls pauses the crawl, with the reason, when its functions ran more often than DailyCalls since the period began. A
+// period begins with the crawl, after a day, and when the operator pauses, stops or resumes the crawl. The limit protects
+// the deployment from a defect that makes functions call each other forever.
 func (k *Tick) limitCalls(t *actor.Task) error {
 	w, limit := &k.report.Wish, k.cfg.DailyCalls
 	if limit <= 0 || w.Pause || w.Stop {
@@ -39,8 +38,8 @@ func (k *Tick) limitCalls(t *actor.Task) error {
 	})
 }
 
-// functionCalls counts the function calls since the crawl began, without those for ranks, whose number their rounds bound.
-// A partition's fence counts its crashed steps too, which report nothing.
+// functionCalls counts the function calls since the crawl began, except those for ranks, whose number is bounded by their
+// rounds. A partition's fence also counts its crashed steps, which report no calls.
 func (k *Tick) functionCalls() int64 {
 	n := k.record.Calls.Functions + k.report.Requests.Calls.Functions + k.indexCalls
 	for i := range k.report.Heads {

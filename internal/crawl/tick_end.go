@@ -8,9 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// finished applies the rule for the end: every seed applied, nothing pending, all
-// mail sent has been applied, seen in two ticks between which no head named a new
-// commit.
+// finished applies the rule for the end: every seed is applied, nothing is pending, all sent mail is applied, and two
+// successive runs find no new commit in any head.
 func (k *Tick) finished(*actor.Task) error {
 	c := &k.report.Crawl
 	seqs := map[partition.ID]uint64{}
@@ -37,8 +36,8 @@ func (k *Tick) finished(*actor.Task) error {
 	return nil
 }
 
-// answered reports whether nothing is left of requests from outside: none is pending, or on
-// its way. While there were none, what mail is under way does not matter.
+// answered reports whether no request from outside is pending or on its way. If there never were requests, mail under way
+// does not matter.
 func (k *Tick) answered() bool {
 	if len(k.report.Requests.Sent) == 0 {
 		return true
@@ -51,7 +50,7 @@ func (k *Tick) answered() bool {
 	return k.report.Totals.Urgent+k.report.Totals.Held == 0
 }
 
-// whatMatters is all that can make an idle crawl go on, as it is now.
+// whatMatters returns everything that can make an idle crawl continue, as it is now.
 func (k *Tick) whatMatters() blobschema.Idle {
 	w := &k.report.Wish
 	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: k.report.Map.Version, Index: k.report.Crawl.Settings.Index}
@@ -64,13 +63,13 @@ func (k *Tick) whatMatters() blobschema.Idle {
 	return now
 }
 
-// over reports whether no step is at work, nor will be for its own sake.
+// over reports whether no step is running and the crawl itself needs none.
 func (k *Tick) over() bool {
 	r := &k.report
 	return r.Leased == 0 && (r.Finished || r.Limited || r.Wish.Stop || r.Wish.Pause)
 }
 
-// idle takes note of it if nothing is to do, so that the next ticks need not look.
+// idle records that there is nothing to do, so that the next runs need not read the partitions.
 func (k *Tick) idle(*actor.Task) error {
 	if !k.copied || k.mem != nil || !k.over() || len(k.record.Sweep) > 0 || k.report.Following() {
 		return nil

@@ -12,27 +12,26 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What is made of a crawl follows it by jobs: the tick sends one for each partition whose
-// index is behind its commits. They may be lost, so they are sent again; who gets one looks at the
-// records, so that sending it again is harmless.
+// Index and ranks follow a crawl by jobs: the coordinator sends one for each partition whose index is behind its commits.
+// Jobs may be lost, so they are sent again. The receiver reads the records first, so a repeated job is harmless.
 
 const (
-	indexEvery    = 2 * time.Minute  // the index follows a crawl that runs
+	indexEvery    = 2 * time.Minute  // least time between two jobs of a partition while the crawl runs
 	indexSoon     = 5 * time.Second  // the same, with a TickMemory
-	ranksEvery    = time.Hour        // ranks are computed again while a crawl runs and grows
-	maxFollowWait = 15 * time.Minute // before a message is sent again, however often it was
-	grown         = 1.2              // how many times the pages of the last ranks make new ones worth while
+	ranksEvery    = time.Hour        // least time between two rank jobs while the crawl runs
+	maxFollowWait = 15 * time.Minute // longest time before a job is sent again
+	grown         = 1.2              // growth in pages since the last ranks that justifies new ones
 )
 
-// Following reports whether the index or the ranks are not those of all that is crawled yet.
+// Following reports whether the index or the ranks do not yet cover everything that was crawled.
 func (r *Report) Following() bool { return r.Indexing > 0 || r.WantsRanks || r.Ranking }
 
-// settles reports whether index and ranks are to follow at once: nothing more comes for now.
+// settles reports whether index and ranks should follow at once, because nothing more comes for now.
 func (k *Tick) settles() bool {
 	return k.cfg.Settle || k.report.Finished || k.report.Limited || k.over()
 }
 
-// readRankJob reads the record of the rank job that was begun last, if there is one.
+// readRankJob reads the record of the last rank job, if there is one.
 func (k *Tick) readRankJob(t *actor.Task) error {
 	recs, err := t.Records(naming.RankKey(k.report.Crawl.ID))
 	if err != nil || !recs[0].Found {
@@ -42,7 +41,7 @@ func (k *Tick) readRankJob(t *actor.Task) error {
 	return err
 }
 
-// follow has index and ranks follow a crawl that is to be searchable.
+// follow starts what makes the crawl searchable: index jobs and rank jobs.
 func (k *Tick) follow(t *actor.Task) error {
 	c := &k.report.Crawl
 	if !c.Settings.Index {
@@ -73,7 +72,7 @@ func (k *Tick) follow(t *actor.Task) error {
 	return k.followIndex(t, indexes)
 }
 
-// followIndex sends jobs for the indexes that are behind.
+// followIndex sends a job for each index that is behind.
 func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error {
 	done := uint64(0)
 	if j := k.ranks.Finished(); j != nil {
@@ -87,7 +86,7 @@ func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error 
 			continue
 		}
 		k.report.Indexing++
-		// A message is for all that there is now, and the next one waits a while.
+		// A job covers everything committed so far. The next job for the partition waits a while.
 		behind := blobschema.Waking{Fence: h.Seq + done, At: k.Now().Wall.UTC(), Times: 1}
 		if was, ok := k.notes.Indexing[h.Partition]; ok {
 			wait := indexEvery
@@ -120,8 +119,7 @@ func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error 
 	return nil
 }
 
-// followRanks says whether ranks should be computed: when a crawl is over, and now and then while
-// it runs and grows.
+// followRanks decides whether a rank job should begin: when the crawl is over, and now and then while it runs and grows.
 func (k *Tick) followRanks() {
 	job := &k.ranks
 	if job.Number > 0 && job.Done.IsZero() {
@@ -147,7 +145,7 @@ func (k *Tick) followRanks() {
 	}
 }
 
-// tellRanks has steps go by the newest ranks of hosts, where they go by any.
+// tellRanks makes steps use the newest ranks of hosts, if the crawl goes by computed ranks.
 func (k *Tick) tellRanks(t *actor.Task) error {
 	set, done := &k.report.Crawl.Settings, k.ranks.Finished()
 	if done == nil || set.Quality != (schedule.HostRanks{}).Name() || set.HostRanks != "" {

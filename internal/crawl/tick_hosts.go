@@ -11,16 +11,16 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// HostPack is a record of the hosts table: the estimates of some hosts of one
-// partition. A host may stand in two packs; the one of the higher Commit is newer.
+// HostPack is a record of the hosts table: the estimates of some hosts of one partition. A host may be in two packs; the
+// entry with the higher Commit is newer.
 type HostPack struct {
 	Partition partition.ID          `json:"partition"`
 	Hosts     map[string]HostRecord `json:"hosts"`
 }
 
-// HostRecord is what the table says of a host.
+// HostRecord is the table's entry of a host.
 type HostRecord struct {
-	Commit        uint64        `json:"commit"` // of its partition, that observed it
+	Commit        uint64        `json:"commit"` // commit of its partition that observed it
 	Connect       time.Duration `json:"connect_ns,omitempty"`
 	Response      time.Duration `json:"response_ns,omitempty"`
 	PerConnection float64       `json:"per_connection,omitempty"`
@@ -32,10 +32,10 @@ type HostRecord struct {
 	Capped        uint64        `json:"capped,omitempty"`
 }
 
-// hostsPerPack keeps a record far below the 400 KB a table item may have.
+// hostsPerPack keeps a record far below the limit of 400 KB for a table item.
 const hostsPerPack = 1000
 
-// HostPacks is the number of packs for a partition with that many hosts.
+// HostPacks returns the number of packs of a partition with that many hosts.
 func HostPacks(hosts int64) int {
 	n := 1
 	for int64(n)*hostsPerPack < hosts {
@@ -44,12 +44,11 @@ func HostPacks(hosts int64) int {
 	return n
 }
 
-// copyFor is how long one tick copies host estimates: each commit is a read, and a
-// function has a minute.
+// copyFor bounds the time that one run spends copying host estimates: each commit is a read, and a function has one minute.
 const copyFor = 20 * time.Second
 
-// copyHosts copies the owners' host estimates into the hosts table, by commit number:
-// doing it twice changes nothing. What it has no time for, a later run copies.
+// copyHosts copies the owners' host estimates into the hosts table. Entries carry commit numbers, so copying twice changes
+// nothing. A later run copies what this one has no time for.
 func (k *Tick) copyHosts(t *actor.Task) error {
 	var behind []*blobschema.Head
 	for i := range k.report.Heads {
@@ -94,9 +93,8 @@ func (k *Tick) copyHosts(t *actor.Task) error {
 	return nil
 }
 
-// copyPartition copies the estimates of a partition's commits, oldest first, until a time
-// on the monotonic clock, one commit at least. upTo is the last of them, dropped the runs
-// that they name no more.
+// copyPartition copies the estimates of a partition's commits, oldest first, until a time on the monotonic clock, but of at
+// least one commit. upTo is the last commit copied; dropped are the runs that these commits no longer name.
 func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
 	man, err := stored.Manifest(t.Object, h.Commit)
 	if err != nil {

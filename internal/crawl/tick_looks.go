@@ -8,15 +8,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fresh"
 )
 
-// Times of steering.
+// Times of the steering of revisits.
 const (
 	steerEvery = time.Minute
-	// mostUnseen is how long ticks may have been away for what was counted meanwhile to count.
+	// mostUnseen is the longest pause between two runs after which the revisits counted meanwhile still steer.
 	mostUnseen = time.Hour
 )
 
-// steerLooks changes the threshold of looks so that there are as many an hour as the crawl is to
-// have. What it begins with is in the wish itself: two ticks at once count nothing twice.
+// steerLooks changes the threshold of revisits so that their number per hour meets the crawl's budget. The desired state
+// holds the counts it starts from, so two runs at once count nothing twice.
 func (k *Tick) steerLooks(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	pages := k.report.Totals.Pages

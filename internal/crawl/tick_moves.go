@@ -8,11 +8,11 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// moves takes note of the moves that their receivers have confirmed, and begins those that
-// the target asks for.
+// moves removes the moves that their receivers have confirmed from the record, and begins those that the target still
+// needs.
 func (k *Tick) moves(t *actor.Task) error {
 	r := &k.report.Map
-	untold := r.Version > k.report.Wish.Map // who changed it died over this
+	untold := r.Version > k.report.Wish.Map // the process that changed the map died before it told the steps
 	if !slices.ContainsFunc(r.Moving, k.confirmed) && r.Target == "" && !untold {
 		return nil
 	}
@@ -30,15 +30,14 @@ func (k *Tick) moves(t *actor.Task) error {
 	return nil
 }
 
-// confirmed reports whether the receiver of a move holds the slots, as its manifest says.
-// A head that said so once says so for ever.
+// confirmed reports whether the receiver of a move holds the slots, as its manifest says. Once confirmed, a move stays
+// confirmed.
 func (k *Tick) confirmed(m blobschema.Moving) bool {
 	h := k.heads[m.To]
 	return h != nil && h.Epoch >= m.Epoch && (h.Awaits == 0 || h.Awaits > m.Epoch)
 }
 
-// hasMoves reports whether a partition has slots to give, or to take from one that has
-// given them.
+// hasMoves reports whether a partition has slots to give, or to take from one that has given them.
 func (k *Tick) hasMoves(p partition.ID) bool {
 	h := k.heads[p]
 	for _, m := range k.report.Map.Moving {

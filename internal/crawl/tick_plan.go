@@ -9,13 +9,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// loadHorizon is how far ahead a load looks: the load of a slot is how many of its URLs may be
-// asked for in that time. A host with a million URLs is as much work as its pace allows.
+// loadHorizon is the time over which the load of a slot is measured: the number of its URLs that may be requested in that
+// time. A host with a million URLs is only as much work as its pace allows.
 const loadHorizon = 10 * time.Minute
 
-// planElastic changes the number of partitions, and evens their load, where the operator
-// lets it: never while slots are on the move, and not for so little work that the moves
-// would be more.
+// planElastic changes the number of partitions and balances their load, if the settings allow it. It does nothing while
+// slots are moving, or if there is too little work to justify moves.
 func (k *Tick) planElastic(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	most := set.MostPartitions
@@ -31,7 +30,7 @@ func (k *Tick) planElastic(t *actor.Task) error {
 	if k.report.Totals.Pending+k.report.Totals.Unexamined < wakeURLs*int64(least) {
 		return nil
 	}
-	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
+	if err := k.remember(t); err != nil { // first, so that a crash in the planning is not followed by another at once
 		return err
 	}
 	load, total, err := k.loads(t)
@@ -41,7 +40,7 @@ func (k *Tick) planElastic(t *actor.Task) error {
 	version := k.report.Map.Version
 	_, after, err := changePartitioning(t, &k.report.Crawl, func(p *Partitioning) (bool, error) {
 		if p.Record.Version != version {
-			return false, nil // another was first
+			return false, nil // another change came first
 		}
 		owning := len(p.Map.Partitions())
 		var o partition.BalanceOptions
@@ -83,7 +82,7 @@ func (k *Tick) loads(t *actor.Task) (bySlot []float64, total float64, err error)
 			}
 		}
 	})
-	for i := range bySlot { // which may be in parts
+	for i := range bySlot { // a slot may be in parts
 		bySlot[i] = min(bySlot[i], atMost)
 		total += bySlot[i]
 	}

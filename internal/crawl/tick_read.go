@@ -12,11 +12,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// readAll reads the records that a run needs: those of the crawl, and unless the crawl is idle, all heads.
 func (k *Tick) readAll(t *actor.Task) error {
 	id := k.cfg.Crawl
 	keys := []string{
 		naming.CrawlKey(id), naming.WishKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
-		naming.MapKey(id), // before the heads: what it says of moves is true of them
+		naming.MapKey(id), // read before the heads, so that its moves are at most as new as they are
 	}
 	recs, err := t.Records(keys...)
 	if err != nil {
@@ -77,7 +78,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	return nil
 }
 
-// leased reports whether a step may be at work under h.
+// leased reports whether a step may be running under h.
 func (k *Tick) leased(h *blobschema.Head) bool {
 	if h.Owner == "" || k.cfg.Exclusive && !ownedBy(h.Owner, k.cfg.Process) {
 		return false
@@ -85,11 +86,11 @@ func (k *Tick) leased(h *blobschema.Head) bool {
 	return k.Now().Wall.Before(h.LeaseUntil)
 }
 
-// manifestsAtOnce is how many commits a tick reads at once: they are read whole.
+// manifestsAtOnce is the number of commits that a run reads at once; each is read whole.
 const manifestsAtOnce = 8
 
-// eachManifest calls do with the manifest of each head that wanted picks, in their order.
-// There may be thousands, and a function has a minute, so some are read at once.
+// eachManifest calls do with the manifest of each head that wanted selects, in order of the heads. There may be thousands
+// and a function has one minute, so it reads several at once.
 func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, do func(*blobschema.Manifest)) error {
 	var names []string
 	for i := range k.report.Heads {

@@ -8,8 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// passed reports whether d has passed since a time, or since the crawl began. A clock
-// set back passes too.
+// passed reports whether d has passed since a time, or since the crawl began if that is later. It also returns true if the
+// clock was set back.
 func (k *Tick) passed(since time.Time, d time.Duration) bool {
 	if c := k.report.Crawl.Created; since.Before(c) {
 		since = c
@@ -18,10 +18,10 @@ func (k *Tick) passed(since time.Time, d time.Duration) bool {
 	return past < 0 || past >= d
 }
 
-// learn keeps a change of the record for its end.
+// learn keeps a change of the record, to be written at the end of the run.
 func (k *Tick) learn(change func(*blobschema.TickRecord)) { k.learnt = append(k.learnt, change) }
 
-// note changes what the next tick remembers.
+// note changes what the next run remembers.
 func (k *Tick) note(change func(*blobschema.TickNotes)) {
 	change(k.notes)
 	if k.mem == nil {
@@ -29,8 +29,7 @@ func (k *Tick) note(change func(*blobschema.TickNotes)) {
 	}
 }
 
-// remember changes the record that the next tick begins with, in whatever process, if
-// there is anything new.
+// remember writes the kept changes to the record, which the next run reads in whatever process.
 func (k *Tick) remember(t *actor.Task) error {
 	if len(k.learnt) == 0 {
 		return nil

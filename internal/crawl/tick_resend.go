@@ -12,14 +12,13 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// busyAtOnce is of how many partitions with a step at work it is found out at once which mail they lack.
+// busyAtOnce bounds how many partitions with a running step one coordinator run checks for missing mail.
 const busyAtOnce = 8
 
-// resend sends mail again that is not applied, now and then: a queue
-// may lose messages, or give up on those it delivered too often. Numbers and
-// content are the same, so the receiver can tell. A partition with a step at work is
-// taking its mail, as a rule: what it lacks is on its way. So that is looked for in few of them at a time, and
-// what was committed just now is left to the queue.
+// resend sends unapplied mail again, at most every ResendAfter: a queue may lose messages, or give up on those it delivered
+// too often. Numbers and content stay the same, so the receiver recognises repeats. A partition with a running step usually
+// has its missing mail on the way. So a run checks only a few such partitions, and leaves mail that was committed recently
+// to the queue.
 func (k *Tick) resend(t *actor.Task) error {
 	var short, busy []partition.ID
 	for p := range partition.ID(k.report.Partitions()) {
@@ -36,7 +35,7 @@ func (k *Tick) resend(t *actor.Task) error {
 	}
 	now := k.Now().Wall.UTC()
 	k.learn(func(r *blobschema.TickRecord) { r.ResentAt = now })
-	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
+	if err := k.remember(t); err != nil { // first, so that a crash in the resend is not followed by another at once
 		return err
 	}
 	if turns := (len(busy) + busyAtOnce - 1) / busyAtOnce; turns > 1 {
@@ -75,7 +74,8 @@ func missing(m blobschema.Marks, n uint64) bool {
 	return true
 }
 
-// resendTo sends what a partition has not applied; of partitions what they committed before a time, if that is not zero.
+// resendTo resends the mail that a partition has not applied; if before is not zero, only mail that other partitions
+// committed before that time.
 func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
 	c := &k.report.Crawl
 	links, err := mapping(c)
@@ -123,7 +123,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 	return nil
 }
 
-// resendFrom sends what a partition's commits have for another and it has not applied.
+// resendFrom resends the mail of one partition's commits that another has not applied.
 func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, marks blobschema.Marks, before time.Time) error {
 	man, err := stored.Manifest(t.Object, from.Commit)
 	if err != nil {
@@ -135,7 +135,7 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 			left++
 		}
 	}
-	// Newest first: what is missing is young as a rule, and a crawl may be years old.
+	// Newest first: missing mail is usually recent, and a crawl may be years old.
 	for _, name := range slices.Backward(slices.Collect(blobschema.CommitNames(man))) {
 		if left == 0 {
 			break
@@ -175,7 +175,7 @@ func anyMissing(m blobschema.Marks, sent uint64) bool {
 	return m.Low+uint64(len(m.Above)) < sent
 }
 
-// pruneRequests forgets the requests that their receivers have applied.
+// pruneRequests removes the requests that their receivers have applied from the record.
 func (k *Tick) pruneRequests(t *actor.Task) error {
 	applied := func(m blobschema.RequestMail) bool {
 		h := k.heads[m.To]

@@ -12,12 +12,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// batchesAtOnce is how many batches of seeds are sent before the record says so: as many
-// as fit one request to a queue, and few enough that a function has time for it.
+// batchesAtOnce is the number of seed batches that are sent before the record says so: as many as fit into one request to a
+// queue, and few enough for the time of a function.
 const batchesAtOnce = 10
 
-// publishSeeds turns batches of seeds into mail: batch i is number i+1 from Intake to
-// every partition, so that sending it again is harmless.
+// publishSeeds sends each batch of seeds to every partition as mail: batch i is number i+1 from Intake, so sending it again
+// is harmless. A crash before the record is updated makes the next run send the same numbers.
 func (k *Tick) publishSeeds(t *actor.Task) error {
 	c := &k.report.Crawl
 	if c.Published >= len(c.SeedBatches) {
@@ -59,8 +59,8 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 	return nil
 }
 
-// seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
-// that its content is the same however often it is sent.
+// seedMail returns the mail of one batch by partition. It always uses the map of epoch 1, so every call returns the same
+// content.
 func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, links frontier.Mapping, i int, policy schedule.Policy) ([][]byte, error) {
 	urls, err := stored.URLs(t.Object, c.SeedBatches[i])
 	if err != nil {

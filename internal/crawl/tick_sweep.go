@@ -8,33 +8,32 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// Runs that were merged into others are deleted: by the tick alone, and only what no manifest
-// and no hand-over has named in two sweeps. A hand-over stays in its manifest until the
-// receiver names its runs, and a manifest that is read between the two is read again by
-// the second sweep.
+// Runs that were merged into others are deleted, by the coordinator alone, and only if no manifest and no hand-over named
+// them in two sweeps. One sweep is not enough: a hand-over may pass from a manifest not yet read to one already read. It
+// stays in the giver's manifest until the receiver names its runs, so the second sweep finds it.
 
 const (
-	sweepsUnnamed = 2    // after which a run is deleted
-	maxSwept      = 1000 // runs in one sweep
+	sweepsUnnamed = 2    // sweeps without a name after which a run is deleted
+	maxSwept      = 1000 // largest number of runs in one sweep
 )
 
-// candidates adds to a record what commits say they name no more.
+// candidates adds the runs that commits no longer name to the record of runs to sweep.
 func candidates(r *blobschema.TickRecord, names []string) {
 	for _, name := range names {
 		known := slices.ContainsFunc(r.Sweep, func(d blobschema.Dropped) bool { return d.Object == name })
-		if !known && len(r.Sweep) < maxSwept { // what is too much stays: fsck finds it
+		if !known && len(r.Sweep) < maxSwept { // any run beyond the bound stays as an orphan for fsck
 			r.Sweep = append(r.Sweep, blobschema.Dropped{Object: name})
 		}
 	}
 }
 
-// sweep deletes merged runs. What another manifest still names is left alone: when that one
-// drops it, its commit says so too.
+// sweep deletes merged runs. A run that another manifest still names is left out: when that manifest drops it, its commit
+// says so.
 func (k *Tick) sweep(t *actor.Task) error {
 	if len(k.record.Sweep) == 0 || !k.passed(k.record.SweptAt, k.cfg.SweepEvery) {
 		return nil
 	}
-	if err := k.remember(t); err != nil { // what was copied, should the tick die over this
+	if err := k.remember(t); err != nil { // keeps what was copied if the sweep crashes
 		return err
 	}
 	named := map[string]bool{}
@@ -52,7 +51,7 @@ func (k *Tick) sweep(t *actor.Task) error {
 	if err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
-	counts := map[string]int{} // sweeps that found it unnamed; -1 for gone or named
+	counts := map[string]int{} // sweeps that found the run unnamed; -1: deleted or named
 	for _, c := range k.record.Sweep {
 		switch counts[c.Object] = c.Unnamed + 1; {
 		case named[c.Object]:

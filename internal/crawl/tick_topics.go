@@ -8,15 +8,13 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// minSlice is the shortest that the watcher makes a longer slice, and shrink what it divides it by.
 const (
-	minSlice = 100 * time.Millisecond
-	shrink   = 8
+	minSlice = 100 * time.Millisecond // shortest slice that the watcher sets
+	shrink   = 8                      // divisor of a slice that the watcher shortens
 )
 
-// watchTopics is the watcher of topics (Fan, Li): one that has had its minimum of pages in its
-// period has a shorter slice until the period ends, so that the others of its priority have
-// more.
+// watchTopics is the watcher of topics (Fan, Li). A topic that has reached its minimum of pages in its period gets a
+// shorter slice until the period ends, so that other topics of its priority get more.
 func (k *Tick) watchTopics(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	shrunk := map[uint8]time.Duration{}
@@ -37,7 +35,7 @@ func (k *Tick) watchTopics(t *actor.Task) error {
 		period := k.record.Topics[tp.Name]
 		if past := now.Sub(period.Since); past < 0 || past >= length {
 			next := blobschema.TopicPeriod{Since: now, Pages: pages[tp.Name]}
-			if past < 2*length { // periods follow one another
+			if past < 2*length { // periods follow one another without a gap
 				next.Since = period.Since.Add(length)
 			}
 			period = next

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// wake sends a wake to every partition that has something to do and no step.
+// wake sends a wake to every partition that has something to do and no running step.
 func (k *Tick) wake(t *actor.Task) error {
 	now := k.Now().Wall
 	woken := map[partition.ID]blobschema.Waking{}
@@ -27,7 +27,7 @@ func (k *Tick) wake(t *actor.Task) error {
 			wait := min(maxDelay, k.cfg.WakeAgain<<min(max(last.Times, 1)-1, 10))
 			if now.Sub(last.At) < wait && !now.Before(last.At) {
 				woken[p] = last
-				continue // the wake is on its way
+				continue // a wake is on its way
 			}
 			times = last.Times
 		}
@@ -49,6 +49,7 @@ func (k *Tick) wake(t *actor.Task) error {
 	return nil
 }
 
+// needsStep reports whether a partition has something to do and no running step.
 func (k *Tick) needsStep(p partition.ID) bool {
 	h := k.heads[p]
 	if h != nil && k.leased(h) || k.report.Wish.Stop {
@@ -63,7 +64,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return true
 	}
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
-		return true // it was granted what others may need, and will use it or give it back
+		return true // other partitions may need its grant; a step uses it or gives it back
 	}
 	due := !h.Due.IsZero() && !h.Due.After(k.Now().Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
 	switch {
@@ -75,10 +76,10 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	return looks(&k.report.Crawl.Settings) && !h.LooksDue.After(k.Now().Wall)
 }
 
-// expected is the mail that a partition should apply in the end.
+// expected returns the number of mails that a partition must apply in the end.
 func (k *Tick) expected(p partition.ID) uint64 {
 	n := k.report.Requests.Sent[p]
-	if int(p) < k.report.Crawl.Partitions { // seeds are dealt by the map of epoch 1
+	if int(p) < k.report.Crawl.Partitions { // seeds go by the map of epoch 1
 		n += uint64(len(k.report.Crawl.SeedBatches))
 	}
 	for i := range k.report.Heads {
@@ -96,7 +97,7 @@ func (k *Tick) applied(p partition.ID) uint64 {
 	return 0
 }
 
-// free is how many pages of the limit are granted to nobody; -1 for no limit.
+// free returns the pages of the limit that are granted to nobody; -1: there is no limit.
 func (k *Tick) free() int64 {
 	if k.report.Crawl.Settings.MaxPages == 0 {
 		return -1

@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// changeWish adds to the wish, which all partitions read, what any of them has found:
-// hosts that seeds redirected to, and domains that have too many URLs.
+// changeWish adds what any partition has found to the desired state, which all partitions read: hosts that seeds redirected
+// to, and domains with too many URLs.
 func (k *Tick) changeWish(t *actor.Task) error {
 	change := func(w *blobschema.Wish) bool {
 		hosts := missingIn(w.Scope, k.foundHosts())
@@ -27,7 +27,7 @@ func (k *Tick) changeWish(t *actor.Task) error {
 	return k.tell(t, change)
 }
 
-// tell changes the wish, which all steps read, if there is anything to change.
+// tell changes the desired state, if there is anything to change.
 func (k *Tick) tell(t *actor.Task, change func(w *blobschema.Wish) bool) error {
 	if w := k.report.Wish; !change(&w) {
 		return nil
@@ -39,7 +39,7 @@ func (k *Tick) tell(t *actor.Task, change func(w *blobschema.Wish) bool) error {
 	})
 }
 
-// missingIn returns what of names is not in have, each once.
+// missingIn returns the names that are not in have, each once.
 func missingIn(have, names []string) (out []string) {
 	for _, n := range names {
 		if !slices.Contains(have, n) && !slices.Contains(out, n) {
@@ -56,8 +56,8 @@ func (k *Tick) foundHosts() (out []string) {
 	return out
 }
 
-// largeDomains are the registrable domains of which the partitions together know at least
-// limit URLs; none if that is 0.
+// largeDomains returns the registrable domains of which the partitions together know at least limit URLs; none if limit is
+// 0.
 func (k *Tick) largeDomains(limit int64) (out []string) {
 	if limit <= 0 {
 		return nil
@@ -76,6 +76,6 @@ func (k *Tick) largeDomains(limit int64) (out []string) {
 	return out
 }
 
-// maxCapped bounds the domains that a wish names: what one partition knows too many URLs
-// of it leaves out by itself.
+// maxCapped bounds the domains in the desired state. A partition applies the limit to the URLs that it knows itself without
+// being told.
 const maxCapped = 1000

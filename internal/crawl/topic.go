@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// topics is what the scheduler knows of a crawl's topics, by number; shrunk are slices that the
-// watcher has made shorter.
+// topics returns the scheduler's view of a crawl's topics, by number. shrunk holds the slices that the watcher has
+// shortened.
 func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []schedule.Topic {
 	list := make([]schedule.Topic, 1, 1+len(s.Topics))
 	for i := range s.Topics {
@@ -26,14 +26,14 @@ func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []schedule.T
 	return list
 }
 
-// HostRules returns what operators allow, by politeness key. A key of several hosts has the
-// rule of the first that has one.
+// HostRules returns the operators' rules by politeness key. A key with several hosts has the rule of the first host that
+// has one.
 func HostRules(s *blobschema.Settings) map[string]schedule.HostRule {
 	rules := map[string]schedule.HostRule{}
 	for _, r := range s.Hosts {
 		h, err := weburl.ParseHost(r.Host)
 		if err != nil {
-			continue // whoever made the record has refused it
+			continue // such a host is refused when the record is made
 		}
 		key, _ := s.PartitionBy.Key(string(h))
 		if _, ok := rules[key]; ok {
@@ -48,8 +48,8 @@ func HostRules(s *blobschema.Settings) map[string]schedule.HostRule {
 	return rules
 }
 
-// takeTopics takes over what has changed of a crawl's topics. There may be more than before: the
-// hosts of their seeds come with these.
+// takeTopics adopts changes of a crawl's topics. New topics may have been added; the caller then reads the hosts of their
+// seeds.
 func (st *state) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Duration) error {
 	st.cfg.Crawl.Settings.Topics = list
 	if reflect.DeepEqual(list, st.topics) {
@@ -63,7 +63,7 @@ func (st *state) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Durat
 	more := len(sc) > len(st.scopes)
 	st.scopes, st.topics = sc, list
 	st.f.SetTopics(topics(&st.cfg.Crawl.Settings, shrunk))
-	if more { // what was told of them was not understood
+	if more { // entries for the new topics were ignored until now
 		for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope, st.wish.Scope) {
 			sc.add(entry)
 		}
@@ -71,8 +71,8 @@ func (st *state) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Durat
 	return nil
 }
 
-// alignTopics has the topics of a step's crawl record and of the state that it goes on with
-// agree: either may be older, and topics only come.
+// alignTopics makes the topics of the crawl record and of a warm state agree. Either may be older; topics are only ever
+// added.
 func (st *state) alignTopics() error {
 	if known := st.topics; len(known) > len(st.cfg.Crawl.Settings.Topics) {
 		st.cfg.Crawl.Settings.Topics = known
@@ -81,7 +81,7 @@ func (st *state) alignTopics() error {
 	return st.takeTopics(st.cfg.Crawl.Settings.Topics, st.wish.Slices)
 }
 
-// relevant reports whether a link has a word of its topic, in its URL or its anchor.
+// relevant reports whether a link has a word of its topic in its URL or anchor text.
 func (st *state) relevant(topic uint8, l *actor.Link) bool {
 	if topic == 0 || int(topic) > len(st.cfg.Crawl.Settings.Topics) {
 		return false
@@ -94,7 +94,7 @@ func (st *state) relevant(topic uint8, l *actor.Link) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(url, w) || strings.Contains(anchor, w) })
 }
 
-// topicTotals are the figures of topics as of now.
+// topicTotals returns the current figures of the topics.
 func (st *state) topicTotals() map[uint8]blobschema.TopicTotals {
 	n := len(st.cfg.Crawl.Settings.Topics)
 	if n == 0 {
@@ -111,7 +111,6 @@ func (st *state) topicTotals() map[uint8]blobschema.TopicTotals {
 	return out
 }
 
-// countTopic adds to the figures of a topic.
 func (st *state) countTopic(topic uint8, pages, bytes int64) {
 	if topic == 0 {
 		return

@@ -11,11 +11,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// Bounds of topics.
+// Bounds of topic settings.
 const (
-	MaxPriority = 100 // and -MaxPriority is the least
+	MaxPriority = 100 // the least is -MaxPriority
 	MaxSlice    = time.Hour
-	maxPeriod   = 365 * 24 * time.Hour // of a minimum
+	maxPeriod   = 365 * 24 * time.Hour // period of a minimum
 	maxMinimum  = 1 << 40              // pages
 )
 
@@ -34,7 +34,7 @@ func CheckTopic(t *blobschema.Topic) error {
 	return nil
 }
 
-// TopicChange is what of a topic is to be other than it is; nil is as it is.
+// TopicChange lists changes to a topic; a nil field stays as it is.
 type TopicChange struct {
 	Priority *int           `json:"priority,omitempty"`
 	Slice    *time.Duration `json:"slice,omitempty"`   // 0: the default
@@ -42,13 +42,13 @@ type TopicChange struct {
 	Period   *time.Duration `json:"period,omitempty"`  // 0: the default
 }
 
-// Why a topic cannot be changed.
+// Reasons why a topic cannot be changed.
 var (
 	ErrNoTopic    = errors.New("there is no such topic")
 	ErrPriorities = errors.New("its URLs have priorities of their own")
 )
 
-// apply changes a topic, and reports whether that is news.
+// apply changes a topic and reports whether anything changed.
 func (c *TopicChange) apply(t *blobschema.Topic) (changed bool) {
 	set(&t.Priority, c.Priority, &changed)
 	set(&t.Slice, c.Slice, &changed)
@@ -63,23 +63,22 @@ func set[T comparable](field, value *T, changed *bool) {
 	}
 }
 
-// ChangeTopic changes a topic of a crawl: in the crawl record, which steps read again with
-// their next commit. It is an [actor.Actor].
+// ChangeTopic changes a topic in the crawl record, which steps read again with their next commit. It is an [actor.Actor].
 type ChangeTopic struct {
 	actor.Procedure
 	topic   blobschema.Topic
 	changed bool
 }
 
-// NewChangeTopic returns the actor. Its errors are [ErrNoTopic]; [ErrPriorities] for the
-// priority of a topic of several rows; and what [CheckTopic] says.
+// NewChangeTopic returns the actor. Its errors are [ErrNoTopic], [ErrPriorities] if the priority of a topic with several
+// rows is changed, and those of [CheckTopic].
 func NewChangeTopic(crawl, name string, change TopicChange) *ChangeTopic {
 	c := &ChangeTopic{}
 	c.Body = func(t *actor.Task) error { return c.run(t, crawl, name, change) }
 	return c
 }
 
-// Topic is the topic as it is since, and whether the change was news.
+// Topic returns the topic after the change, and whether anything changed.
 func (c *ChangeTopic) Topic() (now blobschema.Topic, changed bool) { return c.topic, c.changed }
 
 func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange) error {
@@ -111,7 +110,7 @@ func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange)
 			refused = fmt.Errorf("topic %q: %w", name, ErrPriorities)
 		}
 		changed = changed && refused == nil
-		c.changed = c.changed || changed // also where a write in doubt did succeed
+		c.changed = c.changed || changed // also if a write in doubt succeeded
 		return changed
 	})
 	if err == nil {
@@ -120,11 +119,11 @@ func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange)
 	if err != nil {
 		return err
 	}
-	// Also where it was so already: who changed it may have died over this.
+	// Tell the steps even if nothing changed: a process that made the change may have died before it did.
 	return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
 		for _, n := range numbers {
 			if change.Slice != nil {
-				delete(w.Slices, n) // what the topic was shrunk to, from the slice of before
+				delete(w.Slices, n) // the watcher shortened the old slice
 			}
 		}
 		w.Version++

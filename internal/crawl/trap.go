@@ -8,10 +8,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Trap says why a URL looks like one of endlessly many, "" if it does not: a path of
-// too many segments, or one that holds the same segment again and again, as relative
-// links that are resolved wrongly make them. It looks at the URL alone; that a host has
-// too many URLs only the owner of its slot can know.
+// Trap returns why a URL looks like one of infinitely many, or "" if it does not. Such a URL has a path with too many
+// segments, or repeats a segment, as wrongly resolved relative links do. Trap sees the URL alone; only the owner of its
+// slot can know that a host has too many URLs.
 func Trap(s *blobschema.Settings, u weburl.URL) string {
 	path := u.Path()
 	segments := strings.Count(path, "/")

@@ -7,23 +7,21 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// A step that begins and ends costs as much as one that waits for some seconds. So
-// where steps send wakes themselves, a wake waits until there is enough to do for it, or
-// until it has waited long enough. Seeds and requests are woken for at once: by the
-// tick, and by intake.
+// Where coordinator runs are minutes apart, steps send wakes themselves. Starting and ending a step costs as much as
+// waiting for some seconds, so a wake is delayed until enough URLs are due or the first of them has waited long enough.
+// Seeds and requests from outside are woken for at once, by the coordinator and by intake.
 const (
-	wakeURLs    = 200              // due URLs, or URLs mailed, that are worth a wake
-	wakeWait    = time.Minute      // how long the first of fewer waits for others
-	maxDelay    = 15 * time.Minute // what queues can delay; beyond, the tick wakes
-	youngCommit = 5 * time.Second  // between two commits, and two mails, of a young crawl
-	wakeSlip    = 5 * time.Second  // a wake this near is as good as another one now
-	// maxWorkless steps in a row without work end the chain of wakes that a partition sends itself: a defect must not run
-	// functions for ever. The coordinator, which runs once a minute, goes on waking the partition.
+	wakeURLs    = 200              // due URLs, or mailed URLs, that justify a wake
+	wakeWait    = time.Minute      // longest time that the first of fewer URLs waits for others
+	maxDelay    = 15 * time.Minute // longest delay of a queue message (SQS); the coordinator wakes for later times
+	youngCommit = 5 * time.Second  // least time between two commits, or two mails, of a young crawl
+	wakeSlip    = 5 * time.Second  // a pending wake this close to the wanted time replaces another one
+	// maxWorkless is the number of successive steps without work after which a partition stops waking itself, so that a
+	// defect cannot run functions forever. The coordinator, which runs once a minute, still wakes the partition.
 	maxWorkless = 4
 )
 
-// lastHead is the head that releases the lease. wake says that a wake is to be sent for
-// the time it names.
+// lastHead returns the head that releases the lease. wake reports whether a wake must be sent for the time it names.
 func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	h = s.lease.head
 	h.Owner = ""
@@ -51,9 +49,9 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	case h.Due.IsZero() || s.orders.halted || s.asksNothing() || h.Workless >= maxWorkless:
 		return h, false
 	case at.Sub(now) > maxDelay:
-		return h, false // the tick wakes it
+		return h, false // too far away: the coordinator wakes it
 	case h.WakeAt.After(now) && !h.WakeAt.After(at.Add(wakeSlip)):
-		return h, false // one is on its way
+		return h, false // a wake is on its way already
 	}
 	h.WakeAt = at.UTC()
 	return h, true
@@ -67,9 +65,8 @@ func worked(from, to *blobschema.Head) bool {
 		to.Applied > from.Applied || to.Epoch > from.Epoch || to.Wish > from.Wish
 }
 
-// worthwhile is when enough of a partition is due for a step: as many slots as make a
-// wake worth it, or all that are due soon after the first. Of slots, since it must be
-// known of those that are not in memory too.
+// worthwhile returns when enough of a partition is due to justify a step: wakeURLs slots, or all slots that are due within
+// wakeWait of the first. It counts slots because slots that are not in memory have only a summary.
 func worthwhile(slots []blobschema.SlotSummary, now, first time.Time) time.Time {
 	if first.IsZero() {
 		return first
@@ -82,7 +79,7 @@ func worthwhile(slots []blobschema.SlotSummary, now, first time.Time) time.Time 
 	for _, sum := range slots {
 		switch {
 		case sum.Unexamined > 0 || sum.Urgent > 0 && sum.Due > 0 && sum.Due <= now.UnixMilli():
-			return first // not known what waits there; or somebody waits for it
+			return first // the due time is unknown, or a requester waits
 		case sum.Due > 0 && sum.Due <= last:
 			due = append(due, sum.Due)
 		}
