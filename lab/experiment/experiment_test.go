@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
@@ -9,7 +10,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -227,45 +230,92 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// drawn returns the SVG of a plot, which must be well-formed XML.
+func drawn(t *testing.T, p Plot) string {
+	t.Helper()
+	svg, err := p.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, p.Title, bytes.NewReader(svg))
+	return string(svg)
+}
+
 func TestPlot(t *testing.T) {
 	for _, p := range []Plot{
 		{},
 		{Title: "a < b & c", X: "x", Y: "y", Series: []Series{{Name: "<s>", X: []float64{1}, Y: []float64{1}}}},
+		{LogX: true, LogY: true},
 		{LogX: true, LogY: true, Series: []Series{{X: []float64{1, 2, 0, 4, 8}, Y: []float64{0.1, 0, 1, math.NaN(), math.Inf(1)}}}},
 		{Series: []Series{{X: []float64{0, 1e9}, Y: []float64{-1e-9, 1e12}}, {X: []float64{1, 2, 3}, Y: []float64{1}}}},
 		{LogY: true, Series: []Series{{X: []float64{1, 2}, Y: []float64{0.01, 0.01}}}},
 	} {
-		svg := string(p.SVG())
-		wellFormed(t, p.Title, strings.NewReader(svg))
+		svg := drawn(t, p)
 		for _, bad := range []string{"NaN", "Inf", "<s>"} {
 			if strings.Contains(svg, bad) {
 				t.Errorf("%+v: %q in\n%s", p, bad, svg)
 			}
 		}
-	}
-	p := Plot{Series: []Series{{X: []float64{0, 5, 10}, Y: []float64{0, 1, 2}}}}
-	if svg := string(p.SVG()); !strings.Contains(svg, `M70 350L300 193L530 36`) { // corner to corner
-		t.Errorf("the line is not where it should be:\n%s", svg)
+		if drawn(t, p) != svg {
+			t.Errorf("%+v: the second drawing differs", p)
+		}
 	}
 }
 
-func TestTicks(t *testing.T) {
-	for _, c := range []struct {
-		values []float64
-		log    float64
-		want   []float64
-	}{
-		{[]float64{0, 10}, 0, []float64{0, 2, 4, 6, 8, 10}},
-		{[]float64{1, 17}, 0, []float64{0, 5, 10, 15, 20}},
-		{nil, 0, []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
-		{[]float64{1, 16}, 2, []float64{1, 2, 4, 8, 16}},
-		{[]float64{0.00003, 0.002}, 10, []float64{1e-5, 1e-4, 1e-3, 1e-2}},
-		{[]float64{-1, 0}, 10, []float64{1, 10}},
-	} {
-		got := newAxis(c.values, c.log, 0, 100).ticks
-		if !slices.EqualFunc(got, c.want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }) {
-			t.Errorf("%v: got %v, want %v", c.values, got, c.want)
+// TestPlotLines checks that a line goes straight through its points, with a dot at each, and that
+// one that only repeats published figures is dashed.
+func TestPlotLines(t *testing.T) {
+	p := Plot{Series: []Series{
+		{Name: "measured", X: []float64{0, 5, 10}, Y: []float64{0, 1, 2}},
+		{Name: "published", X: []float64{0, 10}, Y: []float64{0, 2}, Dashed: true, Color: 1},
+	}}
+	svg := drawn(t, p)
+	m := regexp.MustCompile(`d="M([\d.]+),([\d.]+)L([\d.]+),([\d.]+)L([\d.]+),([\d.]+)"[^>]*#0072B2`).FindStringSubmatch(svg)
+	if m == nil {
+		t.Fatalf("no line of three points in\n%s", svg)
+	}
+	var at [6]float64
+	for i := range at {
+		at[i], _ = strconv.ParseFloat(m[i+1], 64)
+	}
+	if math.Abs(at[0]+at[4]-2*at[2]) > 0.05 || math.Abs(at[1]+at[5]-2*at[3]) > 0.05 || at[4]-at[0] < 200 || at[5]-at[1] < 150 {
+		t.Errorf("the line goes through %v", at)
+	}
+	if n := strings.Count(svg, "fill:#0072B2"); n != 3 {
+		t.Errorf("%d dots on a line of three points", n)
+	}
+	if n := strings.Count(svg, "stroke-dasharray"); n != 2 { // the line, and its part of the legend
+		t.Errorf("%d dashed paths, want 2", n)
+	}
+	for _, name := range []string{"measured", "published"} {
+		if !strings.Contains(svg, ">"+name+"<") {
+			t.Errorf("no %q in the legend", name)
 		}
+	}
+}
+
+// TestLogTicks checks that a logarithmic axis has a tick at each power of its base.
+func TestLogTicks(t *testing.T) {
+	svg := drawn(t, Plot{LogX: true, LogY: true, Series: []Series{{X: []float64{1, 16}, Y: []float64{0.00003, 0.002}}}})
+	for _, tick := range []string{"1", "2", "4", "8", "16", "1e-05", "0.0001", "0.001", "0.01"} {
+		if !strings.Contains(svg, ">"+tick+"<") {
+			t.Errorf("no tick %s in\n%s", tick, svg)
+		}
+	}
+}
+
+// TestPlotSize checks that a plot of long lines stays small enough for the repository.
+func TestPlotSize(t *testing.T) {
+	var p Plot
+	for range 7 {
+		var s Series
+		for x := range 250 {
+			s.X, s.Y = append(s.X, float64(x)/3), append(s.Y, math.Sqrt(float64(x)))
+		}
+		p.Series = append(p.Series, s)
+	}
+	if n := len(drawn(t, p)); n > 60<<10 {
+		t.Errorf("%d bytes", n)
 	}
 }
 

@@ -154,7 +154,11 @@ func (r *Report) Write(dir string) error {
 			}
 		}
 		for _, p := range s.Plots {
-			if err := put(r.file(p.Name, "svg"), p.SVG()); err != nil {
+			svg, err := p.SVG()
+			if err != nil {
+				return fmt.Errorf("plot %s: %w", p.Name, err)
+			}
+			if err := put(r.file(p.Name, "svg"), svg); err != nil {
 				return err
 			}
 		}
