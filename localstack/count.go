@@ -191,9 +191,10 @@ func (w *world) quiet(ctx context.Context) error {
 	return errors.New("steps go on and on")
 }
 
-// large is the web whose crawl is counted and priced: W1, or less of it.
+// large returns the web whose crawl is counted and priced: 32,000 pages of about 30 KB, or
+// fewer and smaller ones with -fast.
 func (w *world) large() simweb.Config {
-	cfg := simweb.W1()
+	cfg := simweb.Config{Seed: 1, Hosts: 64, Pages: simweb.Pages{Min: 500}, PageBytes: 30 << 10, LinksPerPage: 45}
 	if w.fast {
 		cfg.Pages.Min, cfg.PageBytes = 60, 4<<10
 	}

@@ -3,12 +3,9 @@ package simweb
 import (
 	"bytes"
 	"compress/gzip"
-	"math"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -333,8 +330,7 @@ func (w *Web) flakyResponse(h, p, v int, f flakiness, buf []byte) Response {
 	}
 	resp := errorResponse(f.status)
 	if f.status != 500 {
-		seconds := int((w.cfg.RetryAfter + time.Second - 1) / time.Second)
-		resp.Header = append(resp.Header, Field{"Retry-After", strconv.Itoa(seconds)})
+		resp.Header = append(resp.Header, Field{"Retry-After", "1"})
 	}
 	return resp
 }
@@ -366,104 +362,22 @@ func (w *Web) mediaBody(h, p, v int, m mediaType) []byte {
 	return body
 }
 
-// compressed returns the HTML of a page in gzip. Compressing costs a hundred times what
-// writing the page costs, so it is kept.
+// compressed returns the HTML of a page in gzip. Compressing a page takes a hundred times as
+// long as writing it, so the web keeps each result.
 func (w *Web) compressed(h, p, v int, buf []byte) []byte {
-	key := zipKey(h, p, v)
-	if b, ok := w.zipped.get(key); ok {
-		return b
+	key := uint64(v)<<48 | pageKey(h, p) // versions have 16 bits, hosts 16, pages 31
+	if b, ok := w.zipped.Load(key); ok {
+		return b.([]byte)
 	}
-	b := zip(newZipper(), w.appendHTML(buf, h, p, v)[len(buf):])
-	w.zipped.put(key, b)
+	b := zip(w.appendHTML(buf, h, p, v)[len(buf):])
+	w.zipped.Store(key, b)
 	return b
 }
 
-// Precompress compresses every page that is sent compressed, on all processors, and keeps
-// them all from then on: serving them no longer costs more than a look-up. It takes about
-// a second and 8 MiB per 1,000 pages of 30 KB, on one processor. Compress the web that
-// [Server.Web] returns: bodies depend on the port. Answers may be asked for meanwhile.
-func (w *Web) Precompress() {
-	w.zipped.unlimit()
-	hosts := make(chan int)
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			z := newZipper()
-			var page []byte
-			for h := range hosts {
-				for p := range w.hosts[h].pages {
-					if w.hosts[h].kinds[p].html() {
-						v := w.version(h, p)
-						page = w.appendHTML(page[:0], h, p, v)
-						w.zipped.put(zipKey(h, p, v), zip(z, page))
-					}
-				}
-			}
-		})
-	}
-	for h := range w.hosts {
-		if w.hosts[h].gzip {
-			hosts <- h
-		}
-	}
-	close(hosts)
-	wg.Wait()
-}
-
-// zipKey has room for all: versions have 16 bits, hosts 16, pages 31.
-func zipKey(h, p, v int) uint64 { return uint64(v)<<48 | pageKey(h, p) }
-
-func newZipper() *gzip.Writer {
-	z, _ := gzip.NewWriterLevel(nil, 6) // fails on bad levels only
-	return z
-}
-
-func zip(z *gzip.Writer, b []byte) []byte {
+func zip(b []byte) []byte {
 	out := bytes.NewBuffer(make([]byte, 0, len(b)/2))
-	z.Reset(out)
+	z := gzip.NewWriter(out)
 	_, _ = z.Write(b) // a bytes.Buffer does not fail
 	z.Close()
-	return bytes.Clone(out.Bytes()) // what is kept has no room to spare
-}
-
-const cacheBytes = 64 << 20
-
-// cache keeps values up to a sum of bytes, the oldest leave first.
-type cache struct {
-	mu    sync.Mutex
-	limit int
-	bytes int
-	m     map[uint64][]byte
-	order []uint64
-}
-
-func newCache(limit int) *cache { return &cache{limit: limit, m: make(map[uint64][]byte)} }
-
-// unlimit makes it keep everything.
-func (c *cache) unlimit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.limit = math.MaxInt
-}
-
-func (c *cache) get(k uint64) ([]byte, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b, ok := c.m[k]
-	return b, ok
-}
-
-func (c *cache) put(k uint64, b []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.m[k]; ok {
-		return
-	}
-	c.m[k] = b
-	c.order = append(c.order, k)
-	for c.bytes += len(b); c.bytes > c.limit; {
-		c.bytes -= len(c.m[c.order[0]])
-		delete(c.m, c.order[0])
-		c.order = c.order[1:]
-	}
+	return bytes.Clone(out.Bytes()) // without spare capacity, because it is kept
 }

@@ -314,6 +314,9 @@ func TestGzip(t *testing.T) {
 	if !bytes.Equal(unzip(zipped.Body), plainly.Body) || !bytes.Equal(zipped.Body, again.Body) {
 		t.Error("bodies differ")
 	}
+	if len(zipped.Body) > len(plainly.Body)/2 || &again.Body[0] != &zipped.Body[0] {
+		t.Errorf("%d bytes of %d, kept: %v", len(zipped.Body), len(plainly.Body), &again.Body[0] == &zipped.Body[0])
+	}
 	e := w.Truth(Scope{}).Pages[url]
 	if e.Digest != digestOf(plainly.Body) || e.Encoded != digestOf(zipped.Body) || e.Digest == e.Encoded {
 		t.Errorf("%+v", e)

@@ -9,7 +9,7 @@ import (
 )
 
 func BenchmarkNew(b *testing.B) {
-	for name, cfg := range map[string]Config{"W1": W1(), "W2": W2(), "Small": Small(1)} {
+	for name, cfg := range map[string]Config{"large": large(), "small": Small(1)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				mustNew(b, cfg)
@@ -19,7 +19,7 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func BenchmarkPage(b *testing.B) {
-	w := mustNew(b, W1())
+	w := mustNew(b, large())
 	var buf []byte
 	bytes := 0
 	i := 0
@@ -32,7 +32,7 @@ func BenchmarkPage(b *testing.B) {
 }
 
 func BenchmarkAnswer(b *testing.B) {
-	w := mustNew(b, W1())
+	w := mustNew(b, large())
 	i := 0
 	for b.Loop() {
 		w.Answer(Request{URL: w.URL(i%64, i%500)})
@@ -43,7 +43,7 @@ func BenchmarkAnswer(b *testing.B) {
 // BenchmarkServe is one client that reads and drops answers over one connection: client
 // and server together.
 func BenchmarkServe(b *testing.B) {
-	cfg := W1()
+	cfg := large()
 	cfg.Connection.MaxRequests = 1 << 30
 	s, err := Serve(b.Context(), mustNew(b, cfg), ListenOptions{})
 	if err != nil {
@@ -80,7 +80,7 @@ func BenchmarkServe(b *testing.B) {
 }
 
 func BenchmarkTruth(b *testing.B) {
-	w := mustNew(b, W1())
+	w := mustNew(b, large())
 	b.Run("digests", func(b *testing.B) {
 		for b.Loop() {
 			w.Truth(Scope{})

@@ -43,7 +43,6 @@ type Config struct {
 	Validators float64
 
 	FlakyMax   int           // most failures before a flaky page is had; 0: 2
-	RetryAfter time.Duration // whole seconds, sent with 429 and 503; 0: one second
 	SlowBody   time.Duration // how long a slow body takes; 0: 300 ms
 	SteadyBody time.Duration // how long a steady body takes, at 4 kB/s or more; 0: 100 s
 	LateBy     time.Duration // how long late answers take, more than a crawler waits; 0: 2 min
@@ -178,9 +177,6 @@ func (c Config) withDefaults() Config {
 	}
 	orInt(&c.Trap.Days, 30)
 	orInt(&c.FlakyMax, 2)
-	if c.RetryAfter == 0 {
-		c.RetryAfter = time.Second
-	}
 	orTime(&c.SlowBody, 300*time.Millisecond)
 	orTime(&c.SteadyBody, 100*time.Second)
 	orTime(&c.LateBy, 2*time.Minute)
@@ -228,7 +224,7 @@ func (c Config) check() error {
 	if !(c.Pages.Zipf >= 0 && c.Pages.Zipf <= 10) {
 		return fmt.Errorf("%w: Pages.Zipf is %v", errConfig, c.Pages.Zipf)
 	}
-	if c.Connection.LatencyMin < 0 || c.Robots.Delay < 0 || min(c.SlowBody, c.SteadyBody, c.LateBy) < 0 || c.RetryAfter < 0 {
+	if c.Connection.LatencyMin < 0 || c.Robots.Delay < 0 || min(c.SlowBody, c.SteadyBody, c.LateBy) < 0 {
 		return fmt.Errorf("%w: negative duration", errConfig)
 	}
 	k, r, d, l := c.Kinds, c.Robots, c.Down, c.Links

@@ -21,36 +21,6 @@ func Demo() Config {
 	}
 }
 
-// W1 is the web of the throughput measurements: 64 hosts of 500 pages of about 30 KB, at
-// once and without faults.
-func W1() Config {
-	return Config{
-		Seed: 1, Hosts: 64,
-		Pages: Pages{Min: 500}, PageBytes: 30 << 10, LinksPerPage: 45,
-	}
-}
-
-// W1G is [W1] with compression: the same URLs and pages, and all hosts send gzip to clients
-// that take it. Call [Web.Precompress] before measuring on it, or it is this package that
-// is measured.
-func W1G() Config {
-	c := W1()
-	c.Connection.Gzip = 1
-	return c
-}
-
-// W2 is the web of the scheduling experiment (Cao et al.): 500 hosts of 60 pages whose
-// latencies lie between 5 and 200 ms, uniformly, 24% of which allow one request per
-// connection. The pages are small, so that waiting is what takes the time: over one
-// connection the slowest host keeps a client busy for 12 s, whatever the processor.
-func W2() Config {
-	return Config{
-		Seed: 1, Hosts: 500,
-		Pages: Pages{Min: 60}, PageBytes: 4 << 10, LinksPerPage: 20,
-		Connection: Connection{LatencyMin: 5 * time.Millisecond, LatencyMax: 200 * time.Millisecond, OneRequest: 0.24},
-	}
-}
-
 // Small is a web for the simulation: 5 to 20 named hosts of 5 to 30 pages of about 1 KB,
 // and much that goes wrong.
 func Small(seed uint64) Config {

@@ -60,7 +60,7 @@ func (w *Web) sitemapAnswer(h int, uri string) (Response, bool) {
 	case what == sitemapIndex && uri == sitemapFirstURI:
 		return textResponse(200, mime, w.sitemapText(h, pages[:half])), true
 	case what == sitemapIndex && uri == sitemapSecondURI:
-		return textResponse(200, "application/gzip", zip(newZipper(), w.sitemapText(h, pages[half:]))), true
+		return textResponse(200, "application/gzip", zip(w.sitemapText(h, pages[half:]))), true
 	}
 	return Response{}, false
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/idna"
@@ -36,7 +37,7 @@ type Web struct {
 	authority   []string       // as in canonical URLs
 	byAuthority map[string]int // to the host's number
 	text        *text
-	zipped      *cache // compressed bodies, which depend on the authorities
+	zipped      *sync.Map // compressed bodies ([]byte) by version, host and page; they depend on the authorities
 	versions    *versions
 }
 
@@ -148,7 +149,7 @@ func New(cfg Config) (*Web, error) {
 func (w *Web) withPort(port int) *Web {
 	c := *w
 	c.cfg.Port = port
-	c.zipped = newCache(cacheBytes)
+	c.zipped = new(sync.Map)
 	c.authority = make([]string, len(c.hosts))
 	c.byAuthority = make(map[string]int, len(c.hosts))
 	for i := range c.hosts {

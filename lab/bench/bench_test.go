@@ -415,10 +415,10 @@ func TestTrials(t *testing.T) {
 	}, beside); d != "" {
 		t.Error(d)
 	}
-	if least := leastTime(simweb.W2()); least < 11*time.Second || least > 12*time.Second {
+	if least := leastTime(webW2()); least < 11*time.Second || least > 12*time.Second {
 		t.Errorf("the latencies of W2 leave %v", least)
 	}
-	if least := leastTime(simweb.W1()); least != 0 {
+	if least := leastTime(webW1()); least != 0 {
 		t.Errorf("the latencies of W1 leave %v", least)
 	}
 }

@@ -32,7 +32,7 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	web = srv.Web()
-	web.Precompress()
+	precompress(web)
 	runtime.GC()
 	cpu := ledger.Processor()
 	if err := out.Encode(ready{Port: web.Config().Port}); err != nil {

@@ -101,7 +101,7 @@ var sinceBefore = []target{
 }
 
 func trialW1(s *settings) trial {
-	t := trial{name: "W1", about: "the pages at once, WARCs in gzip", web: s.cut(simweb.W1())}
+	t := trial{name: "W1", about: "the pages at once, WARCs in gzip", web: s.cut(webW1())}
 	t.sides = []side{{job: job{Name: "W1-loader", Role: roleLoader, Web: t.web}}}
 	for _, j := range crawls(s, "W1", t.web) {
 		t.sides = append(t.sides, side{job: j, targets: []target{
@@ -117,8 +117,8 @@ func trialW1(s *settings) trial {
 
 // trialW1G holds each crawl to the same one of W1.
 func trialW1G(s *settings) trial {
-	t := trial{name: "W1G", about: "the pages of W1, sent in gzip", web: s.cut(simweb.W1G())}
-	bases := crawls(s, "W1", s.cut(simweb.W1()))
+	t := trial{name: "W1G", about: "the pages of W1, sent in gzip", web: s.cut(webW1G())}
+	bases := crawls(s, "W1", s.cut(webW1()))
 	for i, j := range crawls(s, "W1G", t.web) {
 		base := len(t.sides)
 		t.sides = append(t.sides, side{job: bases[i], base: base}, side{job: j, base: base, targets: []target{speed("W1's", targetGzip)}})
@@ -127,7 +127,7 @@ func trialW1G(s *settings) trial {
 }
 
 func trialPlain(s *settings) trial {
-	t := trial{name: "plain", about: "W1 again, WARCs without compression", web: s.cut(simweb.W1())}
+	t := trial{name: "plain", about: "W1 again, WARCs without compression", web: s.cut(webW1())}
 	t.sides = []side{{job: job{Name: "plain-loader", Role: roleLoader, Web: t.web, Compression: warc.None}}}
 	for _, j := range crawls(s, "plain", t.web) {
 		j.Compression = warc.None
@@ -139,7 +139,7 @@ func trialPlain(s *settings) trial {
 // trialW2 has the loader as its oracle: all it does between an answer and the next request
 // to the host takes less than a hundredth of the latencies that decide.
 func trialW2(s *settings) trial {
-	t := trial{name: "W2", about: "small pages that are waited for", web: s.cut(simweb.W2())}
+	t := trial{name: "W2", about: "small pages that are waited for", web: s.cut(webW2())}
 	least := leastTime(t.web)
 	t.sides = []side{{job: job{Name: "W2-oracle", Role: roleLoader, Web: t.web}, targets: []target{
 		{"least time by latency, of its own", func(f, _ *figures) float64 { return least.Seconds() / f.Seconds }, atLeast, targetLeast},

@@ -170,13 +170,13 @@ func TestMeasureRegions(t *testing.T) {
 	}
 }
 
-// TestCallsPerPage pins the cost rule: what a crawl asks of queues, table and blob storage is per thousand pages,
-// not per page. The web is W1 with half of its pages, and but for their size, which no call depends on: a WARC object
-// is full at 1,000 pages long before it is at 32 MiB. A step commits at times too, so that it is a virtual clock which counts.
+// TestCallsPerPage pins the cost rule: the calls of a crawl to queues, table and blob storage grow with thousands of
+// pages, not with pages. The pages are small, because no call depends on their size: a WARC object is full at 1,000 pages
+// long before it has 32 MiB. The clock is virtual, because a step also commits by time.
 func TestCallsPerPage(t *testing.T) {
-	web := simweb.W1()
-	web.PageBytes, web.Names, web.Pages.Min = 1<<10, true, 250
-	w, err := simweb.New(web)
+	w, err := simweb.New(simweb.Config{
+		Seed: 1, Hosts: 64, Names: true, Pages: simweb.Pages{Min: 250}, PageBytes: 1 << 10, LinksPerPage: 45,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
