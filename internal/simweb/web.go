@@ -72,16 +72,6 @@ const (
 	trap     // a day of the calendar: a page numbered from host.pages up
 )
 
-// html says whether a 200 with HTML may come of such a page.
-func (k kind) html() bool {
-	switch k {
-	case redirect, loop, gone, broken, reset, silent, garbage, media, late, busy:
-		return false
-	default:
-		return true
-	}
-}
-
 // section is the part of a host that a page lies in, as far as robots.txt knows it.
 type section uint8
 
