@@ -10,10 +10,10 @@ import (
 // Epoch is the wall time at which every clock starts.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock jumps from one event to the next. Events of the same time happen in the order in which they
-// were added, so that a run can be repeated exactly. Its zero value is ready to use.
+// Clock is a virtual clock that jumps from one event to the next. Events of the same time happen in the order in which they
+// were added, so a run can be repeated exactly. The zero value is ready for use.
 type Clock struct {
-	Mono   time.Duration // since Epoch
+	Mono   time.Duration // time since Epoch
 	events events
 	added  uint64
 }
@@ -21,10 +21,10 @@ type Clock struct {
 // Wall returns the time of day.
 func (c *Clock) Wall() time.Time { return Epoch.Add(c.Mono) }
 
-// Now returns both times, as an actor wants them.
+// Now returns both times in the form that actors take.
 func (c *Clock) Now() actor.Now { return actor.Now{Wall: c.Wall(), Mono: c.Mono} }
 
-// After has something done after d.
+// After schedules do after d.
 func (c *Clock) After(d time.Duration, do func()) {
 	c.added++
 	heap.Push(&c.events, event{at: c.Mono + d, number: c.added, do: do})
@@ -38,7 +38,7 @@ func (c *Clock) Due() (at time.Duration, ok bool) {
 	return c.events[0].at, true
 }
 
-// Next moves the clock to the next event and lets it happen. It returns false if there is none.
+// Next moves the clock to the next event and runs it. It returns false if there is no event.
 func (c *Clock) Next() bool {
 	if len(c.events) == 0 {
 		return false
@@ -55,7 +55,7 @@ type event struct {
 	do     func()
 }
 
-// events is a heap, for container/heap.
+// events is a heap ordered by time, for container/heap.
 type events []event
 
 func (h events) Len() int { return len(h) }

@@ -17,10 +17,11 @@ import (
 // ErrChanged means that an object would get other bytes: invariant I6 is broken.
 var ErrChanged = errors.New("an object would change")
 
-// Store holds objects and records. It keeps and returns their bytes as they are: nobody may change them. Its effects take no time and never fail without a reason.
+// Store holds objects and records. It keeps and returns their bytes without copying, so nobody may change them. Its effects
+// take no time. They fail only if an object is missing or would change, or a record has another revision.
 type Store struct {
 	Objects  map[string][]byte
-	Table    map[string]actor.Record // with an int as revision
+	Table    map[string]actor.Record // records, with an int as revision
 	revision int
 }
 
@@ -34,7 +35,7 @@ func (s *Store) Clone() Store {
 	return Store{maps.Clone(s.Objects), maps.Clone(s.Table), s.revision}
 }
 
-// Apply carries out an effect on objects or records, or [actor.Work]; ok is false if it is another one.
+// Apply carries out an effect on objects or records, or [actor.Work]. ok is false for any other effect.
 func (s *Store) Apply(effect actor.Effect) (value any, ok bool, err error) {
 	switch e := effect.(type) {
 	case actor.Work:
@@ -62,7 +63,7 @@ func (s *Store) Apply(effect actor.Effect) (value any, ok bool, err error) {
 	return value, true, err
 }
 
-// Put stores an object. The error is ErrChanged if there is one of that name with other bytes.
+// Put stores an object. The error is ErrChanged if an object of that name has other bytes.
 func (s *Store) Put(name string, data []byte) error {
 	if old, ok := s.Objects[name]; ok && !bytes.Equal(old, data) {
 		return fmt.Errorf("%w: %s", ErrChanged, name)
@@ -71,14 +72,14 @@ func (s *Store) Put(name string, data []byte) error {
 	return nil
 }
 
-// Write stores a record, whatever its revision, and returns the new one.
+// Write stores a record regardless of its revision, and returns the new revision.
 func (s *Store) Write(key string, value []byte) actor.Revision {
 	s.revision++
 	s.Table[key] = actor.Record{Value: value, Revision: s.revision, Found: true}
 	return s.revision
 }
 
-// Get returns an object or a part of it, as stored.Get has it.
+// Get returns an object or a part of it, with the same bounds as stored.Get.
 func (s *Store) Get(name string, offset, length int64) ([]byte, error) {
 	b, ok := s.Objects[name]
 	if !ok {
@@ -91,7 +92,7 @@ func (s *Store) Get(name string, offset, length int64) ([]byte, error) {
 	return b, nil
 }
 
-// Records, Object and List make it a stored.Store.
+// Records returns the values of records. With Object and List it makes Store a stored.Store.
 func (s *Store) Records(_ context.Context, keys ...string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	for i, k := range keys {
