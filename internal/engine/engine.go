@@ -26,7 +26,7 @@ import (
 // Config configures an engine.
 type Config struct {
 	Fetch       fetch.Config
-	Connections int // requests under way at once in the process; default 256
+	Connections int // limit of concurrent requests of the process; default 256
 	Ledger      *ledger.Ledger
 	Log         *slog.Logger
 	// Changed, if it is not nil, is called after each write of a record, with its key, and after each send of
@@ -39,7 +39,7 @@ type Engine struct {
 	Platform *platform.Platform
 	Ledger   *ledger.Ledger
 	Log      *slog.Logger
-	Process  string // name of this process; no other process has it
+	Process  string // name of this process, unique among all processes
 	Started  time.Time
 
 	cfg         Config
@@ -47,11 +47,11 @@ type Engine struct {
 	connections *semaphore.Weighted
 
 	mu     sync.Mutex
-	queues map[string]platform.Queue // open ones by name
+	queues map[string]platform.Queue // open queues by name
 
-	broken  chan struct{} // closed when no write can succeed any more; see platform.Permanent
+	broken  chan struct{} // closed when no later write can succeed; see platform.Permanent
 	once    sync.Once     // closes broken
-	trouble error         // why; set before broken is closed
+	trouble error         // the reason; set before broken is closed
 }
 
 // New returns an engine on an open platform.
@@ -85,9 +85,9 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 // Connections returns the limit of concurrent requests.
 func (e *Engine) Connections() int { return e.cfg.Connections }
 
-// Bounds on idle connections. Files, look-ups and the platform's own connections need
-// reservedFiles descriptors at most. An idle connection over TLS and HTTP/2 takes about 40 KB, goroutines
-// included, so mostIdle of them take 160 MB.
+// These bound the idle connections. Files, look-ups and the platform's own connections need at most reservedFiles
+// descriptors. An idle connection with TLS and HTTP/2 takes about 40 KB with its goroutines, so mostIdle connections take
+// 160 MB.
 const (
 	reservedFiles = 160
 	mostIdle      = 4096
@@ -103,7 +103,7 @@ func maxIdle(files, connections int) int {
 // Run runs an actor to its end and returns its error.
 func (e *Engine) Run(a actor.Actor) error { return e.Runner(a).Run() }
 
-// RunUntil is Run, but drops the actor when ctx ends, as a crash would. Then it returns ErrGivenUp.
+// RunUntil is like Run, but drops the actor when ctx ends, as a crash would. Then it returns ErrGivenUp.
 func (e *Engine) RunUntil(ctx context.Context, a actor.Actor) error {
 	r := e.Runner(a)
 	r.given = ctx.Done()

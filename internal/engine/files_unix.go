@@ -4,7 +4,7 @@ package engine
 
 import "syscall"
 
-// openFiles returns how many files, sockets included, this process may have open.
+// openFiles returns the limit of open files of this process, sockets included.
 func openFiles() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine tenths of the
-// limit of the control group. It returns the limit in bytes, 0 for none. root is the file system of the machine.
+// limit of the control group. It returns the limit in bytes; 0: there is no limit. root is the file system of the machine.
 func LimitMemory(root fs.FS) int64 {
 	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
 		return set
@@ -23,8 +23,8 @@ func LimitMemory(root fs.FS) int64 {
 	return limit
 }
 
-// groupLimit returns the smallest memory limit of the control groups of this process, of either version; 0 for none. In
-// a container the path of its group may not be visible, but its limit is at the root.
+// groupLimit returns the smallest memory limit of the control groups of this process, of either version; 0: no limit. In a
+// container the path of its group may not be visible, but its limit is at the root.
 func groupLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -54,13 +54,13 @@ func groupLimit(root fs.FS) int64 {
 			}
 		}
 	}
-	if least > 1<<60 { // version 1 has a huge number for none
+	if least > 1<<60 { // version 1 writes a huge number for no limit
 		return 0
 	}
 	return least
 }
 
-// Bounds of the URLs that all frontiers of a process hold in memory.
+// These bound the URLs that all frontiers of a process keep in memory.
 const (
 	mostResident = 2_000_000 // about 300 MB
 	// residentPerMB leaves most of a limited memory to pages and commits: a URL takes about 150 bytes, and three
@@ -68,7 +68,7 @@ const (
 	residentPerMB = 500
 )
 
-// MaxResident returns that bound for a process with a memory limit in bytes; 0 for none.
+// MaxResident returns the bound for a process with a memory limit in bytes; 0: no limit.
 func MaxResident(limit int64) int {
 	if limit <= 0 {
 		return mostResident

@@ -35,7 +35,7 @@ func PutObject(ctx context.Context, p *platform.Platform, o actor.PutObject) err
 	return p.PutObject(ctx, o.Name, o.Parts...)
 }
 
-// known is an error of a platform for which an actor branches.
+// known is an error of a platform on which an actor branches.
 type known struct {
 	error
 	as error

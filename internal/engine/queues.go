@@ -67,7 +67,7 @@ func (e *Engine) acknowledge(ctx context.Context, queue string, receipts []platf
 	return q.Acknowledge(ctx, receipts)
 }
 
-// release makes messages visible again, and logs a failure: they come again when their visibility ends.
+// release makes messages visible again. It logs a failure: they become visible when their visibility timeout ends.
 func (e *Engine) release(queue string, receipts []platform.Receipt) {
 	q, err := e.queue(queue)
 	if err == nil {
@@ -78,7 +78,7 @@ func (e *Engine) release(queue string, receipts []platform.Receipt) {
 	}
 }
 
-// Acknowledge deletes messages, and logs a failure: they come again.
+// Acknowledge deletes messages. It logs a failure: the messages come again.
 func (e *Engine) Acknowledge(ctx context.Context, queue string, msgs []actor.Message) {
 	if len(msgs) == 0 {
 		return

@@ -16,8 +16,8 @@ import (
 // Call calls an actor between two of its replies, and returns the effects that the actor wants.
 type Call func(now actor.Now) []actor.Issue
 
-// Runner runs one actor. One goroutine delivers replies to it; others carry out its effects, one each at a time,
-// and end with it.
+// Runner runs one actor. One goroutine delivers replies to it. Other goroutines, which end with it, each carry out one
+// effect at a time.
 type Runner struct {
 	// After, if it is not nil, is called between two replies. Set it before Run.
 	After func()
@@ -25,22 +25,22 @@ type Runner struct {
 	e       *Engine
 	actor   actor.Actor
 	replies chan actor.Reply
-	idle    chan actor.Issue // taken by goroutines that have nothing to do
+	idle    chan actor.Issue // effects taken over by idle goroutines
 	calls   chan Call
 
-	ctx         context.Context // of all effects
+	ctx         context.Context // context of all effects
 	cancel      context.CancelFunc
 	fetches     context.Context
 	cancelFetch context.CancelFunc
 	wg          sync.WaitGroup
-	given       <-chan struct{} // closed to drop the actor, as a crash would; nil for never
+	given       <-chan struct{} // closed to drop the actor, as a crash would; nil: never
 
 	mu       sync.Mutex
-	extended time.Time                // deadline of all fetches under way; zero: each has its own
-	received map[actor.Receipt]string // queues of messages that are not acknowledged yet
+	extended time.Time                // deadline of all fetches under way; zero: each fetch has its own
+	received map[actor.Receipt]string // queues of the messages that are not acknowledged yet
 }
 
-// ErrGivenUp says that an actor was dropped before its end.
+// ErrGivenUp means that an actor was dropped before its end.
 var ErrGivenUp = errors.New("given up")
 
 // Runner returns a runner of an actor that has not started.
@@ -90,10 +90,10 @@ func (r *Runner) Run() error {
 	}
 }
 
-// giveBack makes the messages visible again that the actor did not acknowledge, so that others need not wait for their
-// visibility to end.
+// giveBack makes the unacknowledged messages of the actor visible again, so that other receivers need not wait for their
+// visibility timeout.
 func (r *Runner) giveBack() {
-	if r.e.Trouble() != nil { // opening the folder makes them visible
+	if r.e.Trouble() != nil { // the next owner of the folder makes them visible
 		return
 	}
 	r.mu.Lock()
@@ -140,8 +140,7 @@ func (r *Runner) execute(is actor.Issue) {
 	}
 }
 
-// work carries out an effect and then others. If a goroutine ended with each effect, each new one would have to grow
-// its stack again.
+// work carries out an effect and then others. A new goroutine for each effect would have to grow its stack each time.
 func (r *Runner) work(is actor.Issue) {
 	for {
 		v, err := r.perform(is.Effect)
