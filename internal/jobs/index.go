@@ -15,12 +15,13 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Index runs one index step of a partition. After atMost it begins nothing except a first manifest; 0: no limit.
+// Index runs one index step of a partition. After atMost the step begins nothing new except its first manifest; 0: no
+// limit.
 func (j *Jobs) Index(p partition.ID, atMost time.Duration) (index.Report, error) {
 	return j.index(context.Background(), p, index.Config{Deadline: atMost})
 }
 
-// index runs one index step. cfg has the settings that differ between steps.
+// index runs one index step. cfg holds the settings that differ between steps.
 func (j *Jobs) index(ctx context.Context, p partition.ID, cfg index.Config) (index.Report, error) {
 	if err := j.Check(p); err != nil {
 		return index.Report{}, err
@@ -57,14 +58,14 @@ func (j *Jobs) IndexForFunction(p partition.ID, atMost time.Duration) ([]any, er
 	return []any{"outcome", outcome, "read", did.Pages, "repeated", did.Repeated, "documents", did.Head.Documents}, err
 }
 
-// Follow indexes and ranks everything that is crawled, and crawls nothing. Call Begin before. It returns when it
-// is done or ctx ends; it calls progress, unless nil, after each coordinator run.
+// Follow indexes and ranks everything that was crawled, and crawls nothing. Call Begin first. It returns when it is done or
+// ctx ends. It calls progress, unless nil, after each coordinator run.
 func (j *Jobs) Follow(ctx context.Context, progress func(*crawl.Report)) error {
 	return j.Service.Follow(ctx, j.beginAgain, progress)
 }
 
-// beginAgain restarts the indexes that were made by another version. The coordinator would not do it, because it
-// only compares indexes with their commits.
+// beginAgain restarts the indexes that another version made. The coordinator would not notice them, because it only
+// compares indexes with their commits.
 func (j *Jobs) beginAgain(ctx context.Context) error {
 	parts, err := j.Partitioning()
 	for p := range parts.Record.Partitions {
@@ -75,10 +76,10 @@ func (j *Jobs) beginAgain(ctx context.Context) error {
 	return err
 }
 
-// Rebuild empties index and ranks in whatever state they are, so that Follow or functions make both again from the
-// crawl. Call Begin before. Ranks are emptied first, because indexes take the results of a rank job.
+// Rebuild empties index and ranks, whatever their state, so that Follow or functions build both again from the crawl. Call
+// Begin first. It empties the ranks first, because indexes take the results of a rank job.
 //
-// A crash leaves some of them empty and the others unchanged; Rebuild can be called again.
+// A crash leaves some of them empty and the others unchanged. Call Rebuild again.
 func (j *Jobs) Rebuild(ctx context.Context) error {
 	if _, _, err := j.StartRanks(rank.StartConfig{Same: true, Rebuild: true}); err != nil && !errors.Is(err, rank.ErrNothing) {
 		return err
@@ -87,7 +88,7 @@ func (j *Jobs) Rebuild(ctx context.Context) error {
 	for p := 0; err == nil && p < parts.Record.Partitions; {
 		var did index.Report
 		did, err = j.index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond, Rebuild: true})
-		if !did.Lost { // otherwise another step has changed the index: try again
+		if !did.Lost { // otherwise another step has changed the index: retry
 			p++
 		}
 	}

@@ -26,8 +26,8 @@ type Jobs struct {
 	remindAfter time.Duration
 
 	mu       sync.Mutex
-	warm     map[partition.ID]*rank.Warm // state that rank steps left in memory
-	reminded time.Time                   // when lost messages were last replaced, or a rank job was first seen
+	warm     map[partition.ID]*rank.Warm // states that rank steps left in memory
+	reminded time.Time                   // time when lost messages were last replaced, or a rank job first seen
 }
 
 // Open returns a service with the jobs, on an open platform.

@@ -20,8 +20,8 @@ import (
 // warmRanks is the number of partitions whose graphs a process keeps between steps. A function has memory for one.
 const warmRanks = 16
 
-// take removes and returns the state that is kept of a partition. If there is no room for another then, it drops
-// all states.
+// take removes and returns the kept state of a partition. If there would be no room for another state afterwards, it drops
+// all of them.
 func (j *Jobs) take(p partition.ID, most int) *rank.Warm {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -41,7 +41,7 @@ func (j *Jobs) give(p partition.ID, w *rank.Warm, most int) {
 	j.warm[p] = w
 }
 
-// RankStep runs one rank step of a partition. It begins no round after atMost; 0: no limit.
+// RankStep runs one rank step of a partition. The step begins no round after atMost; 0: no limit.
 func (j *Jobs) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
 	return j.stepRanks(context.Background(), p, atMost)
 }
@@ -91,7 +91,7 @@ func (j *Jobs) RankProgress() (rank.Progress, error) {
 	return r.Progress(), err
 }
 
-// remindAfter is the time without a finished round after which messages count as lost. If they are not lost, some
+// remindAfter is the time without a finished round after which messages count as lost. If they were not lost, some
 // partition does a round twice.
 const remindAfter = 10 * time.Minute
 
@@ -115,7 +115,7 @@ func (j *Jobs) startRanks(rep *crawl.Report) error {
 	return nil
 }
 
-// remindRanks wakes the partitions that a rank job waits for, at most once in the time after which messages are lost.
+// remindRanks wakes the partitions that a rank job waits for, at most once per remindAfter.
 func (j *Jobs) remindRanks() error {
 	j.mu.Lock()
 	now, first := time.Now(), j.reminded.IsZero()
@@ -136,8 +136,8 @@ func (j *Jobs) remindRanks() error {
 // RemindRanks sends new messages to the partitions that a rank job waits for; see [rank.NewRemind].
 func (j *Jobs) RemindRanks() error { return j.Engine.Run(rank.NewRemind(j.Crawl().ID, 0)) }
 
-// Rank computes ranks in this process alone: it starts a job, or continues the one under way, and
-// runs the steps of all partitions, two at once. progress is called after each round of all partitions, and may be nil.
+// Rank computes ranks in this process alone: it starts a job or continues the one under way, and runs the steps of all
+// partitions, two at once. It calls progress, unless nil, after each round of all partitions.
 func (j *Jobs) Rank(ctx context.Context, cfg rank.StartConfig, progress func(rank.Progress)) (ranks.Job, error) {
 	if err := j.ensureRankQueue(ctx); err != nil {
 		return ranks.Job{}, err
@@ -173,16 +173,16 @@ func (j *Jobs) ensureRankQueue(ctx context.Context) error {
 	return j.Platform.CreateQueues(ctx, parts.Record.Partitions)
 }
 
-// stepTime bounds a step, so that others can see its progress.
+// stepTime bounds a step, so that other processes see its progress.
 const stepTime = 5 * time.Second
 
-// runRanks receives some messages and runs a step for each partition they name.
+// runRanks receives some messages and runs a step for each partition that they name.
 func (j *Jobs) runRanks(ctx context.Context) error {
 	msgs, err := j.Receive(ctx, actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: 5 * time.Second})
 	if err != nil {
 		return err
 	}
-	if len(msgs) == 0 { // a process that died may have lost them
+	if len(msgs) == 0 { // a dead process may have lost them
 		return j.RemindRanks()
 	}
 	var steps errgroup.Group
@@ -207,7 +207,7 @@ func (j *Jobs) runRanks(ctx context.Context) error {
 	return nil
 }
 
-// tidyRanks runs a step of every partition that deletes the objects of the rounds.
+// tidyRanks runs one more step of every partition, which deletes the objects of the rounds.
 func (j *Jobs) tidyRanks(ctx context.Context, partitions int) error {
 	for p := range partitions {
 		if _, err := j.stepRanks(ctx, partition.ID(p), 0); err != nil {

@@ -93,8 +93,8 @@ func TestLostWithTheirProcess(t *testing.T) {
 	}
 }
 
-// TestOneWarmGraph: where there is memory for one partition's graph, that of another is let go before the
-// next step begins.
+// TestOneWarmGraph checks that a process with memory for one partition's graph drops that of another partition before
+// the next step begins.
 func TestOneWarmGraph(t *testing.T) {
 	var r Jobs
 	one, two := &rank.Warm{}, &rank.Warm{}
