@@ -24,7 +24,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// fake is a Control that notes what it is asked for.
+// fake is a Control that records the calls it gets.
 type fake struct {
 	asked  []any
 	refuse error

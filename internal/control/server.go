@@ -73,7 +73,7 @@ type (
 	}
 	mapChange struct {
 		Version uint64 `json:"version"`
-		Map     []byte `json:"map"` // as a partition.Map is stored
+		Map     []byte `json:"map"` // encoding of a partition.Map
 	}
 	nothing struct{}
 )
@@ -89,7 +89,7 @@ type Live struct {
 type Owner struct {
 	Control
 	Snapshot func() any  // figures for [Live]
-	Ended    func() bool // reports whether the run takes no more changes; nil for never
+	Ended    func() bool // reports whether the run accepts no more changes; nil: never
 }
 
 // Serve serves the records of a folder that this process owns, and carries out the changes that other
