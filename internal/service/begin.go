@@ -50,7 +50,7 @@ func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds
 	return s.crawl, nil
 }
 
-// PutRanks stores the ranks of hosts for a new crawl, and names them in its record; nil for none.
+// PutRanks stores the ranks of hosts for a new crawl, and names them in its record; nil: there are none.
 func (s *Service) PutRanks(ctx context.Context, c *blobschema.Crawl, ranks []byte) error {
 	if ranks == nil {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// coordinate calls round after the wait first, and then after each wait that round returns. A call of AskTick or a request
-// brings the next round forward, but not closer than apart to the previous one. It returns true when round says that
-// the work is over, and false when ctx ends.
+// coordinate calls round after first, and then after each wait that round returns. AskTick or a request brings the next
+// round forward, but no closer than apart to the previous one. It returns true when round reports that the work is over,
+// and false when ctx ends.
 func (s *Service) coordinate(ctx context.Context, first, apart time.Duration, round func() (wait time.Duration, over bool)) bool {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -46,8 +46,7 @@ func (s *Service) coordinate(ctx context.Context, first, apart time.Duration, ro
 	}
 }
 
-// run runs the coordinator once. Without a memory the coordinator shares what it knows with those of other processes in
-// the table.
+// run runs the coordinator once. Without a memory, the coordinators of several processes share what they know in the table.
 func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (crawl.Report, error) {
 	cfg := s.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = s.crawl.ID, s.Process, s.Platform.Exclusive, spent
@@ -73,7 +72,7 @@ func (s *Service) known(rep *crawl.Report) {
 		return
 	}
 	s.look()
-	if parts, err := s.Partitioning(); err == nil { // else steps share memory as before
+	if parts, err := s.Partitioning(); err == nil { // on failure the steps share memory as before
 		s.owning.Store(int64(len(parts.Map.Partitions())))
 	}
 }
@@ -89,12 +88,12 @@ func (s *Service) tick() (crawl.Report, error) {
 // End is the reason why a crawl ended.
 type End string
 
-// The ends.
+// The ends of a crawl.
 const (
 	Finished End = "finished" // nothing is left to do
 	Limited  End = "limit"    // the page limit is reached
-	Stopped  End = "stopped"  // by the context
-	Halted   End = "halted"   // by an order; see crawl.OrderStop
+	Stopped  End = "stopped"  // the context ended
+	Halted   End = "halted"   // an operator ordered it; see crawl.OrderStop
 )
 
 // Run crawls until nothing is left to do, the page limit is reached, an operator
@@ -104,6 +103,7 @@ func (s *Service) Run(ctx context.Context) (End, error) {
 	if s.crawl.Settings.Index && len(s.jobs) == 0 {
 		return Stopped, errors.New("the crawl is searchable, and no jobs are registered that make its index")
 	}
+	// Wakes, requests and jobs are served beside the coordinator.
 	run, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.serveWakes(run) })
@@ -117,9 +117,10 @@ func (s *Service) Run(ctx context.Context) (End, error) {
 	}) || err != nil {
 		end = Stopped
 	}
+	// The steps end first, because they need the engine.
 	s.stopSteps()
 	s.steps.Wait()
-	if err == nil { // read the heads once more, so that the report holds what was committed
+	if err == nil { // the report then includes the last commits
 		_, err = s.tick()
 	}
 	cancel()
@@ -134,9 +135,9 @@ func (s *Service) round() (End, error) {
 	case err != nil:
 		return "", err
 	case (rep.Finished || rep.Limited) && s.takeLate():
-		// a request came just in time
+		// a request came just in time // a request came just before the end
 	case (rep.Finished || rep.Limited) && rep.Following():
-		// its index is not ready
+		// its index is not ready // the index has not caught up
 	case rep.Finished:
 		return Finished, nil
 	case rep.Limited:
@@ -189,14 +190,13 @@ type Job struct {
 	Step func(ctx context.Context, p partition.ID) error
 }
 
-// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. It comes before all
-// work.
+// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. Call it before any work
+// begins.
 func (s *Service) Register(after func(*crawl.Report) error, jobs ...Job) {
 	s.jobs, s.afterTick = append(s.jobs, jobs...), append(s.afterTick, after)
 }
 
-// maxJobFailures is how many jobs may fail in a row.
-const maxJobFailures = 5
+const maxJobFailures = 5 // successive failures of jobs that end Run
 
 // serveJobs runs the steps that messages of jobs request, one of each kind at a time, until ctx ends.
 func (s *Service) serveJobs(ctx context.Context) {
@@ -245,7 +245,7 @@ func (s *Service) did(queue string, p partition.ID, err error) {
 	}
 	enough := s.jobFailures >= maxJobFailures
 	s.mu.Unlock()
-	if err != nil && !hopeless { // else Run says so
+	if err != nil && !hopeless { // otherwise Run reports it
 		s.Log.Error("step failed", "queue", queue, "partition", p, "error", err)
 	}
 	if enough || hopeless {

@@ -10,16 +10,15 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// StepReport is what a step did.
 type StepReport struct {
-	Worked bool  // false: another step held the lease, or took it
-	Pages  int64 // stored
+	Worked bool  // false: another step held or took the lease
+	Pages  int64 // pages stored
 	Totals blobschema.Totals
 }
 
-// Step runs one step of a partition, from lease to release, for at most that time; 0 for no limit. It is no error if
-// another step holds the lease or takes it. The state of the step is kept for the next one of the same partition.
-// Step, Tick and Take must not be called at the same time.
+// Step runs one step of a partition, from lease to release, for at most atMost; 0: no limit. It is no error if another step
+// holds or takes the lease. The state of the step is kept for the next one of the same partition. Do not call Step, Tick
+// and Take concurrently.
 func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, err error) {
 	if err := s.Check(p); err != nil {
 		return did, err
@@ -29,7 +28,7 @@ func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, er
 	cfg := s.stepConfig(p)
 	cfg.Crawl, cfg.MaxResident, cfg.Deadline, cfg.Spent = s.crawl, s.cfg.MaxResident, atMost, spent
 	if s.warm[p] == nil {
-		clear(s.warm) // the state of other partitions is probably useless, and fills memory
+		clear(s.warm) // the state of other partitions is probably stale, and takes memory
 	}
 	r, err := s.enter(cfg)
 	if err != nil {
@@ -53,7 +52,7 @@ func (s *Service) Tick() (crawl.Report, error) {
 	return s.run(nil, spent)
 }
 
-// Check returns an error if there can be no such partition.
+// Check returns an error if no such partition can exist.
 func (s *Service) Check(p partition.ID) error {
 	if !s.mayHave(p) {
 		return fmt.Errorf("there can be no partition %d", p)

@@ -173,12 +173,12 @@ func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored m
 	}
 }
 
-// badPages checks that every case has a record that says what came of it.
+// badPages checks that every case has a record with its outcome.
 func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Page) {
 	t.Helper()
 	others, followed := 0, 0
 	for i, c := range web.Cases() {
-		if c.Robots || c.Day { // not linked; the first is asked for with the pages of its host, which are good
+		if c.Robots || c.Day { // not linked; robots.txt is fetched with the pages of its host, which are good
 			continue
 		}
 		got, ok := stored[web.URL(i)]
@@ -190,7 +190,7 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 			t.Errorf("%s: outcome %v with reason %q", c.Name, got.Outcome, got.Detail)
 		}
 		if got.Outcome != c.Want.Outcome && got.Outcome != c.Want.Or {
-			others++ // its robots.txt, or the time of a busy machine; the test of fetch knows better
+			others++ // its robots.txt, or the time of a busy machine; the test of package fetch is exact
 		}
 		if !c.Follow || got.Redirect == "" {
 			continue
@@ -205,7 +205,7 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 	}
 }
 
-// records reads the visible page records by URL, but for those of robots.txt.
+// records reads the visible page records by URL, without those of robots.txt.
 func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
 	t.Helper()
 	all := map[string]blobschema.Page{}

@@ -21,12 +21,12 @@ func (s *Service) Submit(ctx context.Context, r blobschema.Request) error {
 	return s.Send(ctx, actor.Send{Queue: naming.IntakeQueue, Bodies: [][]byte{body}})
 }
 
-// How long a service with nothing left to do waits for requests that may be in the queue.
+// Times for which a service with nothing left to do waits for requests that may be in the queue.
 const (
 	lastCall  = 20 * time.Millisecond
-	firstCall = 250 * time.Millisecond // if the service is younger than justBegun
+	firstCall = 250 * time.Millisecond // while the service is younger than justBegun
 	justBegun = 2 * time.Second
-	ownCall   = 30 * time.Second // if the service has submitted some itself
+	ownCall   = 30 * time.Second // if the service itself has submitted requests
 )
 
 // serveRequests hands requests from outside to the coordinator's goroutine.
@@ -40,8 +40,7 @@ func (s *Service) serveRequests(ctx context.Context) {
 	})
 }
 
-// Take turns messages of the intake queue into mail. If it returns no error they may be
-// acknowledged.
+// Take turns messages of the intake queue into mail. The messages may be acknowledged if it returns no error.
 func (s *Service) Take(msgs []actor.Message) error {
 	spent, done := s.Meter()
 	defer done()
@@ -80,7 +79,7 @@ func (s *Service) take(msgs []actor.Message) {
 	s.submitted.Store(max(0, s.submitted.Load()-int64(len(msgs)))) // only the coordinator's goroutine takes
 }
 
-// takeLate takes requests that came during the last work, and reports whether there were any.
+// takeLate takes requests that arrived during the last work, and reports whether there were any.
 func (s *Service) takeLate() bool {
 	wait := lastCall
 	if time.Since(s.Started) < justBegun {

@@ -14,8 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestNoQueuesOfJobs: where there are none a crawl that is to be searchable does not begin, and any
-// other does.
+// TestNoQueuesOfJobs checks that without the queues of jobs no searchable crawl can be created, but any other can.
 func TestNoQueuesOfJobs(t *testing.T) {
 	p, err := drivers.Memory(nil)
 	if err != nil {

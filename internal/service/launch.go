@@ -20,17 +20,17 @@ type running struct {
 	runner   *engine.Runner
 	step     *crawl.Step
 	appetite crawl.Appetite
-	again    bool               // its partition was woken again, and the step may not see the reason any more
-	from     *blobschema.Totals // when it began; nil before it has read them
+	again    bool               // its partition was woken again, perhaps for something that this step does not see
+	from     *blobschema.Totals // totals when it began; nil: not read yet
 	now      crawl.Progress
-	looked   time.Time // when now was read
+	looked   time.Time // time when now was read
 }
 
-// ending is how a step ended.
+// ending describes how a step ended.
 type ending struct {
 	*running
 	err      error
-	stopping bool // the service stops
+	stopping bool // the service is stopping
 }
 
 // stepConfig is the configuration of a partition's next step.
@@ -63,8 +63,8 @@ func (s *Service) enter(cfg crawl.StepConfig) (*running, error) {
 	return r, nil
 }
 
-// carry runs a step to its end. It keeps the step's state for the next step of the partition, beside that of at most
-// keep-1 others; 0 for no limit.
+// carry runs a step to its end. It keeps the step's state for the next step of the partition, and the states of at most
+// keep-1 other partitions; keep 0: no limit.
 func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 	err := r.runner.Run()
 	pr, loaded := r.step.Progress()
@@ -79,7 +79,7 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 		s.live[p] = pr
 		s.failures = 0
 	} else {
-		delete(s.live, p) // its work since its last commit is lost
+		delete(s.live, p) // its work since the last commit is lost
 	}
 	if err == nil {
 		s.keepWarm(p, r.step.Warm(), keep)
@@ -87,8 +87,8 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 	return ending{running: r, err: err, stopping: s.stopping}
 }
 
-// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition, and drops the
-// oldest ones beyond keep. mu is held.
+// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition. Beyond keep states it
+// drops the oldest. mu is held.
 func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
 	delete(s.warm, p)
 	s.warmed = slices.DeleteFunc(s.warmed, func(q partition.ID) bool { return q == p })
@@ -102,7 +102,7 @@ func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
 	}
 }
 
-// see notes the progress of a step.
+// see records the progress of a step.
 func (r *running) see(pr crawl.Progress) {
 	if r.from == nil {
 		r.from = &pr.Totals
@@ -110,13 +110,13 @@ func (r *running) see(pr crawl.Progress) {
 	r.now, r.looked = pr, time.Now()
 }
 
-// watch reads a step between two of its events: its appetite for other steps, and its progress for a display.
+// watch reads a step between two of its events: its appetite for the other steps, and its progress for a display.
 func (s *Service) watch(p partition.ID, r *running) {
 	a := r.step.Appetite()
 	s.mu.Lock()
 	changed := r.appetite != a
 	r.appetite = a
-	// A resting step is read at each event, because the next one may be far away.
+	// A resting step is read at each event, because its next event may be far away.
 	if r.from == nil || time.Since(r.looked) > 100*time.Millisecond || r.step.Resting() {
 		if pr, ok := r.step.Progress(); ok {
 			r.see(pr)
@@ -129,7 +129,7 @@ func (s *Service) watch(p partition.ID, r *running) {
 	}
 }
 
-// offer passes a signal to a step, unless many are waiting.
+// offer passes a signal to a step, unless many signals are waiting.
 func (r *running) offer(sig crawl.Signal) {
 	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
 }
@@ -144,9 +144,9 @@ func (s *Service) tellAppetites() {
 			other := s.running[q]
 			switch {
 			case q == p:
-			case other == nil && s.shared: // another process knows
+			case other == nil && s.shared: // its process tells its appetite
 			case other == nil:
-				of[q] = crawl.Starved // mail is what would start it
+				of[q] = crawl.Starved // only mail would start it
 			case other.appetite != crawl.Fed:
 				of[q] = other.appetite
 			}
@@ -202,7 +202,7 @@ func (s *Service) ended(p partition.ID, e ending) {
 		s.Log.Warn("step ended early", "partition", p, "error", e.err)
 	default:
 		hopeless := s.hopeless(e.err)
-		if !hopeless { // else Run says so
+		if !hopeless { // otherwise Run reports it
 			s.Log.Error("step failed", "partition", p, "error", e.err)
 		}
 		s.mu.Lock()
@@ -220,7 +220,7 @@ func (s *Service) ended(p partition.ID, e ending) {
 	s.AskTick()
 }
 
-// Snapshot is what a display shows of a running crawl.
+// Snapshot holds the figures of a running crawl, for a display.
 type Snapshot struct {
 	Crawl blobschema.Crawl
 	crawl.Progress
@@ -228,7 +228,7 @@ type Snapshot struct {
 	Calls ledger.Counts
 }
 
-// Snapshot returns the present figures of running steps, and those of the last commit of other partitions.
+// Snapshot returns the current figures of running steps, and those of the last commit of the other partitions.
 func (s *Service) Snapshot() Snapshot {
 	out := Snapshot{Crawl: s.Current(), Calls: s.Ledger.Counts()}
 	rep := s.report.Load()

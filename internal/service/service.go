@@ -48,14 +48,14 @@ type Config struct {
 	Step        crawl.StepConfig // without Crawl, Partition, Process and Exclusive
 	Tick        crawl.TickConfig // without Crawl, Process and Exclusive
 	Fetch       fetch.Config
-	Bucket      string // name of the bucket, for lists of URLs that are put into it; "" where none are
-	Connections int    // requests under way at once in the process; default 256
-	MemoryLimit int64  // bytes that the process may use, see engine.LimitMemory; 0 for any
-	MaxResident int    // URLs held in memory by all steps together; default by MemoryLimit, at most 2 million, some 300 MB
+	Bucket      string // name of the bucket into which lists of URLs are put; "": there are none
+	Connections int    // limit of concurrent requests of the process; default 256
+	MemoryLimit int64  // limit of the process's memory in bytes, see engine.LimitMemory; 0: no limit
+	MaxResident int    // limit of URLs in memory, for all steps together; default by MemoryLimit, at most 2 million, about 300 MB
 	TickEvery   time.Duration
-	// RemindJobs is the time without progress after which messages of jobs count as lost; 0 for their own default.
+	// RemindJobs is the time without progress after which messages of jobs count as lost; 0: the default of each job.
 	RemindJobs time.Duration
-	MemoryMB   int // billed memory of the function that this runs in; 0 for none
+	MemoryMB   int // billed memory of this function; 0: it is no function
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 }
@@ -69,9 +69,9 @@ type Service struct {
 
 	tickNow   chan struct{}
 	requests  chan []actor.Message
-	submitted atomic.Int64 // requests that this service has submitted and not taken
+	submitted atomic.Int64 // requests that this service has submitted but not taken
 	memory    crawl.TickMemory
-	owning    atomic.Int64 // partitions that own slots, once any have moved
+	owning    atomic.Int64 // number of partitions that own slots; 0 until slots have moved
 	report    atomic.Pointer[crawl.Report]
 	jobs      []Job
 	afterTick []func(*crawl.Report) error
@@ -79,11 +79,11 @@ type Service struct {
 	mu          sync.Mutex
 	running     map[partition.ID]*running
 	warm        map[partition.ID]*crawl.Warm
-	warmed      []partition.ID                  // the keys of warm, the oldest first
-	live        map[partition.ID]crawl.Progress // of running steps, and of the last that ended
+	warmed      []partition.ID                  // keys of warm, oldest first
+	live        map[partition.ID]crawl.Progress // progress of running steps, and of the last step of other partitions
 	stopping    bool
-	failures    int // of steps, in a row
-	jobFailures int // of jobs, in a row
+	failures    int // successive failures of steps
+	jobFailures int // successive failures of jobs
 	fatal       error
 	steps       sync.WaitGroup
 }
@@ -132,8 +132,8 @@ func (s *Service) AskTick() {
 	}
 }
 
-// Open makes the service work for the active crawl, and returns its record as it is now.
-// The error is crawl.ErrNoCrawl if there is none.
+// Open makes the service work on the active crawl, and returns the crawl's current record. The error is crawl.ErrNoCrawl if
+// there is none.
 func (s *Service) Open() (blobschema.Crawl, error) {
 	c, err := s.active()
 	if err == nil {
@@ -152,13 +152,13 @@ func (s *Service) active() (blobschema.Crawl, error) {
 	return c, nil
 }
 
-// Use makes the service work for a crawl whose record was read just now.
+// Use makes the service work on a crawl whose record was just read.
 func (s *Service) Use(c blobschema.Crawl) { s.crawl = c }
 
-// Crawl returns the record of the service's crawl as it was last read.
+// Crawl returns the crawl's record as last read by Open, Use or Begin.
 func (s *Service) Crawl() blobschema.Crawl { return s.crawl }
 
-// Current returns the crawl record as the last coordinator run read it: it may have more seeds.
+// Current returns the crawl record as read by the last coordinator run. It may have more seeds.
 func (s *Service) Current() blobschema.Crawl {
 	if rep := s.report.Load(); rep != nil {
 		return rep.Crawl
@@ -172,7 +172,7 @@ func (s *Service) Report() *crawl.Report { return s.report.Load() }
 // Config returns the configuration of the service, with defaults.
 func (s *Service) Config() Config { return s.cfg }
 
-// mayHave reports whether a partition may exist: it may be newer than the last coordinator run.
+// mayHave reports whether a partition may exist. The partition may be newer than the last coordinator run.
 func (s *Service) mayHave(p partition.ID) bool {
 	if most := s.Platform.Partitions; most > 0 {
 		return int(p) < most
@@ -180,7 +180,7 @@ func (s *Service) mayHave(p partition.ID) bool {
 	return p < partition.MaxPartitions
 }
 
-// share returns how many partitions share the memory: those that own slots.
+// share returns the number of partitions that share the memory: those that own slots.
 func (s *Service) share() int {
 	if n := s.owning.Load(); n > 0 {
 		return int(n)
@@ -188,7 +188,7 @@ func (s *Service) share() int {
 	return s.crawl.Partitions
 }
 
-// partitions returns how many partitions exist or ever existed, by the last coordinator run.
+// partitions returns the largest number of partitions so far, by the last coordinator run.
 func (s *Service) partitions() int {
 	if rep := s.report.Load(); rep != nil {
 		return rep.Partitions()
@@ -196,8 +196,8 @@ func (s *Service) partitions() int {
 	return s.crawl.Partitions
 }
 
-// hopeless reports whether a step that failed would fail again: what it reads is damaged or missing, and
-// no other process replaces it.
+// hopeless reports whether a failed step would fail again: what it reads is damaged or missing, and no other process
+// replaces it.
 func (s *Service) hopeless(err error) bool {
 	return errors.Is(err, wire.ErrDamaged) || errors.Is(err, warc.ErrDamaged) || s.Platform.Exclusive && errors.Is(err, actor.ErrNotFound)
 }
@@ -229,7 +229,7 @@ func (s *Service) Meter() (spent func() blobschema.Calls, done func()) {
 	return spent, func() { s.Ledger.Ran(time.Since(began), s.cfg.MemoryMB) }
 }
 
-// serve calls do for the messages of a queue until ctx ends or no later write can succeed.
+// serve calls do with the messages of a queue until ctx ends or no later write can succeed.
 func (s *Service) serve(ctx context.Context, queue string, do func([]actor.Message)) {
 	for ctx.Err() == nil {
 		msgs, err := s.Receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: time.Minute})

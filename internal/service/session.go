@@ -18,12 +18,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// session is a worker's work on one crawl while its settings stay the same.
+// session is a worker's work on one crawl while the crawl's settings stay the same.
 type session struct {
 	*Service
 	w        *Worker
 	settings string
-	room     chan struct{} // one for each step that may run
+	room     chan struct{} // one element for each running step
 	end      context.CancelCauseFunc
 }
 
@@ -35,7 +35,7 @@ func (r *running) worked() (w Worked) {
 	return w
 }
 
-// captures counts the answers that were a page, or that said it is unchanged.
+// captures counts the answers that were a page or reported an unchanged page.
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
@@ -62,12 +62,12 @@ func SettingsOf(c blobschema.Crawl) string {
 	c.SeedBatches, c.Published = nil, 0
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic("service: a crawl record cannot be encoded: " + err.Error()) // fixed types: unreachable
+		panic("service: a crawl record cannot be encoded: " + err.Error()) // unreachable: fixed types
 	}
 	return string(b)
 }
 
-// run works until ctx ends, the crawl is over, or another one is active. The error is errChanged in the last case.
+// run works until ctx ends, the crawl is over, or another crawl is active. In the last case the error is errChanged.
 func (s *session) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	s.end = end
@@ -97,7 +97,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// takeWakes starts a step for each wake, while fewer run than may.
+// takeWakes starts a step for each wake while it has room for another step.
 func (s *session) takeWakes(ctx context.Context) {
 	for {
 		select {
@@ -115,8 +115,8 @@ func (s *session) takeWakes(ctx context.Context) {
 	}
 }
 
-// nextWake waits for a wake; it returns false when ctx ends. A worker receives one wake at a time, and waits the longer
-// the more steps it runs, so that work spreads over the workers.
+// nextWake waits for a wake; it returns false when ctx ends. A worker receives one wake at a time. The more steps it runs,
+// the longer it waits before, so that work spreads over the workers.
 func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 	for ctx.Err() == nil {
 		running, failures := s.load()
@@ -179,7 +179,7 @@ func (s *session) begin(ctx context.Context, m actor.Message) bool {
 // the worker stops before that, the coordinator replaces the wake.
 func (s *session) start(p partition.ID) bool {
 	cfg := s.stepConfig(p)
-	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // for running steps and as many warm ones
+	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // room for the running steps and as many warm states
 	cfg.Deadline = s.w.cfg.StepTime*4/5 + rand.N(s.w.cfg.StepTime*2/5+1)
 	cfg.Spent = s.w.share.spent()
 	r, err := s.enter(cfg)
@@ -236,7 +236,7 @@ func (s *session) round() (wait time.Duration, over bool) {
 	if err != nil {
 		s.Log.Warn("run the coordinator", "error", err)
 	}
-	return wait, false // the end of the context ends the loop
+	return wait, false // only the end of ctx ends the loop
 }
 
 func (s *session) runCoordinator() (wait time.Duration, err error) {
@@ -263,13 +263,13 @@ func (s *session) runCoordinator() (wait time.Duration, err error) {
 	case rep.Quiet && !rep.Finished:
 		return tickApart, nil // a second run decides
 	case rep.Idle:
-		return max(wait, jitter(idleTicks)), nil // commands that make work send wakes too
+		return max(wait, jitter(idleTicks)), nil // commands that create work also send wakes
 	}
 	return min(maxTickWait, wait*time.Duration(s.workers(&rep))), nil
 }
 
-// workers returns how many processes hold leases, this one included. The more there are, the less often each runs the
-// coordinator.
+// workers returns the number of processes that hold leases, including this one. The more there are, the less often each
+// runs the coordinator.
 func (s *session) workers(rep *crawl.Report) int {
 	names := map[string]bool{s.Process: true}
 	now := time.Now()

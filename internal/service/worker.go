@@ -22,9 +22,9 @@ type WorkConfig struct {
 	Config // the settings of each crawl complete it
 	// Prepare, if it is not nil, is called with the service of each crawl before it works, to register jobs.
 	Prepare func(*Service)
-	// Steps is the most steps that run at once, each on its own partition; default four per
-	// processor. A partition of thirty ready hosts with one request per second each keeps an
-	// eighth of a processor busy; one whose hosts allow more keeps a whole processor busy.
+	// Steps is the limit of concurrent steps, each on its own partition; default four per processor. A partition of thirty
+	// ready hosts with one request per second each uses an eighth of a processor; one whose hosts allow more uses a whole
+	// processor.
 	Steps int
 	// StepTime is the duration of a step, plus or minus a fifth; default 5 min. At its end
 	// any worker may take the partition's wake, so a worker that joins gets its
@@ -34,13 +34,13 @@ type WorkConfig struct {
 	TickEvery time.Duration
 	// StepsOnly leaves the coordinator, and requests from outside, to other processes.
 	StepsOnly bool
-	// UntilOver ends the worker when the crawl is finished, at its limit or stopped, and no
-	// partition is leased. Otherwise it waits for requests, or for another crawl. Not with StepsOnly.
+	// UntilOver ends the worker when the crawl is finished, at its limit or stopped, and no partition is leased. Otherwise
+	// the worker waits for requests or another crawl. It cannot be combined with StepsOnly.
 	UntilOver bool
 }
 
-// Waiting costs a worker nothing; a function pays for it. So a worker's steps wait longer for mail and for
-// hosts. Calls to queue, table and bucket cost the same.
+// A waiting worker costs nothing extra, but a function pays while it waits. So a worker's steps wait longer for mail and
+// hosts. Calls to queue, table and bucket cost both the same.
 const (
 	workSteps       = 4 // per processor
 	workStepTime    = 5 * time.Minute
@@ -55,10 +55,10 @@ const (
 	tickApart    = time.Second // least time between two coordinator runs of one worker
 	maxTickWait  = time.Minute
 	idleTicks    = 20 * time.Second
-	pollWait     = time.Second // for a wake: an idle worker always polls
+	pollWait     = time.Second // longest wait for a wake in one receive
 	pollYield    = 100 * time.Millisecond
 	maxYield     = time.Second
-	crawlEvery   = 3 * time.Second // between two reads while no crawl is active
+	crawlEvery   = 3 * time.Second // time between two reads while no crawl is active
 	maxErrorWait = 30 * time.Second
 )
 
@@ -66,29 +66,29 @@ const (
 // the coordinator and takes requests. Workers can join and leave at any time, also beside functions: a lease keeps two
 // steps from working on one partition. When the leases of a killed worker end, another process continues its work.
 //
-// A worker acknowledges a wake before its step; a function does so after it. A killed worker
-// therefore loses wakes. The coordinator, which looks at leases, sends new ones long before
-// the visibility of the lost ones would have ended, which is half an hour in a deployment. Otherwise a
-// wake that is lost five times would become a dead letter without a reason.
+// A worker acknowledges a wake before its step; a function does so after it. A killed worker therefore loses wakes. The
+// coordinator sees from the leases that a step is missing and sends a new wake. Keeping the wake instead would be slower,
+// because it would become visible again only after half an hour in a deployment, and a wake lost five times would become a
+// dead letter without a reason.
 type Worker struct {
 	cfg      WorkConfig
 	platform *platform.Platform
 	opener   *Service // reads the record of the active crawl
-	looked   bool     // the record was read, or is known to be missing
+	looked   bool     // whether the record was read, or is known to be missing
 	share    *share
 
 	mu      sync.Mutex
-	session *session // nil while there is no crawl; the last one after Run has ended
-	done    Worked   // by steps that have ended
+	session *session // nil while there is no crawl; after Run the last session
+	done    Worked   // work of the steps that have ended
 }
 
 // NewWorker returns a worker on an open platform that several processes share.
 func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	if p.Exclusive {
-		return nil, errors.New("this platform has one owner, and workers share theirs")
+		return nil, errors.New("workers need a shared platform, and this one has a single owner")
 	}
 	if cfg.UntilOver && cfg.StepsOnly {
-		return nil, errors.New("a worker without ticks does not learn that the crawl is over")
+		return nil, errors.New("a worker that runs no coordinator does not learn that the crawl is over")
 	}
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
@@ -103,7 +103,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	def(&cfg.Step.MailEvery, workMailEvery)
 	def(&cfg.Tick.HostsEvery, workHostsEvery)
 	def(&cfg.Tick.WakeAgain, workWakeAgain)
-	cfg.Step.SendsWakes = true // ticks are seconds apart, but nobody tells which partitions starve
+	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process tells which partitions starve
 	if cfg.Steps == 0 {
 		cfg.Steps = workSteps * runtime.GOMAXPROCS(0)
 	}
@@ -176,8 +176,8 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 // jitter returns a random duration around d, so that workers that start together drift apart.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// share divides the calls of a process among its steps and coordinator runs, so that each call is counted once. It is
-// not known which of several concurrent steps made a call.
+// share divides the calls of a process among its steps and coordinator runs, so that each call is counted once. Which of
+// several concurrent steps made a call is unknown.
 type share struct {
 	ledger *ledger.Ledger
 	mu     sync.Mutex
@@ -199,10 +199,10 @@ func (s *share) spent() func() blobschema.Calls {
 
 // Worked counts what a worker has done.
 type Worked struct {
-	Pages  int64 // stored, or found unchanged
-	Bytes  int64 // received
-	Steps  int64 // that have ended
-	Failed int64 // of them, by an error
+	Pages  int64 // pages stored or found unchanged
+	Bytes  int64 // bytes received
+	Steps  int64 // steps that have ended
+	Failed int64 // steps that have ended with an error
 }
 
 func (a *Worked) add(b Worked) {
@@ -215,18 +215,18 @@ func (w *Worker) add(did Worked) {
 	w.done.add(did)
 }
 
-// WorkSnapshot is what a display shows of a worker.
+// WorkSnapshot holds the figures of a worker, for a display.
 type WorkSnapshot struct {
-	Worked                   // since the start, including running steps
+	Worked                   // work since the start, including running steps
 	Active    int            // requests under way
 	AtWork    []partition.ID // partitions of running steps
-	MostSteps int            // that may run at once
-	Crawl     string         // id of the active crawl; "" for none
-	Report    *crawl.Report  // of this worker's last coordinator run; nil before the first
+	MostSteps int            // limit of concurrent steps
+	Crawl     string         // id of the active crawl; "": none
+	Report    *crawl.Report  // result of this worker's last coordinator run; nil before the first
 	Calls     ledger.Counts
 }
 
-// Snapshot returns the present figures.
+// Snapshot returns the current figures.
 func (w *Worker) Snapshot() WorkSnapshot {
 	snap := WorkSnapshot{MostSteps: w.cfg.Steps, Calls: w.cfg.Ledger.Counts()}
 	w.mu.Lock()
@@ -240,7 +240,7 @@ func (w *Worker) Snapshot() WorkSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.mu.Lock()
-	snap.Worked = w.done // while no step can end: each is counted once
+	snap.Worked = w.done // no step can end now, so each is counted once
 	w.mu.Unlock()
 	for p, r := range s.running {
 		snap.add(r.worked())

@@ -223,8 +223,7 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// TestWarm: what steps leave is kept of as many partitions as may be at work, of those
-// that ended last.
+// TestWarm checks that a worker keeps the states of as many partitions as it may run steps, the newest ones.
 func TestWarm(t *testing.T) {
 	p, _ := shared(t)
 	w, err := NewWorker(p, WorkConfig{Steps: 2})
