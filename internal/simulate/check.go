@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// check compares the end of a run with the ground truth.
+// check compares the result of a run with the ground truth.
 func (w *world) check() error {
 	all, err := w.visible()
 	if err != nil {
@@ -28,14 +28,14 @@ func (w *world) check() error {
 	got := map[string]simweb.Got{}
 	for url, pages := range all {
 		last := blobschema.Page{}
-		for _, p := range pages { // what was asked for while out of scope is none of the crawl
+		for _, p := range pages { // a requested URL that is out of scope is not part of the crawl
 			if p.Outcome != blobschema.OutcomeScope && (last.URL == "" || p.Generation > last.Generation) {
 				last = p
 			}
 		}
 		if last.URL != "" {
 			g := simweb.GotOf(last)
-			if w.changed[hostOf(url)] { // it is of some version
+			if w.changed[hostOf(url)] { // it may be any version of a page that changes
 				g.Digest = ""
 			}
 			got[url] = g
@@ -59,7 +59,7 @@ func (w *world) check() error {
 	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
 	if w.cfg.Scope == blobschema.ScopeHost {
 		scope.Seeds, scope.Within = slices.Clone(w.cfg.Seeds), w.inScope()
-		for _, wi := range w.wishes { // what is asked for on purpose is crawled from, in scope
+		for _, wi := range w.wishes { // the crawl follows requested URLs that are in scope
 			if _, fetched := got[wi.url]; fetched && scope.Within(wi.url) {
 				scope.Seeds = append(scope.Seeds, wi.url)
 			}
@@ -75,8 +75,8 @@ func (w *world) check() error {
 	return nil
 }
 
-// forget leaves out the URLs that were refused without an answer: pages that have changed
-// lead to all pages that can be had, as before, but to other ones of these.
+// forget removes the URLs that were refused without an answer. Pages that have changed lead to the same answered pages as
+// before, but perhaps to other refused ones.
 func forget(truth simweb.Truth, got map[string]simweb.Got) {
 	for url, e := range truth.Pages {
 		if !e.Outcome.Answered() {
@@ -91,9 +91,9 @@ func forget(truth simweb.Truth, got map[string]simweb.Got) {
 	}
 }
 
-// fsck has the independent checker look at everything that is stored.
+// fsck runs the independent checker over everything stored.
 func (w *world) fsck() error {
-	opt := fsck.Options{Crawl: w.crawl.ID, Skew: w.skew()} // the times in records are wrong by as much
+	opt := fsck.Options{Crawl: w.crawl.ID, Skew: w.skew()} // the times in records may be wrong by as much
 	rep, err := fsck.Check(context.Background(), &w.Store, opt)
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func (w *world) fsck() error {
 	return nil
 }
 
-// inScope says which URLs a crawl of the seeds' hosts should fetch: those of the
-// hosts of seeds, and of what a seed redirects to.
+// inScope returns a test for the URLs that a crawl of the seeds' hosts should fetch: those of the hosts of seeds and of
+// their redirects.
 func (w *world) inScope() func(string) bool {
 	hosts := map[string]bool{}
 	truth := w.web.Truth(simweb.Scope{Agent: agent, Seeds: w.cfg.Seeds, SkipDigests: true})
@@ -131,8 +131,7 @@ func hostOf(url string) string {
 	return host
 }
 
-// visible reads the page records that are reachable from the heads. A URL with two
-// records of one generation breaks I8.
+// visible reads the page records that are reachable from the heads. Two records of one URL and generation break I8.
 func (w *world) visible() (map[string][]blobschema.Page, error) {
 	got := map[string][]blobschema.Page{}
 	for p := range partition.ID(w.partitions()) {
@@ -187,10 +186,10 @@ func (w *world) pagesOf(last string, got map[string][]blobschema.Page) error {
 	return nil
 }
 
-// checkKiller checks that the URL which crashes steps is refused, and no other is.
+// checkKiller checks that the URL that crashes steps is refused, and no other URL is.
 func (w *world) checkKiller(got map[string]simweb.Got) error {
 	if o := got[w.cfg.Killer].Outcome; o != blobschema.OutcomeSuspect {
-		return broken("suspect", "%s crashes every step, its outcome is %v", w.cfg.Killer, o)
+		return broken("suspect", "%s crashes every step, but its outcome is %v", w.cfg.Killer, o)
 	}
 	for url, g := range got {
 		if g.Outcome == blobschema.OutcomeSuspect && url != w.cfg.Killer {
@@ -200,7 +199,7 @@ func (w *world) checkKiller(got map[string]simweb.Got) error {
 	return nil
 }
 
-// checkLimit checks a run with a page limit: exactly so many, if there are.
+// checkLimit checks a run with a page limit: it must store exactly that many pages if the web has them.
 func (w *world) checkLimit(got map[string]simweb.Got) error {
 	scope := simweb.Scope{Agent: agent, SkipDigests: true}
 	if w.cfg.Scope == blobschema.ScopeHost {
@@ -220,11 +219,11 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 		}
 	}
 	most := min(want, w.cfg.MaxPages)
-	if len(w.wishes) > 0 { // what is requested may link to what the seeds do not lead to
+	if len(w.wishes) > 0 { // a requested URL may link to pages that the seeds do not lead to
 		most = w.cfg.MaxPages + int64(len(w.wishes))
 	}
 	if n < min(want, w.cfg.MaxPages) || n > most {
-		return broken("limit", "%d pages are stored of a limit of %d, where there are %d", n, w.cfg.MaxPages, want)
+		return broken("limit", "%d pages are stored; the limit is %d, and the web has %d", n, w.cfg.MaxPages, want)
 	}
 	return nil
 }
@@ -236,8 +235,8 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 	return v, nil
 }
 
-// checkWishes checks that each requested URL that is in scope was asked for, or refused,
-// after it was requested, and none more often than it was requested.
+// checkWishes checks that each requested URL in scope was fetched or refused after it was requested, and no more often than
+// it was requested.
 func (w *world) checkWishes(got map[string][]blobschema.Page) error {
 	requests, last := map[string]map[string]bool{}, map[string]time.Duration{}
 	for _, wi := range w.wishes {
@@ -263,7 +262,7 @@ func (w *world) checkWishes(got map[string][]blobschema.Page) error {
 		delete(last, url)
 	}
 	for url, at := range last {
-		return broken("requests", "%s was requested at %v, and has no record at all", url, at)
+		return broken("requests", "%s was requested at %v, but has no record", url, at)
 	}
 	return nil
 }

@@ -7,60 +7,60 @@ import (
 	"time"
 )
 
-// Kind is a sort of thing that goes wrong.
+// Kind is a kind of fault or of another rare event.
 type Kind uint8
 
-// The kinds of fault. Those of an effect are decided each time it is issued.
+// These are the kinds of fault. A fault of an effect is decided each time the effect is issued.
 const (
-	CrashBefore   Kind = iota // the process dies before the effect is carried out, or while it waits for it
-	CrashAfter                // after it was carried out, and before the process hears of it
-	CrashReceived             // with messages that nobody else can see for a while
-	CrashAsking               // as it asks a host
-	Lost                      // nothing happens, and the reply is an error
-	Doubt                     // it happens, and the reply is an error
-	Slow                      // it takes up to four minutes
+	CrashBefore   Kind = iota // the process dies before the effect is applied, or while it waits for it
+	CrashAfter                // the process dies after the effect is applied, before it gets the reply
+	CrashReceived             // the process dies with messages that are invisible to others for a while
+	CrashAsking               // the process dies as it requests a URL
+	Lost                      // the effect is not applied, and the reply is an error
+	Doubt                     // the effect is applied, and the reply is an error
+	Slow                      // the effect takes up to four minutes
 	Throttle                  // all effects on the table, the queues or the objects fail for some seconds
-	SentInPart                // of several messages some are sent, and the reply is an error
-	MailDropped               // a message is accepted, and gone
+	SentInPart                // only some of several messages are sent, and the reply is an error
+	MailDropped               // a message is accepted and lost
 	MailRepeated              // a message is delivered twice
 	MailLate                  // a message is delivered up to 20 s late
-	MailReordered             // messages received at once are in another order
-	MailDamaged               // a copy with a broken bit is delivered too
-	MailVersion               // likewise a copy of an unknown version
-	MailForeign               // likewise one of another crawl
-	MailMisled                // likewise one that goes to another partition
-	MailHuge                  // likewise 256 KiB that mean nothing
-	MailEmpty                 // likewise nothing
-	WakeDropped               // a wake is gone
-	Freeze                    // the process stands still for one to six minutes, mostly longer than its lease
-	Stop                      // the step is told to end
+	MailReordered             // messages received together are in another order
+	MailDamaged               // a copy with a flipped bit is delivered too
+	MailVersion               // a copy with an unknown version is delivered too
+	MailForeign               // a copy for another crawl is delivered too
+	MailMisled                // a copy goes to another partition
+	MailHuge                  // 256 KiB of nonsense are delivered too
+	MailEmpty                 // an empty message is delivered too
+	WakeDropped               // a wake is lost
+	Freeze                    // the process stands still for one to six minutes, usually longer than its lease
+	Stop                      // the step gets a Stop
 	Skew                      // the clock of a process is wrong by up to maxSkew
 	Jump                      // the clock of a process is set, within the same bound
-	TwoTicks                  // a second tick begins with the first
-	HostDown                  // a host gives no answer, or only errors, for up to ten minutes
-	HostSlow                  // a host takes up to a hundred times as long as before, likewise
-	HostChanged               // the page asked for is another one from now on
-	RequestJunk               // what nobody can read comes to the intake
+	TwoTicks                  // a second coordinator run begins together with the first
+	HostDown                  // a host does not answer, or only with errors, for up to ten minutes
+	HostSlow                  // a host takes up to a hundred times as long, for up to ten minutes
+	HostChanged               // the requested page changes
+	RequestJunk               // an unreadable message reaches the intake
 
-	// What an operator does is decided by the rest of the scenario.
+	// The rest of the scenario decides these actions of an operator.
 	Halt      // the crawl is paused or stopped, and resumed
-	LateSeeds // seeds are given while the crawl runs, or after it
-	Recrawl   // a URL is asked for once more
+	LateSeeds // seeds are added while the crawl runs, or after its end
+	Recrawl   // a URL is requested again
 	ScaleUp   // partitions are added
-	ScaleDown // partitions are left without slots
-	MoveSlots // a few slots go to other partitions, perhaps to new ones
-	RollBack  // the map becomes what it was before the last change
-	TwoMaps   // a second change comes before the first is carried out
+	ScaleDown // partitions lose all their slots
+	MoveSlots // a few slots move to other partitions, perhaps new ones
+	RollBack  // the map becomes the one before the last change
+	TwoMaps   // a second change comes before the first one is carried out
 
-	// What comes of it.
-	TakenOver  // a step takes the lease of one that crashed, or stood still
+	// These are consequences.
+	TakenOver  // a step takes the lease of one that crashed or stood still
 	LeaseLost  // a step finds that another has taken its lease
-	SlotsGiven // a commit that gives slots away
-	SlotsTaken // a commit that takes slots over
-	MapMade    // a tick changes the number of partitions, or evens their load
-	RunDeleted // a tick deletes a run that was merged into another
+	SlotsGiven // a commit gives slots away
+	SlotsTaken // a commit takes slots over
+	MapMade    // a coordinator run changes the number of partitions, or balances their load
+	RunDeleted // a coordinator run deletes a merged run
 
-	CrashMoving // all processes die just after slots were ordered to move (last: what is drawn goes by the number)
+	CrashMoving // all processes die just after slots were ordered to move (it is the last, because faults are drawn by number)
 
 	kinds
 )
@@ -74,10 +74,10 @@ var kindNames = [kinds]string{
 	"taken over", "lease lost", "slots given", "slots taken", "map made", "run deleted", "crash moving",
 }
 
-// String is the kind in words.
+// String returns the name of the kind.
 func (k Kind) String() string { return kindNames[k] }
 
-// Kinds are all kinds, in the order of their declaration.
+// Kinds returns all kinds, in order of declaration.
 func Kinds() []Kind {
 	all := make([]Kind, kinds)
 	for i := range all {
@@ -86,35 +86,34 @@ func Kinds() []Kind {
 	return all
 }
 
-// harmless faults happen all the time, and count for no bound.
+// harmless reports whether faults of this kind happen all the time and do not count towards the bound.
 func (k Kind) harmless() bool { return k == MailLate || k == MailReordered || k == Skew }
 
-// maxSkew bounds how far a clock is from the true time, so that two of them differ by less
-// than half of the margin that leases have.
+// maxSkew bounds the error of a clock, so that two clocks differ by less than half of the margin of leases.
 const maxSkew = time.Second
 
-// Faults says what goes wrong. The zero value is a world without faults.
+// Faults configures what goes wrong. The zero value is a world without faults.
 type Faults struct {
-	Chances map[Kind]float64 // of a fault each time it can happen; 0 never, 1 always
-	Max     int              // after so many the world is kind, so that a run ends; harmless ones do not count
-	// Only are the faults that happen, if it is not nil, whatever Chances and Max say.
+	Chances map[Kind]float64 // chance of each fault each time it can happen, from 0 to 1
+	Max     int              // number of faults after which no more happen, so that a run ends; harmless ones do not count
+	// Only lists the faults that happen, if it is not nil, whatever Chances and Max say.
 	Only []Fault
 }
 
-// Fault is one thing that goes wrong. Whether it does hangs on nothing but the seed and
-// this, so that a fault left out moves no other, unless a process does something else for it.
+// Fault is one fault. Whether it happens depends only on the seed and these fields. So leaving one fault out moves no
+// other, unless a process acts differently because of it.
 type Fault struct {
 	Kind Kind
-	Who  string // the process, "step 3/7" for the seventh of partition 3
-	N    int    // how often it was decided before whether this process has a fault of this kind
+	Who  string // the process: "step 3/7" is the seventh step of partition 3
+	N    int    // number of earlier decisions about this kind for this process
 }
 
-// identity is what a process decides and draws with.
+// identity is the source of the decisions and random numbers of a process.
 type identity struct {
 	name    string
 	key     uint64
 	decided [kinds]int
-	rng     *rand.Rand // for all that is no fault
+	rng     *rand.Rand // source for everything that is not a fault
 }
 
 func newIdentity(seed uint64, name string) identity {
@@ -124,7 +123,7 @@ func newIdentity(seed uint64, name string) identity {
 	return identity{name: name, key: key, rng: rand.New(rand.NewPCG(key, 0x0b))}
 }
 
-// between draws a time.
+// between draws a duration.
 func (id *identity) between(lo, hi time.Duration) time.Duration { return between(id.rng, lo, hi) }
 
 func between(r *rand.Rand, lo, hi time.Duration) time.Duration {
@@ -139,7 +138,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// fault decides whether a fault of a kind happens now, and takes note of it.
+// fault decides whether a fault of a kind happens now, and records it.
 func (w *world) fault(id *identity, k Kind) bool {
 	f := Fault{Kind: k, Who: id.name, N: id.decided[k]}
 	id.decided[k]++
@@ -163,23 +162,23 @@ func (w *world) fault(id *identity, k Kind) bool {
 	return true
 }
 
-// draw is the random number of a decision.
+// draw returns the random number of a decision.
 func (id *identity) draw(k Kind, n int) uint64 {
 	return mix(id.key ^ mix(uint64(k)<<32|uint64(n)))
 }
 
-// detail draws what there is to draw about the fault that just happened.
+// detail returns a random source for the details of the fault that just happened.
 func (id *identity) detail(k Kind) *rand.Rand {
 	return rand.New(rand.NewPCG(id.draw(k, id.decided[k]-1), 0xde7a11))
 }
 
-// count takes note of something that happened.
+// count records that something happened.
 func (w *world) count(k Kind) {
 	w.result.Faults[k]++
 	w.note("fault", k.String())
 }
 
-// identifier is the name of the constant.
+// identifier returns the name of the constant.
 func (k Kind) identifier() string {
 	var b strings.Builder
 	for _, word := range strings.Fields(k.String()) {

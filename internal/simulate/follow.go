@@ -18,8 +18,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// pollJobs is the trigger of what follows a crawl: every message of a queue starts a process, also if
-// one is at work for the same partition, and is acknowledged when that has ended well.
+// pollJobs is the trigger of index and rank jobs: every message of a queue starts a process, even if one is running for the
+// same partition. The message is acknowledged when the process has ended well.
 func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, error)) {
 	w.After(w.poll.between(200*time.Millisecond, 2*time.Second), func() { w.pollJobs(queue, kind, begin) })
 	got, err := w.queues.Receive(w.Wall(), queue, 10)
@@ -40,21 +40,21 @@ func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, err
 		}
 		p.onEnd = func(err error) {
 			switch {
-			case p.dead || errors.Is(err, errInjected) || errors.Is(err, actor.ErrNotFound): // a faster one dropped what it read
+			case p.dead || errors.Is(err, errInjected) || errors.Is(err, actor.ErrNotFound): // a faster process dropped what this one read
 				return // the message comes again
 			case err != nil:
 				w.fail(fmt.Errorf("%s fails: partition %d at %v: %w", kind, part, w.Mono, err))
 				return
 			}
 			if err := w.queues.Ack(w.Wall(), queue, d.Receipt); err != nil {
-				w.note(kind, "was late") // it was delivered to another meanwhile
+				w.note(kind, "was late") // the message was delivered to another process meanwhile
 			}
 		}
 		w.After(p.between(0, 500*time.Millisecond), p.start)
 	}
 }
 
-// indexStep is a step of the index, with so little memory and patience that it merges all the time.
+// indexStep returns an index step with so little memory and time that it merges often.
 func (w *world) indexStep(p *proc) (actor.Actor, error) {
 	cfg := index.Config{
 		Crawl: w.crawl, Partition: p.part, Processors: 1 + p.rng.IntN(3), BatchSize: 1 + p.rng.IntN(60), FanIn: 2 + p.rng.IntN(3),
@@ -66,7 +66,7 @@ func (w *world) indexStep(p *proc) (actor.Actor, error) {
 	return index.NewStep(cfg)
 }
 
-// rankStep is a step of the ranks.
+// rankStep returns a rank step.
 func (w *world) rankStep(p *proc) (actor.Actor, error) {
 	cfg := rank.StepConfig{Crawl: w.crawl.ID, Partition: p.part}
 	if p.rng.IntN(4) == 0 {
@@ -75,16 +75,16 @@ func (w *world) rankStep(p *proc) (actor.Actor, error) {
 	return rank.NewStep(cfg, nil), nil
 }
 
-// remindAfter is how often the steps of a rank job are reminded, whose messages may be lost.
+// remindAfter is the time between two reminders of the steps of a rank job, whose messages may be lost.
 const remindAfter = 10 * time.Minute
 
-// startRanks does what a tick says of ranks, as the engine does.
+// startRanks starts or reminds a rank job if the coordinator wants it, as package jobs does.
 func (w *world) startRanks(rep *crawl.Report) {
 	p := w.newProc("ranks", 0)
 	switch {
 	case rep.WantsRanks:
 		params := ranks.DefaultParams()
-		params.MaxRounds = 1 + int(w.cfg.Seed%16) // or most of the simulation were rounds that go well
+		params.MaxRounds = 1 + int(w.cfg.Seed%16) // few rounds, because most of the simulation would otherwise be rounds without faults
 		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Params: params, Same: true})
 	case rep.Ranking && w.Mono-w.reminded >= remindAfter:
 		p.actor = rank.NewRemind(w.crawl.ID, 0)
@@ -100,13 +100,13 @@ func (w *world) startRanks(rep *crawl.Report) {
 	p.start()
 }
 
-// document is what tells documents apart.
+// document identifies a document.
 type document struct {
 	fp   uint64
 	slot partition.Slot
 }
 
-// indexed reads what the index shows: the generations of documents by URL.
+// indexed reads the index: the generation of each document by URL.
 func (w *world) indexed() (map[string]uint32, error) {
 	type version struct {
 		url        string
@@ -123,7 +123,7 @@ func (w *world) indexed() (map[string]uint32, error) {
 			return nil, err
 		}
 		if head.Manifest == "" {
-			continue // a step has claimed the partition, and stored nothing yet
+			continue // a step has claimed the partition but stored nothing yet
 		}
 		man, err := blobschema.DecodeIndexManifest(w.Objects[head.Manifest])
 		if err != nil {
@@ -159,7 +159,7 @@ func (w *world) indexed() (map[string]uint32, error) {
 	return out, nil
 }
 
-// documents are the current ones of a segment.
+// documents reads the current documents of a segment.
 func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, err error) {
 	r, err := segment.Open(segment.InMemory(w.Objects[ref.Object]), ref.Bytes)
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, e
 	return out, nil
 }
 
-// checkIndex compares the index with the page records: I11.
+// checkIndex compares the index with the page records (I11).
 func (w *world) checkIndex(all map[string][]blobschema.Page) error {
 	got, err := w.indexed()
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Broken is a promise that did not hold.
+// Broken is the error of a promise that did not hold.
 type Broken struct {
-	Promise string // "I1" to "I10", "truth", "end", "limit", "requests", or "fsck" and what it found
+	Promise string // "I1" to "I11", "truth", "end", "limit", "requests", "suspect", "pin", or "fsck" with the violated invariant
 	What    string
 }
 
-// Error is the promise and how it was broken.
+// Error returns the promise and how it was broken.
 func (b *Broken) Error() string { return b.Promise + " broken: " + b.What }
 
 func broken(promise, format string, args ...any) error {
 	return &Broken{Promise: promise, What: fmt.Sprintf(format, args...)}
 }
 
-// sort is what errors of the same cause have in common, as far as the error tells.
+// sortOf returns what errors of the same cause have in common, by their text.
 func sortOf(err error) string {
 	if b := (*Broken)(nil); errors.As(err, &b) {
 		return b.Promise
@@ -42,12 +42,12 @@ func sortOf(err error) string {
 	}, text)
 }
 
-// part is what is known of a partition by its head.
+// part is what the world knows of a partition from its head.
 type part struct {
 	head    blobschema.Head
-	man     blobschema.Manifest // of the commit that the head names
+	man     blobschema.Manifest // manifest of the commit that the head names
 	holding *blobschema.Holding
-	holder  *proc // whose fence it is
+	holder  *proc // process that holds the fence
 }
 
 func (w *world) part(id partition.ID) *part {
@@ -98,7 +98,7 @@ func (p *proc) wroteHead(value []byte) error {
 	return nil
 }
 
-// committed checks a commit that a head now names.
+// committed checks a commit that a head has just named.
 func (w *world) committed(id partition.ID, s *part) error {
 	name := s.head.Commit
 	c, err := blobschema.OpenCommit(w.Objects[name])
@@ -115,7 +115,7 @@ func (w *world) committed(id partition.ID, s *part) error {
 	case man.Partition != id || man.Seq != s.head.Seq || man.Fence != s.head.Fence:
 		return broken("I4", "%s has manifest %d of partition %d under fence %d", name, man.Seq, man.Partition, man.Fence)
 	case man.Epoch < old.Epoch:
-		return broken("I3", "partition %d goes back to virtual.Epoch %d from %d", id, man.Epoch, old.Epoch)
+		return broken("I3", "partition %d goes back to epoch %d from %d", id, man.Epoch, old.Epoch)
 	}
 	for from, m := range old.Applied {
 		if man.Applied[from].Low < m.Low {
@@ -141,24 +141,24 @@ func sameMoved(a, b blobschema.Moved) bool {
 	return a.Epoch == b.Epoch && a.Held == b.Held && slices.Equal(a.Slots, b.Slots)
 }
 
-// moved checks I3 after a partition has given or taken slots: each is held by one
-// partition, or offered by one to another that has not seen that yet.
+// moved checks I3 after a partition has given or taken slots: each slot is held by one partition, or offered to one that
+// has not seen the offer.
 func (w *world) moved(id partition.ID, s *part) error {
 	was, taken := s.holding, false
 	s.holding = blobschema.NewHolding(id, w.first, s.man.Moved)
 	for slot := range partition.Slot(w.cfg.Slots) {
 		if s.holding.Seen(slot) < was.Seen(slot) {
-			return broken("I3", "partition %d forgets virtual.Epoch %d of slot %d", id, was.Seen(slot), slot)
+			return broken("I3", "partition %d forgets epoch %d of slot %d", id, was.Seen(slot), slot)
 		}
 		taken = taken || s.holding.Holds(slot) && !was.Holds(slot)
 		if s.holding.Holds(slot) != was.Holds(slot) && s.holding.Seen(slot) == was.Seen(slot) {
-			return broken("I3", "partition %d gives or takes slot %d at virtual.Epoch %d, which it has seen", id, slot, was.Seen(slot))
+			return broken("I3", "partition %d gives or takes slot %d at epoch %d, which it has seen", id, slot, was.Seen(slot))
 		}
 	}
 	if taken {
 		w.count(SlotsTaken)
 	}
-	where := make([]int, w.cfg.Slots) // of each slot: who holds it, or offers it
+	where := make([]int, w.cfg.Slots) // number of holders and offers of each slot
 	for p := range partition.ID(w.partitions()) {
 		s := w.part(p)
 		for _, slot := range s.holding.Slots() {
@@ -180,7 +180,7 @@ func (w *world) moved(id partition.ID, s *part) error {
 	return nil
 }
 
-// wroteMap checks a map record that was just written: I3.
+// wroteMap checks a map record that was just written (I3).
 func (p *proc) wroteMap(value []byte) error {
 	w := p.w
 	rec, err := decodeJSON[blobschema.MapRecord](value)
@@ -196,49 +196,49 @@ func (p *proc) wroteMap(value []byte) error {
 	case err != nil:
 		return broken("I6", "map %s: %v", rec.Object, err)
 	case rec.Version != old.Version+1 || rec.Epoch < old.Epoch || rec.Partitions < old.Partitions:
-		return broken("I3", "map record %d of virtual.Epoch %d comes after %d of %d", rec.Version, rec.Epoch, old.Version, old.Epoch)
+		return broken("I3", "map record %d of epoch %d comes after %d of %d", rec.Version, rec.Epoch, old.Version, old.Epoch)
 	case m.Epoch() != rec.Epoch:
-		return broken("I3", "the map of virtual.Epoch %d is of %d", rec.Epoch, m.Epoch())
+		return broken("I3", "the map of epoch %d is of %d", rec.Epoch, m.Epoch())
 	}
 	moving := map[partition.Slot]bool{}
 	for _, mv := range rec.Moving {
 		for _, slot := range mv.Slots {
 			if moving[slot] || m.Owner(slot) != mv.To {
-				return broken("I3", "slot %d is on the move to %d, and not only there (virtual.Epoch %d)", slot, mv.To, rec.Epoch)
+				return broken("I3", "slot %d moves to %d, but its owner differs or it moves twice (epoch %d)", slot, mv.To, rec.Epoch)
 			}
 			moving[slot] = true
 		}
 	}
-	for slot := range partition.Slot(w.cfg.Slots) { // what is not on the move is where it belongs
+	for slot := range partition.Slot(w.cfg.Slots) { // a slot that is not moving is at its owner
 		if owner := m.Owner(slot); !moving[slot] && !w.part(owner).holding.Holds(slot) {
-			return broken("I3", "slot %d has arrived at %d, which does not hold it (virtual.Epoch %d)", slot, owner, rec.Epoch)
+			return broken("I3", "slot %d has arrived at %d, which does not hold it (epoch %d)", slot, owner, rec.Epoch)
 		}
 	}
 	return nil
 }
 
-// mayDelete checks that no manifest that a head names needs an object.
+// mayDelete checks that no manifest named by a head needs an object.
 func (w *world) mayDelete(name string) error {
 	w.count(RunDeleted)
 	needs := func(r blobschema.RunRef) bool { return r.Object == name }
 	for id := range partition.ID(w.partitions()) {
 		s := w.part(id)
 		if slices.ContainsFunc(s.man.Runs, needs) {
-			return broken("I6", "%s is deleted, and a run of partition %d", name, id)
+			return broken("I6", "%s is deleted, but it is a run of partition %d", name, id)
 		}
 		for _, g := range s.man.Given {
 			if slices.ContainsFunc(g.Runs, needs) {
-				return broken("I6", "%s is deleted, and given by partition %d to %d", name, id, g.To)
+				return broken("I6", "%s is deleted, but partition %d gives it to %d", name, id, g.To)
 			}
 		}
 	}
 	return nil
 }
 
-// partitions is one more than the highest partition that ever owned a slot.
+// partitions returns one more than the highest partition that ever owned a slot.
 func (w *world) partitions() int { return max(w.cfg.Partitions, w.mapRecord.Partitions) }
 
-// pageKey is what is visible once.
+// pageKey identifies what must be visible only once.
 type pageKey struct {
 	url        string
 	generation uint32
@@ -260,8 +260,8 @@ func (w *world) appeared(name string, pages []blobschema.Page) error {
 	return nil
 }
 
-// mayAsk checks a request: the process has the lease (I4) until the request ends, its
-// partition holds the slot (I3), the URL is canonical (I1), and the pace is kept (I9).
+// mayAsk checks a request: the process has the lease until the request ends (I4), its partition holds the slot (I3), the
+// URL is canonical (I1), and the pace is kept (I9).
 func (p *proc) mayAsk(req *actor.Request) error {
 	w := p.w
 	url := req.URL.String()
@@ -271,14 +271,14 @@ func (p *proc) mayAsk(req *actor.Request) error {
 	s := w.part(p.part)
 	switch {
 	case s.holder != p || s.head.Owner == "":
-		return broken("I4", "%s asks for %s after it has lost the lease", p.name, url)
+		return broken("I4", "%s requests %s after it has lost the lease", p.name, url)
 	case req.Deadline.After(s.head.LeaseUntil.Add(-margin)):
-		return broken("I4", "%s asks for %s until %v, the lease ends at %v", p.name, url, req.Deadline.Sub(virtual.Epoch), s.head.LeaseUntil.Sub(virtual.Epoch))
+		return broken("I4", "%s requests %s until %v, the lease ends at %v", p.name, url, req.Deadline.Sub(virtual.Epoch), s.head.LeaseUntil.Sub(virtual.Epoch))
 	case req.Deadline.Before(p.wall()):
 		return broken("I4", "a request of %s for %s begins after its deadline", p.name, url)
 	}
 	if slot := w.hash.Slot(req.Host); !s.holding.Holds(slot) {
-		return broken("I3", "%s asks for %s of slot %d, which partition %d does not hold", p.name, url, slot, p.part)
+		return broken("I3", "%s requests %s of slot %d, which partition %d does not hold", p.name, url, slot, p.part)
 	}
 	if req.Resolve {
 		return nil
@@ -290,7 +290,7 @@ func (p *proc) mayAsk(req *actor.Request) error {
 		}
 	}
 	if at > max(1, w.cfg.Allowed) {
-		return broken("I9", "%s is asked for %d things at once by %s", req.Host, at, p.name)
+		return broken("I9", "%s gets %d requests at once from %s", req.Host, at, p.name)
 	}
 	last, ok := w.asked[req.Host]
 	if !ok {
@@ -300,16 +300,16 @@ func (p *proc) mayAsk(req *actor.Request) error {
 	if !last.robots {
 		pace = max(pace, w.cfg.Delay)
 	}
-	if last.by != p { // whoever it was went by another clock, which may be wrong either way
+	if last.by != p { // that process had another clock, which may be wrong in either direction
 		pace -= max(0, p.ahead+w.skew())
 	}
 	if gap := w.Mono - last.at; gap < pace {
-		return broken("I9", "%s was asked %v after the last request, its pace is %v (%s, then %s)", req.Host, gap, pace, last.by.name, p.name)
+		return broken("I9", "%s was requested %v after the last request, its pace is %v (%s, then %s)", req.Host, gap, pace, last.by.name, p.name)
 	}
 	return nil
 }
 
-// skew is how far any clock may be from the true time.
+// skew returns the largest error of any clock.
 func (w *world) skew() time.Duration {
 	if w.result.Faults[Skew]+w.result.Faults[Jump] == 0 {
 		return 0
@@ -317,16 +317,16 @@ func (w *world) skew() time.Duration {
 	return maxSkew
 }
 
-// mayAcknowledge checks I5: the head names a commit that holds the mail's effect.
+// mayAcknowledge checks I5: the head names a commit that holds the effect of the mail.
 func (p *proc) mayAcknowledge(r embedded.Receipt) error {
 	w := p.w
 	m, err := blobschema.DecodeMail(w.bodies[r])
 	if err != nil || m.Crawl != w.crawl.ID || m.To != p.part {
-		return nil // put aside, not applied
+		return nil // it became a dead letter and is not applied
 	}
 	marks := w.part(p.part).man.Applied[m.From]
 	if m.Number > marks.Low && !slices.Contains(marks.Above, m.Number) {
-		return broken("I5", "mail %d from %d to %d is acknowledged and not committed", m.Number, m.From, m.To)
+		return broken("I5", "mail %d from %d to %d is acknowledged but not committed", m.Number, m.From, m.To)
 	}
 	return nil
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// giveRest gives the crawl the seeds and the limit that it was not begun with, as often as
-// it takes.
+// giveRest adds the seeds and the limit that were held back at the start. It retries until that succeeds.
 func (w *world) giveRest() {
 	if w.late != toGive {
 		return
@@ -42,8 +41,7 @@ func (w *world) giveRest() {
 	p.start()
 }
 
-// command is the operator, who halts the crawl and has it go on some minutes later, now
-// and then once more.
+// command is the operator, who halts the crawl and resumes it some minutes later, now and then once more.
 func (w *world) command() {
 	r := &w.operator
 	w.count(Halt)
@@ -55,7 +53,7 @@ func (w *world) command() {
 	}
 }
 
-// resume has the crawl go on that should, but was halted by an order that came late.
+// resume resumes a crawl that should run, but was halted by an order that arrived late.
 func (w *world) resume() {
 	if w.closing || w.Mono < w.resumeAt+10*time.Minute {
 		return
@@ -66,7 +64,7 @@ func (w *world) resume() {
 	}
 }
 
-// order gives an order, until the crawl goes on if that is what it says.
+// order gives an order. It repeats a resume until that succeeds.
 func (w *world) order(o crawl.Order) {
 	p := w.newProc(string(o), 0)
 	p.actor = crawl.NewCommand(w.crawl.ID, o)
@@ -78,9 +76,8 @@ func (w *world) order(o crawl.Order) {
 	p.start()
 }
 
-// finish ends the run, unless there is something left that comes when a crawl is done. A
-// tick that began then has found the crawl at its end. Looks never end: index and ranks have caught up with them
-// once they are stopped.
+// finish ends the run, unless something must still come after the end of the crawl. began is the time when the coordinator
+// run began. A crawl with revisits never ends by itself: it is stopped, and then index and ranks catch up.
 func (w *world) finish(began time.Duration, rep *crawl.Report) {
 	switch {
 	case w.late != givenAll:
@@ -88,7 +85,7 @@ func (w *world) finish(began time.Duration, rep *crawl.Report) {
 	case w.repartitionAtEnd():
 	case len(w.wishes) < w.cfg.Recrawls:
 		w.recrawl()
-	case !w.settledWishes() || !w.settledMap() || w.taken > began: // it looked before the last request was taken
+	case !w.settledWishes() || !w.settledMap() || w.taken > began: // the run read the crawl before the last request was taken
 	case !rep.Following():
 		w.done = true
 	default:
@@ -98,11 +95,11 @@ func (w *world) finish(began time.Duration, rep *crawl.Report) {
 	}
 }
 
-// newsAfter is how long nothing new was asked for where there is nothing: longer than any pause.
+// newsAfter is the time without a request for something new after which there is nothing new left: longer than any pause.
 const newsAfter = 3 * time.Hour
 
-// onlyLooks reports whether nothing is left to do but looks, of which there were some. That was so once they are
-// stopped, though links may be left then that were found again.
+// onlyLooks reports whether only revisits are left to do, and some were made. It stays true once the crawl is stopped,
+// although links that were found again may be left then.
 func (w *world) onlyLooks(rep *crawl.Report) bool {
 	t := &rep.Totals
 	return w.closing || w.cfg.PerHour > 0 && t.Unexamined+t.Urgent == 0 && w.Mono > max(w.news, w.taken)+newsAfter && t.Again > t.Pages
@@ -112,11 +109,10 @@ func (w *world) onlyLooks(rep *crawl.Report) bool {
 type wish struct {
 	url string
 	id  string
-	at  time.Duration // when it was made first
+	at  time.Duration // time of the first request
 }
 
-// recrawl asks for a random URL of the web once more. Now and then it repeats an
-// earlier request, which must change nothing.
+// recrawl requests a random URL of the web again. Now and then it repeats an earlier request, which must change nothing.
 func (w *world) recrawl() {
 	id := newIdentity(w.cfg.Seed, fmt.Sprint("recrawl ", len(w.wishes)))
 	var wi wish
@@ -141,7 +137,7 @@ func (w *world) recrawl() {
 	}
 }
 
-// junk is a request that nobody can make sense of.
+// junk returns a request that cannot be read.
 func junk(r *rand.Rand, request []byte) []byte {
 	return [][]byte{
 		nil, []byte("{"), request[:len(request)/2], []byte(`{"crawl":"another","recrawl":["http://a.example/"]}`),
@@ -149,7 +145,7 @@ func junk(r *rand.Rand, request []byte) []byte {
 	}[r.IntN(6)]
 }
 
-// reachable are all URLs that a crawl of the whole web finds, in order.
+// reachable returns all URLs that a crawl of the whole web finds, in order.
 func (w *world) reachable() []string {
 	if w.urls == nil {
 		w.urls = w.web.Truth(simweb.Scope{Agent: agent, SkipDigests: true}).Reachable()

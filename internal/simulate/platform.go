@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// tick runs the coordinator, every minute.
+// tick runs the coordinator every minute.
 func (w *world) tick() {
 	w.After(time.Minute, w.tick)
 	w.resume()
@@ -26,7 +26,7 @@ func (w *world) tick() {
 	}
 }
 
-// startTick begins a tick, unless one is at work.
+// startTick begins a coordinator run, unless one is running.
 func (w *world) startTick() {
 	if w.ticking != nil {
 		return
@@ -34,7 +34,7 @@ func (w *world) startTick() {
 	w.ticking = w.newTick(w.memory)
 }
 
-// newTick begins a tick with what ticks before have remembered, nil for nothing.
+// newTick begins a coordinator run with the memory of earlier runs; nil: none.
 func (w *world) newTick(memory *crawl.TickMemory) *proc {
 	p := w.newProc("tick", 0)
 	cfg := crawl.TickConfig{
@@ -57,12 +57,12 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if w.ticking == p {
 			w.ticking = nil
 		}
-		if err != nil || p.dead {
+		if err != nil || p.dead { // the next run is in another process
 			w.memory = &crawl.TickMemory{} // another process runs the next one
 			return
 		}
 		rep := k.Report()
-		if w.cfg.Local && rep.Map.Version != w.looked { // as the engine does
+		if w.cfg.Local && rep.Map.Version != w.looked { // as package service does
 			w.looked = rep.Map.Version
 			for _, q := range slices.Clone(w.live) {
 				if q.step != nil && !q.ended {
@@ -75,7 +75,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 			w.repartitionWhen(rep.Totals.Pending + rep.Totals.Unexamined)
 		}
 		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
-			w.fail(broken("end", "a tick takes the crawl for finished while slots are on the move"))
+			w.fail(broken("end", "a coordinator run finds the crawl finished while slots are moving"))
 		}
 		if w.onlyLooks(&rep) || (rep.Finished || rep.Limited) && !rep.Following() {
 			w.finish(began, &rep)
@@ -85,8 +85,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 	return p
 }
 
-// pollWakes is the function trigger: every wake starts a step, whether or not one is
-// at work already.
+// pollWakes is the trigger of the step function: every wake starts a step, even if one is running already.
 func (w *world) pollWakes() {
 	pause := w.poll.between(200*time.Millisecond, time.Second)
 	if w.cfg.Local {
@@ -119,7 +118,7 @@ func (w *world) pollWakes() {
 	}
 }
 
-// working is the number of steps at work.
+// working returns the number of running steps.
 func (w *world) working() (n int) {
 	for _, p := range w.live {
 		if p.step != nil {
@@ -129,10 +128,10 @@ func (w *world) working() (n int) {
 	return n
 }
 
-// machines is how many machines serve a partition in turn, each with what it kept of it.
+// machines is the number of machines that serve a partition in turn, each with its own warm state.
 const machines = 3
 
-// startStep begins a step, in a process that does nothing yet.
+// startStep begins a step in a new process.
 func (w *world) startStep(p *proc) {
 	if w.cfg.Local && slices.ContainsFunc(w.live, func(q *proc) bool { return q.step != nil && q.part == p.part }) {
 		return
@@ -150,7 +149,7 @@ func (w *world) startStep(p *proc) {
 	}
 	if w.cfg.Cold {
 		cfg.SendsWakes, cfg.SleepMax, cfg.Linger = true, cmp.Or(w.cfg.SleepMax, 2*time.Second), 200*time.Millisecond
-		if w.cfg.PerHour > 0 && cfg.Deadline == 0 { // a step with looks may have something to wait for, for ever: functions end
+		if w.cfg.PerHour > 0 && cfg.Deadline == 0 { // such a step may never run out of work, but functions end
 			cfg.Deadline = 14 * time.Minute
 		}
 	}
@@ -180,7 +179,7 @@ func (w *world) startStep(p *proc) {
 		case errors.Is(err, crawl.ErrLeaseLost):
 			w.count(LeaseLost)
 		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, errInjected):
-		case errors.Is(err, actor.ErrNotFound) && w.part(p.part).holder != p: // deleted since another took its lease
+		case errors.Is(err, actor.ErrNotFound) && w.part(p.part).holder != p: // deleted after another step took its lease
 		default:
 			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.Mono, err))
 		}
@@ -193,7 +192,7 @@ const (
 	margin = 5 * time.Second
 )
 
-// retry is how often a URL is tried.
+// retry returns the retry policy of steps.
 func (w *world) retry() polite.Retry {
 	r := polite.Retry{Attempts: 4, Wait: 5 * time.Second}
 	if w.cfg.Attempts > 0 {
@@ -202,7 +201,7 @@ func (w *world) retry() polite.Retry {
 	return r
 }
 
-// crashesAllowed keeps steps from blaming a URL for crashes that are injected.
+// crashesAllowed prevents steps from blaming a URL for injected crashes.
 func (w *world) crashesAllowed() int {
 	if w.cfg.Killer != "" {
 		return 0
@@ -229,7 +228,7 @@ func (w *world) pollIntake() {
 	p.onEnd = func(err error) {
 		switch {
 		case p.dead || errors.Is(err, errInjected):
-			return // they are delivered again
+			return // the messages are delivered again
 		case err != nil:
 			w.fail(fmt.Errorf("the intake fails: %w", err))
 			return
@@ -244,7 +243,7 @@ func (w *world) pollIntake() {
 	p.start()
 }
 
-// newProc is a process that does nothing yet.
+// newProc returns a process that has not started.
 func (w *world) newProc(kind string, part partition.ID) *proc {
 	key := fmt.Sprint(kind, " ", part)
 	w.procs[key]++
@@ -255,7 +254,7 @@ func (w *world) newProc(kind string, part partition.ID) *proc {
 	}
 }
 
-// process is the name of the process for the actor.
+// process returns the name of the process for its actor.
 func (p *proc) process() string {
 	if p.w.cfg.Local {
 		return fmt.Sprintf("local%d", p.w.process)

@@ -20,28 +20,28 @@ import (
 
 var errInjected = errors.New("injected fault")
 
-// proc is a process that carries one actor.
+// proc is a process that runs one actor.
 type proc struct {
 	identity
 	w        *world
 	actor    actor.Actor
-	step     *crawl.Step // if the actor is one
+	step     *crawl.Step // the actor, if it is a step
 	part     partition.ID
 	kind     string
 	on       machine
 	clock    *clock
-	ahead    time.Duration // of its clock when it began: what the actor goes by ever since
-	kindly   bool          // no faults befall it
+	ahead    time.Duration // error of its clock when it began, which the actor's times keep
+	kindly   bool          // no faults happen to it
 	dead     bool
 	ended    bool
-	frozen   time.Duration // until then
+	frozen   time.Duration // end of the freeze
 	fetching map[uint64]actor.Request
 	onEnd    func(error)
-	learnt   map[string]time.Duration // pace that robots.txt files asked for, by host
+	learnt   map[string]time.Duration // pace requested by robots.txt files, by host
 }
 
 // clock is the wall clock of a machine.
-type clock struct{ ahead time.Duration } // of the true time
+type clock struct{ ahead time.Duration } // error of the clock
 
 func (p *proc) wall() time.Time { return p.w.Wall().Add(p.clock.ahead) }
 
@@ -66,7 +66,7 @@ func (p *proc) start() {
 	p.took(p.actor.Start(p.now()))
 }
 
-// took carries out what the actor asked for and sees whether it has ended.
+// took carries out the actor's effects and checks whether it has ended.
 func (p *proc) took(issues []actor.Issue) {
 	for _, is := range issues {
 		if p.dead {
@@ -98,7 +98,7 @@ func (p *proc) crash() {
 	w.process++
 	w.memory = &crawl.TickMemory{}
 	clear(w.warm)
-	w.queues.EndVisibility() // whoever opens the folder next finds all mail visible
+	w.queues.EndVisibility() // the next owner of the folder finds all mail visible
 	w.After(p.between(0, 300*time.Millisecond), w.startTick)
 }
 
@@ -116,7 +116,7 @@ func (w *world) left(p *proc) {
 	w.live = slices.DeleteFunc(w.live, func(q *proc) bool { return q == p })
 }
 
-// reply delivers a reply, now or when the process thaws.
+// reply delivers a reply, now or when the freeze ends.
 func (p *proc) reply(r actor.Reply) {
 	if p.ended {
 		return
@@ -130,7 +130,7 @@ func (p *proc) reply(r actor.Reply) {
 		if w.fault(&p.identity, Freeze) {
 			p.frozen = w.Mono + between(p.detail(Freeze), time.Minute, 6*time.Minute)
 			w.After(p.frozen-w.Mono, func() { p.reply(r) })
-			if w.ticking == p && !w.cfg.Local {
+			if w.ticking == p && !w.cfg.Local { // no process waits for it
 				w.ticking = nil // nobody waits for it
 			}
 			return
@@ -148,7 +148,7 @@ func (p *proc) reply(r actor.Reply) {
 	p.took(p.actor.Handle(p.now(), r))
 }
 
-// issue splits an effect into apply and reply, and lets it fail in between.
+// issue splits an effect into issue, apply and reply, with faults in between.
 func (p *proc) issue(is actor.Issue) {
 	w := p.w
 	w.note(p.name, effectName(is.Effect))
@@ -208,10 +208,10 @@ func (p *proc) issue(is actor.Issue) {
 	})
 }
 
-// suffers decides whether a fault of a kind befalls an effect of the process now.
+// suffers decides whether a fault of a kind happens to an effect of the process now.
 func (p *proc) suffers(k Kind) bool { return !p.kindly && !p.dead && p.w.fault(&p.identity, k) }
 
-// service is what effects can be throttled together.
+// service groups the effects that are throttled together.
 type service uint8
 
 const (
@@ -231,7 +231,7 @@ func serviceOf(e actor.Effect) service {
 	return onQueues
 }
 
-// throttled reports whether an effect fails, as all of its sort do for a while.
+// throttled reports whether an effect fails because its service is throttled.
 func (p *proc) throttled(e actor.Effect) bool {
 	if p.kindly {
 		return false
@@ -261,7 +261,7 @@ func effectName(e actor.Effect) string {
 	return fmt.Sprintf("%T", e)
 }
 
-// apply carries out an effect on the world, and checks what it must not do.
+// apply applies an effect to the world, and checks that it is allowed.
 func (p *proc) apply(effect actor.Effect) (any, error) {
 	w := p.w
 	switch e := effect.(type) {
@@ -333,7 +333,7 @@ func (p *proc) send(e actor.Send) error {
 	return nil
 }
 
-// sendOne sends a message, and what else faults make of it.
+// sendOne sends a message, subject to faults.
 func (p *proc) sendOne(e actor.Send, body []byte) error {
 	w, n := p.w, 1
 	drop := MailDropped
@@ -373,12 +373,12 @@ func (p *proc) sendOne(e actor.Send, body []byte) error {
 	return nil
 }
 
-// mailed reports whether the messages of a queue hold anything; others are hints.
+// mailed reports whether the messages of a queue carry data; the others are hints.
 func mailed(queue string) bool {
 	return queue != naming.WakesQueue && queue != naming.IndexQueue && queue != naming.RankQueue
 }
 
-// poison makes mail of other mail that its receiver can do nothing with.
+// poison returns a copy of a mail that its receiver cannot use, and the queue for it.
 func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string, []byte, error) {
 	bad := bytes.Clone(body)
 	switch k {
@@ -404,7 +404,7 @@ func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string,
 	return queue, bad, nil
 }
 
-// receive polls a queue until something is there or time is up.
+// receive polls a queue until a message is there or time is up.
 func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 	if p.ended {
 		return

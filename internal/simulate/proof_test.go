@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProofHasTheFaults: docs/proof.md lists each kind of fault that there is.
+// TestProofHasTheFaults checks that docs/proof.md lists every kind of fault.
 func TestProofHasTheFaults(t *testing.T) {
 	text, err := os.ReadFile("../../docs/proof.md")
 	if err != nil {

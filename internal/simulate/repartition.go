@@ -10,23 +10,23 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// MapOrder is an order of the operator to move slots: ScaleUp, ScaleDown, MoveSlots,
-// RollBack or TwoMaps. It is given After so long, or if that is 0 when no more than Pending
-// URLs are pending; where that is 0 too, when the crawl is finished.
+// MapOrder is an order of the operator to move slots: ScaleUp, ScaleDown, MoveSlots, RollBack or TwoMaps. It is given at
+// the time After. If After is 0, it is given when at most Pending URLs are pending; if Pending is 0 too, at the end of the
+// crawl.
 type MapOrder struct {
 	Kind    Kind
 	After   time.Duration
 	Pending int64
 }
 
-// mapOrder is an order, and how far it is.
+// mapOrder is an order and its progress.
 type mapOrder struct {
 	MapOrder
 	n     int
 	begun bool
 }
 
-// repartitionOnTime has the orders given whose time is known.
+// repartitionOnTime schedules the orders whose time is known.
 func (w *world) repartitionOnTime() {
 	for i, o := range w.cfg.Maps {
 		o := &mapOrder{MapOrder: o, n: i}
@@ -37,7 +37,7 @@ func (w *world) repartitionOnTime() {
 	}
 }
 
-// repartitionWhen gives the orders that wait until no more than so many URLs are pending.
+// repartitionWhen gives the orders that wait until at most this many URLs are pending.
 func (w *world) repartitionWhen(pending int64) {
 	for _, o := range w.orders {
 		if !o.begun && o.After == 0 && o.Pending > 0 && pending <= o.Pending {
@@ -46,7 +46,7 @@ func (w *world) repartitionWhen(pending int64) {
 	}
 }
 
-// repartitionAtEnd gives the next order that waits for the end, or false if there is none.
+// repartitionAtEnd gives the next order that waits for the end; false: there is no such order.
 func (w *world) repartitionAtEnd() bool {
 	for _, o := range w.orders {
 		if !o.begun {
@@ -57,8 +57,8 @@ func (w *world) repartitionAtEnd() bool {
 	return false
 }
 
-// repartition gives an order, as often as it takes. Of two maps the second comes some
-// seconds after the first.
+// repartition gives an order, and repeats it until it succeeds. The second map of TwoMaps comes some seconds after the
+// first.
 func (w *world) repartition(o *mapOrder) {
 	if o.begun {
 		return
@@ -74,7 +74,7 @@ func (w *world) repartition(o *mapOrder) {
 	w.After(between(r, 0, 5*time.Second), func() { w.wantMap([]Kind{ScaleUp, ScaleDown, RollBack}[r.IntN(3)], o.n, 2) })
 }
 
-// blackout has all steps die at once.
+// blackout crashes all steps at once.
 func (w *world) blackout() {
 	for _, p := range slices.Clone(w.live) {
 		if p.step != nil && !p.ended {
@@ -108,7 +108,7 @@ func (w *world) wantMap(k Kind, order, part int) {
 	p.start()
 }
 
-// most is how many partitions there may be in the end.
+// most returns the largest number of partitions that the run may reach.
 func (w *world) most() int {
 	if len(w.cfg.Maps) == 0 && !w.cfg.Elastic {
 		return w.cfg.Partitions
@@ -116,7 +116,7 @@ func (w *world) most() int {
 	return min(w.cfg.Slots, 2*w.cfg.Partitions+3)
 }
 
-// wantedMap is what an order asks for; nil if that is what there is.
+// wantedMap returns the map that an order wants; nil: no change.
 func (w *world) wantedMap(k Kind, cur crawl.Partitioning, r *rand.Rand) (*partition.Map, error) {
 	owners := cur.Target.Partitions()
 	switch k {
@@ -148,7 +148,7 @@ func (w *world) wantedMap(k Kind, cur crawl.Partitioning, r *rand.Rand) (*partit
 	return cur.Target.Apply(moves)
 }
 
-// openMap reads a map that was stored.
+// openMap reads a stored map.
 func (w *world) openMap(object string) (*partition.Map, error) {
 	if object == "" {
 		return w.first, nil
@@ -157,7 +157,7 @@ func (w *world) openMap(object string) (*partition.Map, error) {
 	return m, m.UnmarshalBinary(w.Objects[object])
 }
 
-// settledMap reports whether no slot is on the move, and no order under way.
+// settledMap reports whether no slot is moving and no order is under way.
 func (w *world) settledMap() bool {
 	return w.ordering == 0 && len(w.mapRecord.Moving) == 0 && w.mapRecord.Target == ""
 }

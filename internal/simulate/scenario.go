@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Scenario makes a scenario of a seed: everything about it is drawn, and the same on every
-// machine. Each group of things has a source of its own, so that one more moves no other.
+// Scenario returns the scenario of a seed. Everything in it is drawn, and is the same on every machine. Each group of
+// settings has its own random source, so that a new setting moves no other.
 func Scenario(seed uint64) Config {
 	cfg := firstScenario(seed)
 	r := rand.New(rand.NewPCG(seed, 0xfa17))
@@ -60,10 +60,10 @@ func Scenario(seed uint64) Config {
 			cfg.Maps = append(cfg.Maps, o)
 		}
 	}
-	if r.IntN(4) == 0 && (!cfg.Local || r.IntN(2) == 0) { // so long that what is too early shows
+	if r.IntN(4) == 0 && (!cfg.Local || r.IntN(2) == 0) { // long enough that a request that comes too early shows
 		cfg.Delay = seconds(5, 20)
 	}
-	if cfg.Elastic = !cfg.Local && cfg.Scope == blobschema.ScopeAny && r.IntN(8) == 0; cfg.Elastic { // a web that is worth it
+	if cfg.Elastic = !cfg.Local && cfg.Scope == blobschema.ScopeAny && r.IntN(8) == 0; cfg.Elastic { // with enough work to justify more partitions
 		cfg.Web.Hosts, cfg.Web.Pages, cfg.Web.LinksPerPage = 20, simweb.Pages{Min: 30, Max: 50}, 30
 		cfg.Delay = max(cfg.Delay, time.Second)
 	}
@@ -71,7 +71,7 @@ func Scenario(seed uint64) Config {
 	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
 	r = rand.New(rand.NewPCG(seed, 0x0f1007))
 	if often(CrashMoving, 0, 1); cfg.Faults.Chances[CrashMoving] > 0 && r.IntN(2) == 0 {
-		cfg.Delay = seconds(5, 20) // longer than a takeover takes: what was asked last must be left alone
+		cfg.Delay = seconds(5, 20) // longer than a takeover, so that leaving the last requested host alone shows
 	}
 	if r.IntN(3) == 0 { // small crawls merge seldom
 		cfg.MergeFanIn = 2
@@ -92,14 +92,14 @@ func Scenario(seed uint64) Config {
 	return cfg
 }
 
-// choose says what the crawl asks for, and in which order.
+// choose draws which URLs the crawl requests first.
 func (c *Config) choose(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0x70b1c5))
 	if r.IntN(2) == 0 {
 		c.Policy = []string{"performance", "quality", "capability"}[r.IntN(3)]
 		c.Quality = []string{"", "in-links", "opic", "zipf"}[r.IntN(4)]
 	}
-	if c.Scope == blobschema.ScopeAny && r.IntN(3) == 0 { // else their pages are not those of a crawl without
+	if c.Scope == blobschema.ScopeAny && r.IntN(3) == 0 { // otherwise topics would change which pages are stored
 		c.Topics = 1 + r.IntN(5)
 	}
 	if r.IntN(3) == 0 {
@@ -110,14 +110,14 @@ func (c *Config) choose(seed uint64) {
 		c.MaxPart = []int{3, 10, 40}[r.IntN(3)]
 	}
 	r = rand.New(rand.NewPCG(seed, 0xf4e54))
-	// Hours are dear where wakes are looked for all the time.
+	// Simulated hours are expensive where wakes are polled all the time.
 	if r.IntN(5) == 0 && c.Scope == blobschema.ScopeAny && !c.Local {
-		c.Concurrency = 0 // steps with looks go on to their deadlines: a few at once would be all that is at work for days
+		c.Concurrency = 0 // steps with revisits run until their deadline: if only a few could run at once, the others would wait for days
 		c.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
 	}
 }
 
-// topics are those of a crawl, whose seeds are dealt to them.
+// topics returns the topics to which the seeds are dealt.
 func (c *Config) topics() (list []blobschema.Topic) {
 	r := rand.New(rand.NewPCG(c.Seed, 0x70b1c6))
 	for i := range c.Topics {
@@ -133,7 +133,7 @@ func (c *Config) topics() (list []blobschema.Topic) {
 	return list
 }
 
-// dealt gives seeds to topics, in turn; the first of every round has none.
+// dealt deals seeds to topics in turn; the first seed of every round gets none.
 func (c *Config) dealt(seeds []weburl.URL) []crawl.Seed {
 	list := crawl.Seeds(seeds)
 	for i := range list {
@@ -142,7 +142,7 @@ func (c *Config) dealt(seeds []weburl.URL) []crawl.Seed {
 	return list
 }
 
-// hostRules are what all hosts allow.
+// hostRules returns the rules of all hosts.
 func (w *world) hostRules() (rules []blobschema.HostRule) {
 	if w.cfg.Allowed == 0 {
 		return nil
@@ -153,8 +153,7 @@ func (w *world) hostRules() (rules []blobschema.HostRule) {
 	return rules
 }
 
-// firstScenario is what was drawn before there were more kinds of fault. The seeds of
-// TestOnceBroken mean these.
+// firstScenario returns what was drawn before there were more kinds of fault. The seeds of TestOnceBroken refer to it.
 func firstScenario(seed uint64) Config {
 	r := newRand(seed)
 	pick := func(list ...int) int { return list[r.IntN(len(list))] }
@@ -180,13 +179,13 @@ func firstScenario(seed uint64) Config {
 	cfg.Faults = Faults{Chances: odds, Max: pick(0, 20, 100, 400)}
 	if r.IntN(2) == 0 {
 		cfg.Resend = 15 * time.Minute
-	} else { // nothing makes up for mail that the steps themselves lose
+	} else { // nothing replaces mail that the steps themselves lose
 		odds[MailDropped], odds[MailDamaged] = 0, 0
 	}
 	if r.IntN(4) == 0 {
 		cfg.Scope, cfg.Seeds = blobschema.ScopeHost, scopeSeeds(cfg.Web, r)
 	}
-	// Drawn from a source of their own, so that the rest stays as it is.
+	// These are drawn from another source, so that the rest stays the same.
 	r = rand.New(rand.NewPCG(seed, 0x2ec))
 	if r.IntN(2) == 0 {
 		cfg.Recrawls = 1 + r.IntN(20)
@@ -213,8 +212,7 @@ func firstScenario(seed uint64) Config {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5ce)) }
 
-// scopeSeeds draws seeds for a crawl of their hosts: a root, and some URL that may
-// redirect elsewhere.
+// scopeSeeds draws seeds for a crawl within their hosts: a root, and some URLs that may redirect elsewhere.
 func scopeSeeds(cfg simweb.Config, r *rand.Rand) []string {
 	web, err := simweb.New(cfg)
 	if err != nil {

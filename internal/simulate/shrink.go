@@ -15,16 +15,16 @@ import (
 // Shrunk is a small scenario that fails in the same way as a larger one.
 type Shrunk struct {
 	Failure
-	Runs int      // it took
-	Last []string // events before the failure
+	Runs int      // number of runs it took
+	Last []string // last events before the failure
 }
 
-// lastEvents is how many events before a failure are told.
+// lastEvents is the number of events before a failure that are reported.
 const lastEvents = 40
 
-// Shrink looks for a smaller scenario that breaks the same promise as f: with fewer faults
-// (Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002), and with
-// less of everything else. It runs so many scenarios at most, and ends with ctx.
+// Shrink looks for a smaller scenario that breaks the same promise as f: with fewer faults (Zeller, Hildebrandt:
+// Simplifying and Isolating Failure-Inducing Input, 2002), and with less of everything else. It runs at most runs
+// scenarios, and ends with ctx.
 func Shrink(ctx context.Context, f Failure, runs int) *Shrunk {
 	s := shrinker{ctx: ctx, left: runs, best: f, sort: sortOf(f.Err)}
 	s.best.Config.Trace = nil
@@ -53,7 +53,7 @@ type shrinker struct {
 	sort string
 }
 
-// fails reports whether a scenario fails in the same way: then it is the best.
+// fails reports whether a scenario fails in the same way. If so, it becomes the best one.
 func (s *shrinker) fails(cfg Config) bool {
 	if s.left <= 0 || s.ctx.Err() != nil {
 		return false
@@ -67,7 +67,7 @@ func (s *shrinker) fails(cfg Config) bool {
 	return true
 }
 
-// fewerFaults leaves out faults: halves of them, then quarters, and at last each one.
+// fewerFaults leaves out faults: halves of them, then quarters, and finally single ones.
 func (s *shrinker) fewerFaults() {
 	for size := max(1, len(s.best.Config.Faults.Only)); size > 0; size /= 2 {
 		for again := true; again; {
@@ -79,13 +79,13 @@ func (s *shrinker) fewerFaults() {
 					at += size
 					continue
 				}
-				again = size == 1 // what others needed may be needless now
+				again = size == 1 // a fault that others needed may be unnecessary now
 			}
 		}
 	}
 }
 
-// simplify tries less of everything but faults, and kinds of fault that cannot happen.
+// simplify reduces everything except faults, and removes kinds of fault that are not needed.
 func (s *shrinker) simplify() (changed bool) {
 	for again := true; again; {
 		again = false
@@ -110,7 +110,7 @@ func (s *shrinker) simplify() (changed bool) {
 	return changed
 }
 
-// simplifications each make a scenario simpler, or report that it is that simple.
+// simplifications each make a scenario simpler, or return false if it cannot become simpler that way.
 var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return less(&c.Faults.Max, 0) },
 	func(c *Config) bool { return set(&c.Killer, "") },
@@ -155,14 +155,14 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return set(&c.Attempts, 0) },
 }
 
-// set changes a value, or reports that it is that already.
+// set changes a value, and reports whether it changed.
 func set[T comparable](v *T, to T) bool {
 	changed := *v != to
 	*v = to
 	return changed
 }
 
-// less halves the distance to the least value there is, or reports that it is that.
+// less halves the distance to the least value, and reports whether the value changed.
 func less(v *int, least int) bool {
 	if *v <= least {
 		return false
@@ -171,7 +171,7 @@ func less(v *int, least int) bool {
 	return true
 }
 
-// withoutMap leaves out an order.
+// withoutMap removes an order, and reports whether there was one.
 func withoutMap(c *Config, i int) bool {
 	if i >= len(c.Maps) {
 		return false
@@ -180,7 +180,7 @@ func withoutMap(c *Config, i int) bool {
 	return true
 }
 
-// keepSeeds leaves the seeds that the web still has.
+// keepSeeds keeps the seeds that the web still has.
 func keepSeeds(c *Config) bool {
 	if c.Seeds == nil {
 		return true
@@ -205,8 +205,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String tells what is needed to make a test of it: the error, the faults and events that
-// lead to it, and the scenario as Go source for this package.
+// String returns what a test needs: the error, the faults and events that lead to it, and the scenario as Go source for
+// this package.
 func (s *Shrunk) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n\nwith these faults (found in %d runs; %d events, %v):\n", s.Err, s.Runs, s.Result.Events, s.Result.Virtual)

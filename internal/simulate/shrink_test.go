@@ -10,8 +10,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// TestShrink has URLs tried too seldom for what befalls their hosts: nothing else may be
-// left of the scenario, and what is left must fail by itself.
+// TestShrink shrinks a scenario with too few attempts for the trouble of its hosts. Nothing else may remain of the
+// scenario, and the rest must fail by itself.
 func TestShrink(t *testing.T) {
 	cfg := Scenario(3)
 	cfg.Scope, cfg.Seeds, cfg.MaxPages, cfg.Attempts = blobschema.ScopeAny, nil, 0, 2
@@ -27,13 +27,13 @@ func TestShrink(t *testing.T) {
 	s := Shrink(t.Context(), Failure{Seed: cfg.Seed, Config: cfg, Result: res, Err: err}, 300)
 	left := s.Config.Faults.Only
 	if len(left) == 0 || len(left) > 3 || slices.ContainsFunc(left, func(f Fault) bool { return f.Kind != HostDown && f.Kind != HostSlow }) {
-		t.Errorf("of %d faults are left: %v", len(res.Fired), left)
+		t.Errorf("of %d faults, these remain: %v", len(res.Fired), left)
 	}
 	if again, err := Run(s.Config); err == nil || again.Trace != s.Result.Trace {
-		t.Errorf("what is left ends with %v", err)
+		t.Errorf("the shrunk scenario ends with %v", err)
 	}
 	if len(s.Last) == 0 || !strings.Contains(s.String(), "Only: []Fault{") {
-		t.Errorf("it is told as\n%s", s)
+		t.Errorf("it is described as\n%s", s)
 	}
 }
 

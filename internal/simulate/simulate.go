@@ -1,16 +1,20 @@
-// Package simulate runs whole crawls in one deterministic event loop: the real step,
-// tick and frontier of package crawl, the real semantics of the embedded queue and
-// table, blobs that are created once, and the generated web, on a virtual clock.
+// Package simulate runs whole crawls in one deterministic event loop: the real actors of package crawl with their frontier
+// and schedule, the real queues of the embedded driver, records and write-once objects in memory, and the generated web, on
+// a virtual clock.
 //
-// One seed is one run, bit for bit, on every machine: a world has one goroutine at work at
-// any time, one heap of events, and a random source for each process, so that what one
-// does moves no other. Every effect is split into issue, apply and reply, and between
-// them the world may fail in the ways that [Kind] lists. At each write of a head and each
-// request to a host the invariants are checked that can be; at the end the pages must
-// equal the ground truth of the web, and package fsck must find nothing.
+// The same seed gives the same run, bit for bit, on every machine. Only one goroutine of a world works at any time, there
+// is one heap of events, and each process has its own random source, so that a change in one process does not move the
+// others. Every effect is split into issue, apply and reply, and between them the world may fail in the ways that [Kind]
+// lists.
 //
-// [Run] carries out one scenario, [Sweep] many, each on a processor of its own, and
-// [Shrink] looks for the smallest scenario that fails the same way.
+// At each write of a head and each request to a host the world checks the invariants I1, I3 to I6, I8 and I9. At the end
+// the pages must equal the ground truth of the web (I7, I10), the index must match the pages (I11), and package fsck must
+// find nothing.
+//
+// The main types are [Config], one scenario, and the world that runs it. [Run] runs one scenario, [Sweep] runs many in
+// parallel, and [Shrink] looks for the smallest scenario that fails in the same way. Read simulate.go, proc.go (effects),
+// platform.go (what starts processes), fault.go and scenario.go (what goes wrong), web.go, invariant.go and check.go. The
+// package does not measure time or cost; module lab does.
 package simulate
 
 import (
@@ -44,81 +48,78 @@ type Config struct {
 	Connections int
 	MaxResident int
 	MaxPages    int64
-	MaxDepth    int // -1 for no bound
+	MaxDepth    int // greatest depth; -1: no bound
 	Scope       blobschema.Scope
-	Seeds       []string // nil: the web's own
+	Seeds       []string // seeds; nil: those of the web
 	MailEvery   time.Duration
-	// Local is the embedded platform: all steps are one process, which owns the queues; when
-	// it dies all die, and the next one takes over at once.
+	// Local simulates the embedded platform: all steps are in one process, which owns the queues. When it dies all steps
+	// die, and the next process takes over at once.
 	Local bool
-	// Cold is a platform of functions: ticks are a minute apart and each in another process,
-	// steps send wakes, at most Concurrency of them are at work (0: any number), and the
-	// operator gives an order now and then.
+	// Cold simulates a platform of functions: coordinator runs are a minute apart, each in another process; steps send
+	// wakes; at most Concurrency steps run at once (0: any number); and the operator gives an order now and then.
 	Cold        bool
 	Concurrency int
-	// Late has the operator begin the crawl with half of the seeds and half of MaxPages, and
-	// give the rest some time later, or when it is done.
+	// Late makes the operator create the crawl with half of the seeds and half of MaxPages, and give the rest some time
+	// later or at the end of the crawl.
 	Late bool
-	// Resend is how long unapplied mail waits before the tick sends it again; 0 for never.
+	// Resend is the time after which the coordinator resends unapplied mail; 0: never.
 	Resend time.Duration
 	Delay  time.Duration
 	Faults Faults
-	Killer string // a URL that crashes every step that asks for it
-	// PartitionBy and Policy are the crawl's; "" for the defaults.
+	Killer string // URL that crashes every step that requests it
+	// PartitionBy and Policy are settings of the crawl; "": the defaults.
 	PartitionBy blobschema.PartitionBy
 	Policy      string
-	Quality     string // the source of it, for the policies that rank by it
-	// Topics is how many topics the seeds are dealt to, 0 for a crawl without: of different
-	// priorities, slices and minimums.
+	Quality     string // source of quality, for the policies that rank by it
+	// Topics is the number of topics to which the seeds are dealt, with different priorities, slices and minimums; 0: the
+	// crawl has no topics.
 	Topics int
-	// Allowed is how many requests each host allows at once, 0 for 1; QueueBy says how its URLs
-	// are dealt to that many queues.
+	// Allowed is the number of requests that each host allows at once; 0: 1. QueueBy selects how its URLs are dealt to that
+	// many queues.
 	Allowed int
 	QueueBy blobschema.QueueBy
-	// MaxPart is that of steps, 0 for their default.
+	// MaxPart is the setting of steps; 0: their default.
 	MaxPart int
-	// Recrawls is how many requests for a URL come from outside, some while the crawl runs,
-	// some when it is done.
+	// Recrawls is the number of requests for a URL from outside: some while the crawl runs, some at its end.
 	Recrawls int
-	// PerHour is how many settled URLs are looked at again in an hour, 0 for none. Such a crawl
-	// never finishes: the run ends some hours after the last new URL was asked for.
+	// PerHour is the number of revisits per hour; 0: none. A crawl with revisits never finishes: the run ends some hours
+	// after the last request for a new URL.
 	PerHour float64
-	// Maps are the operator's orders to move slots between partitions.
+	// Maps lists the operator's orders to move slots between partitions.
 	Maps []MapOrder
-	// Elastic has ticks choose the number of partitions, and even their load.
+	// Elastic lets the coordinator choose the number of partitions and balance their load.
 	Elastic bool
-	// MergeFanIn is that of steps, 0 for their default.
+	// MergeFanIn is the setting of steps; 0: their default.
 	MergeFanIn int
-	// SweepEvery is how often ticks look for runs to delete, 0 for their default.
+	// SweepEvery is the time between two sweeps of the coordinator; 0: its default.
 	SweepEvery time.Duration
-	// CommitEvery and SleepMax are those of steps, 0 for 20 s and 30 s.
+	// CommitEvery and SleepMax are settings of steps; 0: 20 s and 30 s.
 	CommitEvery, SleepMax time.Duration
-	// Attempts is how often a URL is tried, 0 for 4: more often than it fails, so that the
-	// truth is the same whatever befalls hosts.
+	// Attempts is the number of attempts for a URL; 0: 4. It exceeds the number of failures of any URL, so that the truth
+	// is the same whatever happens to hosts.
 	Attempts uint8
-	Looks    int // checks by package fsck while the crawl runs
-	// Index has the pages indexed as the crawl goes; IndexGrace is how long objects are kept that
-	// no index names any more.
+	Looks    int // number of checks by package fsck while the crawl runs
+	// Index makes the index follow the crawl. IndexGrace is the time for which objects that no index names are kept.
 	Index      bool
 	IndexGrace time.Duration
-	// SlowQueues is how long a receive takes at most, and half of it at least; 0 for 1 to 30 ms.
+	// SlowQueues is the longest time of a receive, and twice the shortest; 0: 1 to 30 ms.
 	SlowQueues time.Duration
-	Trace      io.Writer // every event as a line of text; nil for none
+	Trace      io.Writer // every event as a line of text; nil: no trace
 }
 
-// Result is what came of a run.
+// Result describes a run.
 type Result struct {
-	Trace   uint64        // hash of all events: equal seeds have equal traces
-	Events  int           // carried out
+	Trace   uint64        // hash of all events; equal seeds have equal traces
+	Events  int           // number of events
 	Virtual time.Duration // time that passed in the simulated world
-	Pages   int           // URLs with a page record at the end
-	Faults  [kinds]int    // that happened, by Kind
-	Fired   []Fault       // those of them that are faults, in their order
+	Pages   int           // number of URLs with a page record at the end
+	Faults  [kinds]int    // number of faults and other events, by Kind
+	Fired   []Fault       // the faults, in order
 }
 
-// Bounds that a run must end within.
+// A run must end within these bounds.
 const (
-	maxEvents  = 4_000_000 // a local platform looks for wakes 30 times a second
+	maxEvents  = 4_000_000 // a local platform polls for wakes 30 times a second
 	maxVirtual = 60 * 24 * time.Hour
 )
 
@@ -128,10 +129,10 @@ type world struct {
 	virtual.Store
 	cfg                     Config
 	odds                    [kinds]float64
-	only                    map[Fault]bool // nil for all
-	suffered                int            // faults that count for the bound
-	procs                   map[string]int // begun, by kind and partition
-	outside, poll, operator identity       // of what is no process
+	only                    map[Fault]bool // faults that may happen; nil: all
+	suffered                int            // faults that count towards the bound
+	procs                   map[string]int // number of processes so far, by kind and partition
+	outside, poll, operator identity       // identities of what is not a process
 	trace                   hash.Hash64
 	web                     *simweb.Web
 	queues                  *embedded.Queues
@@ -140,45 +141,45 @@ type world struct {
 	memory                  *crawl.TickMemory
 	warm                    map[machine]*crawl.Warm
 	hits                    map[string]int   // requests by URL
-	asked                   map[string]asked // last request, by unit of pacing
+	asked                   map[string]asked // last request, by politeness key
 	parts                   map[partition.ID]*part
 	seen                    map[pageKey]string // the commit that made a page visible
 	hash                    partition.Hash
-	first                   *partition.Map // of virtual.Epoch 1
+	first                   *partition.Map // map of epoch 1
 	clocks                  map[machine]*clock
-	failing                 [services]time.Duration  // until then, by throttling
-	trouble                 map[string]*trouble      // by host
-	spoilt                  map[string]int           // answers that trouble has spoilt, by URL
+	failing                 [services]time.Duration  // end of the throttling of each service
+	trouble                 map[string]*trouble      // current trouble, by host
+	spoilt                  map[string]int           // answers spoilt by trouble, by URL
 	changed                 map[string]bool          // hosts with pages that have changed
-	looks                   []int                    // head writes after which fsck looks
-	writes                  int                      // of heads
-	pace                    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
-	pinned                  map[string]netip.Addr    // the address each host was asked at
+	looks                   []int                    // numbers of the head writes after which fsck runs
+	writes                  int                      // number of head writes
+	pace                    map[string]time.Duration // least time between requests, by host, learnt from robots.txt
+	pinned                  map[string]netip.Addr    // address at which each host was requested
 	urls                    []string                 // see reachable
-	news                    time.Duration            // when something was asked for last that had no answer before
-	met                     map[string]bool          // the hosts that were asked for more than robots.txt
+	news                    time.Duration            // time of the last request for something that had no answer before
+	met                     map[string]bool          // hosts of which more than robots.txt was requested
 	wishes                  []wish
 	orders                  []*mapOrder
-	ordering                int           // of these under way
-	resumeAt                time.Duration // after the last order to halt
-	closing                 bool          // the crawl is stopped for good
+	ordering                int           // orders under way
+	resumeAt                time.Duration // time of the resume after the last order to halt
+	closing                 bool          // the crawl is stopped finally
 	mapRecord               blobschema.MapRecord
-	looked                  uint64        // version of the map that steps were told of
-	taken                   time.Duration // when the last request was taken, or the rest of the seeds was given
+	looked                  uint64        // version of the map that steps were told to read
+	taken                   time.Duration // time when the last request was taken, or the rest of the seeds given
 	late                    lateness
-	crashes                 int // of processes, by fault or by a page
+	crashes                 int // crashes of processes, by a fault or a page
 	result                  Result
 	ticking                 *proc
-	reminded                time.Duration // when the steps of ranks were
+	reminded                time.Duration // time of the last reminder of rank steps
 	live                    []*proc
-	process                 int                         // counts the processes of a local platform
-	bodies                  map[embedded.Receipt][]byte // of mail delivered
-	got                     map[string]simweb.Got       // what was found of each URL, at the end
+	process                 int                         // number of processes of a local platform so far
+	bodies                  map[embedded.Receipt][]byte // mail delivered
+	got                     map[string]simweb.Got       // result for each URL, at the end
 	done                    bool
 	err                     error
 }
 
-// lateness is how far the operator is with what the crawl was not begun with.
+// lateness is the state of the seeds and pages that Late holds back.
 type lateness uint8
 
 const (
@@ -187,16 +188,15 @@ const (
 	giving
 )
 
-// machine is what processes of one kind run on, one after another: it has a clock, and
-// memory that may outlive them.
+// machine is the place where processes of one kind run, one after another. It has a clock, and memory that may outlive a
+// process.
 type machine struct {
 	kind string
 	part partition.ID
 	n    int
 }
 
-// Run carries out a scenario and checks its end. An error says which promise was
-// broken; with the same Config it happens again.
+// Run runs a scenario and checks its end. The error names the broken promise; the same Config breaks it again.
 func Run(cfg Config) (Result, error) {
 	w, err := newWorld(cfg)
 	if err != nil {
@@ -230,7 +230,7 @@ func (w *world) run() error {
 	}
 	w.repartitionOnTime()
 	onTime := w.cfg.Recrawls / 2
-	if w.cfg.PerHour > 0 { // its end is far
+	if w.cfg.PerHour > 0 { // the end of such a crawl is far away
 		onTime = w.cfg.Recrawls
 	}
 	for range onTime {
@@ -294,7 +294,7 @@ func (w *world) mailboxes() (names []string) {
 	return names
 }
 
-// begin creates the crawl, in a world without faults.
+// begin creates the crawl without faults.
 func (w *world) begin() error {
 	seeds, err := w.seedURLs()
 	if err != nil {
@@ -334,7 +334,7 @@ func (w *world) begin() error {
 	return w.err
 }
 
-// begun takes note of what the crawl was begun with.
+// begun records the properties of the new crawl.
 func (w *world) begun(b *crawl.Begin) (err error) {
 	w.crawl, _, _ = b.Crawl()
 	if w.hash, err = w.crawl.Hash(); err != nil {
@@ -356,7 +356,7 @@ func (w *world) seedURLs() (seeds []weburl.URL, err error) {
 	return seeds, nil
 }
 
-// turn carries out the next event.
+// turn runs the next event.
 func (w *world) turn() {
 	w.result.Events++
 	if !w.Next() {
@@ -389,7 +389,7 @@ func (w *world) seeds() []string {
 	return w.web.Seeds()
 }
 
-// heads describes how far the partitions are, for a failure.
+// heads returns the heads of all partitions, for a failure message.
 func (w *world) heads() string {
 	var b strings.Builder
 	for p := range partition.ID(w.partitions()) {

@@ -40,15 +40,15 @@ func TestScenarios(t *testing.T) {
 	t.Logf("trace %016x", tally.Trace)
 }
 
-// TestMain gives the collector less to do: worlds are small, and many come and go.
+// TestMain makes the collector run less often: worlds are small and short-lived.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// TestI10 crawls the same web with ever more partitions, in a kind world, and in one where
-// everything goes wrong and slots move: all find the same.
+// TestI10 crawls the same web with more and more partitions, in a world without faults and in one where everything goes
+// wrong and slots move. All crawls must find the same.
 func TestI10(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		rough := Scenario(seed)
@@ -56,7 +56,7 @@ func TestI10(t *testing.T) {
 			rough.Faults.Chances[k] = 0.005
 		}
 		rough.Faults.Chances[HostChanged], rough.Faults.Max = 0, 300
-		rough.Web.Kinds.Steady = 0 // how much of it comes in time depends on the step
+		rough.Web.Kinds.Steady = 0 // how much of such a body arrives in time depends on the step
 		var first map[string]simweb.Got
 		for _, n := range []int{1, 2, 4, 8, 16} {
 			for _, kind := range []bool{true, false} {
@@ -87,8 +87,7 @@ func TestI10(t *testing.T) {
 	}
 }
 
-// plainly is what a world found, where one of two outcomes is as good as the other the
-// first.
+// plainly returns what a world found. Where the truth allows two outcomes, it returns the first.
 func plainly(w *world) map[string]simweb.Got {
 	truth := w.web.Truth(simweb.Scope{Agent: agent})
 	for url, g := range w.got {
@@ -99,7 +98,7 @@ func plainly(w *world) map[string]simweb.Got {
 	return w.got
 }
 
-// TestFailingPages crawls a host with three pages among a hundred that always answer 502, 503 or 504: they do not stop it.
+// TestFailingPages crawls a host where three pages of a hundred always answer 502, 503 or 504. They must not stop the crawl.
 func TestFailingPages(t *testing.T) {
 	tried := 0
 	for seed := uint64(1); tried < 5; seed++ {
@@ -122,16 +121,16 @@ func TestFailingPages(t *testing.T) {
 	}
 }
 
-// TestOnceBroken runs scenarios that have found mistakes. They are as they were drawn then;
-// the times at which things happen in them are not.
+// TestOnceBroken runs scenarios that have found errors. They are as they were drawn then, but the times of their events
+// have changed.
 func TestOnceBroken(t *testing.T) {
 	for _, seed := range []uint64{
-		5232, 5278, // a seed's mail came after it was fetched as any other URL: nobody followed its redirect
+		5232, 5278, // a seed's mail came after it was fetched as a found URL: no step followed its redirect
 		20518, 20841, // a step that began after seeds were given did not follow old links to their hosts
-		20947, 41112, // the same of a URL that was sent on to its address
-		81728, // an answer to a request that had been asked for late, and was cancelled, set the pace too early
-		82050, // of two redirects from a seed that came late, only the first was followed
-		30495, // at the page limit, slots that do not fit into memory together were loaded in turn for ever
+		20947, 41112, // the same for a URL that was forwarded to its address
+		81728, // a request that started late and was cancelled set the pace too early
+		82050, // of two redirects from a late seed, only the first was followed
+		30495, // at the page limit, slots that do not fit into memory together were loaded in turn forever
 	} {
 		if res, err := Run(firstScenario(seed)); err != nil {
 			t.Errorf("seed %d: %v (%d events, %v)", seed, err, res.Events, res.Virtual)
@@ -139,7 +138,7 @@ func TestOnceBroken(t *testing.T) {
 	}
 }
 
-// TestSameSeedSameTrace holds whatever the scheduler does.
+// TestSameSeedSameTrace checks that traces do not depend on the Go scheduler.
 func TestSameSeedSameTrace(t *testing.T) {
 	all := Sweeping{First: *first, Seeds: 4, Workers: 4}
 	a := Sweep(t.Context(), all)
@@ -151,8 +150,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 }
 
-// TestKiller has a page that crashes every step that asks for it: it is refused, and
-// nothing else suffers.
+// TestKiller crawls with a page that crashes every step that requests it. It must be refused, and no other page.
 func TestKiller(t *testing.T) {
 	for seed := *first; seed < *first+3; seed++ {
 		cfg := Scenario(seed)

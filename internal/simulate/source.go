@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// source is the scenario as a Go expression, for a test in this package. What is zero, and
-// Trace, is left out.
+// source returns the scenario as a Go expression, for a test in this package. It leaves out zero fields and Trace.
 func (c Config) source() string {
 	var b strings.Builder
 	source(&b, reflect.ValueOf(c))
 	out, err := format.Source([]byte(b.String()))
 	if err != nil {
-		return b.String() // it is readable all the same
+		return b.String() // unformatted source is still readable
 	}
 	return string(out)
 }
@@ -61,7 +60,7 @@ func source(b *strings.Builder, v reflect.Value) {
 			b.WriteString(",\n")
 		}
 		b.WriteString("}")
-	case reflect.Map: // of kinds
+	case reflect.Map: // keys are kinds
 		b.WriteString(strings.ReplaceAll(name, "simulate.", "") + "{\n")
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(x, y reflect.Value) int { return int(x.Uint()) - int(y.Uint()) })

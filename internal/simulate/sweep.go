@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Sweeping is a number of scenarios to run.
+// Sweeping selects the scenarios to run.
 type Sweeping struct {
-	First    uint64 // seed
+	First    uint64 // first seed
 	Seeds    int
-	Workers  int                      // scenarios at once; 0 for one on each processor
-	Scenario func(seed uint64) Config // nil for [Scenario]
+	Workers  int                      // scenarios at once; 0: one per processor
+	Scenario func(seed uint64) Config // nil: [Scenario]
 	// Done, if not nil, is called after each scenario, by one goroutine at a time.
 	Done func(*Tally)
 }
 
-// Tally is what came of many scenarios. It is the same for the same seeds, in whatever
-// order they were run, but for the order of Failures while they are.
+// Tally is the result of many scenarios. It is the same for the same seeds in any order of execution, except that Failures
+// are only sorted at the end.
 type Tally struct {
 	Seeds    int
-	Failures []Failure // by seed
+	Failures []Failure // sorted by seed
 	Times    [kinds]int
-	In       [kinds]int // seeds in which a kind occurred
+	In       [kinds]int // number of seeds in which a kind occurred
 	Events   int64
 	Pages    int64
 	Virtual  time.Duration
-	Trace    uint64 // of all traces
+	Trace    uint64 // sum over all traces
 }
 
 // Failure is a scenario that failed.
@@ -42,8 +42,7 @@ type Failure struct {
 	Err    error
 }
 
-// Sweep runs scenarios in parallel, each in a world of its own, until all are done or ctx
-// ends.
+// Sweep runs scenarios in parallel, each in its own world, until all are done or ctx ends.
 func Sweep(ctx context.Context, s Sweeping) *Tally {
 	if s.Scenario == nil {
 		s.Scenario = Scenario
@@ -80,7 +79,7 @@ func Sweep(ctx context.Context, s Sweeping) *Tally {
 	return &tally
 }
 
-// runSafely is Run, with a panic as an error.
+// runSafely is like Run, but returns a panic as an error.
 func runSafely(cfg Config) (res Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -102,5 +101,5 @@ func (t *Tally) add(cfg Config, res *Result, err error) {
 	t.Events += int64(res.Events)
 	t.Pages += int64(res.Pages)
 	t.Virtual += res.Virtual
-	t.Trace += mix(cfg.Seed ^ mix(res.Trace)) // in any order
+	t.Trace += mix(cfg.Seed ^ mix(res.Trace)) // the same in any order
 }

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	timeout = time.Minute      // of a request
-	begin   = time.Millisecond // from when the step asks for a request until it begins
+	timeout = time.Minute      // time limit of a request
+	begin   = time.Millisecond // time between the effect and the start of the request
 )
 
-// asked is a unit's last request. One for a robots.txt does not count for the pace that
-// the operator set, only for one that the host asks for.
+// asked is the last request of a politeness key. A request for robots.txt does not count for the pace of the operator, only
+// for one that the host demands.
 type asked struct {
 	at     time.Duration
 	host   string
@@ -30,25 +30,24 @@ type asked struct {
 	by     *proc
 }
 
-// address is what a name resolves to: one of a few addresses that many names share, and
-// another one each time it is asked for.
+// address returns the address of a name: one of a few that many names share, and perhaps another one each time.
 func (p *proc) address(host string) netip.Addr {
 	h := fnv.New32a()
 	_, _ = h.Write(append([]byte(host), byte(p.rng.IntN(2)))) // never fails
 	return netip.AddrFrom4([4]byte{192, 0, 2, byte(h.Sum32() % 5)})
 }
 
-// checkPin fails unless a host is always asked at the same address. What was asked for
-// in vain, by a step that crashed or lost its lease, had perhaps another one.
+// checkPin fails unless a host is always requested at the same address. It allows another one after faults: a step that
+// crashed or lost its lease may have used it without result.
 func (w *world) checkPin(host string, addr netip.Addr) {
 	if old, ok := w.pinned[host]; ok && old != addr && w.suffered == 0 && w.crashes == 0 {
-		w.fail(broken("pin", "%s was asked at %s, and now at %s", host, old, addr))
+		w.fail(broken("pin", "%s was requested at %s, and now at %s", host, old, addr))
 	}
 	w.pinned[host] = addr
 }
 
-// fetch asks the generated web. The request reaches the host at once, so that the
-// pace is checked as the host sees it (I9).
+// fetch requests a URL of the generated web. The request reaches the host at once, so that the pace is checked as the host
+// sees it (I9).
 func (p *proc) fetch(id uint64, e actor.Fetch) {
 	w := p.w
 	req := e.Request
@@ -72,7 +71,7 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 		w.checkPin(string(req.URL.Host()), req.Addr)
 	}
 	w.asked[req.Host] = asked{at: w.Mono, host: paced(req), robots: req.Robots, by: p}
-	if host := string(req.URL.Host()); req.Generation == 0 && (!req.Robots || !w.met[host]) { // of robots that fail there is one request an hour
+	if host := string(req.URL.Host()); req.Generation == 0 && (!req.Robots || !w.met[host]) { // a failing robots.txt is requested once an hour
 		w.news = w.Mono
 		w.met[host] = w.met[host] || !req.Robots
 	}
@@ -82,7 +81,7 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 	p.await(id, o, took)
 }
 
-// await answers a request after the time that it takes, or aborts it at its deadline, which extend may move until then.
+// await delivers an answer after the time that it takes, or aborts the request at its deadline, which extend may move.
 func (p *proc) await(id uint64, o *actor.Outcome, took time.Duration) {
 	w := p.w
 	req, ok := p.fetching[id]
@@ -117,22 +116,21 @@ func (p *proc) extend(deadline time.Time) {
 	}
 }
 
-// trouble is what befalls a host for a while.
+// trouble is a failure of a host for a while.
 type trouble struct {
 	kind  Kind
 	until time.Duration
-	fault simweb.Response // in place of answers, if it is down
-	times time.Duration   // what latency is multiplied with, if it is slow
+	fault simweb.Response // answer of a host that is down
+	times time.Duration   // factor on the latency of a slow host
 }
 
-// maxSpoilt is how many answers to one URL trouble may spoil: less than what attempts it has.
+// maxSpoilt is the number of answers to one URL that trouble may spoil: fewer than its attempts.
 const maxSpoilt = 2
 
-// answer is what the web says to a request, or what becomes of that while the host is in
-// trouble.
+// answer returns the answer of the web to a request, or what trouble of the host makes of it.
 func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 	w, host, budget := p.w, string(req.URL.Host()), url
-	if req.Robots { // all that it redirects to has the attempts of one
+	if req.Robots { // everything it redirects to shares the attempts of one
 		budget = paced(*req)
 	}
 	t := w.trouble[host]
@@ -145,7 +143,7 @@ func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 		w.web.Touch(url)
 		w.changed[host] = true
 	}
-	spoilt := t != nil && t.until > w.Mono && w.spoilt[budget] < maxSpoilt && req.Attempt < maxSpoilt // the last outcome is the web's
+	spoilt := t != nil && t.until > w.Mono && w.spoilt[budget] < maxSpoilt && req.Attempt < maxSpoilt // the last outcome is the web's own
 	if spoilt && t.kind == HostDown {
 		w.spoilt[budget]++
 		return t.fault
@@ -161,7 +159,7 @@ func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 	return resp
 }
 
-// newTrouble decides whether the host that a process asks gets into trouble now.
+// newTrouble decides whether trouble of the requested host begins now.
 func (p *proc) newTrouble() *trouble {
 	for _, k := range []Kind{HostDown, HostSlow} {
 		if !p.w.fault(&p.identity, k) {
@@ -178,8 +176,8 @@ func (p *proc) newTrouble() *trouble {
 	return nil
 }
 
-// paced is the host that the pace of a request is learnt for, at its unit: a robots.txt
-// that another host redirects to is that one's.
+// paced returns the key under which the pace of a request is learnt: politeness key and host. A robots.txt to which another
+// host redirects counts for that other host.
 func paced(req actor.Request) string {
 	if req.Robots && req.Site != "" {
 		return req.Host + " " + req.Site
@@ -187,7 +185,7 @@ func paced(req actor.Request) string {
 	return req.Host + " " + string(req.URL.Host())
 }
 
-// resolve asks for a name's address.
+// resolve looks up the address of a name.
 func (p *proc) resolve(id uint64, req actor.Request) {
 	w := p.w
 	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.Wall()})
@@ -201,7 +199,7 @@ func (p *proc) resolve(id uint64, req actor.Request) {
 	p.await(id, o, took)
 }
 
-// outcome is what the fetcher would make of a response, and how long it would take.
+// outcome returns what the fetcher would make of a response, and how long that would take.
 func (p *proc) outcome(req actor.Request, resp *simweb.Response) (*actor.Outcome, time.Duration) {
 	started := p.wall()
 	limit, longest := timeout, fetch.Patience*timeout
@@ -254,9 +252,8 @@ func (p *proc) outcome(req actor.Request, resp *simweb.Response) (*actor.Outcome
 	return out, took
 }
 
-// learnPace takes note of what a robots.txt asks of us, once its answer is here. It
-// binds the step at once, and others from the step's clean end on: what a crashed step
-// had only just learnt, nobody knows.
+// learnPace records the pace that a robots.txt demands when its answer arrives. It binds the step at once, and later steps
+// after this step's clean end: what a crashed step had just learnt is lost.
 func (p *proc) learnPace(host string, body []byte) {
 	if d, ok := polite.ParseRobots(body, agent).CrawlDelay(); ok {
 		p.learnt[host] = max(p.learnt[host], min(d, polite.MaxCrawlDelay))
