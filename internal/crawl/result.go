@@ -42,7 +42,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 			st.totals.Robots++
 			st.batch.add(p)
 		}
-		if st.cfg.Crawl.Settings.Sitemaps {
+		if st.cfg.Crawl.Settings.Sitemaps && p.Outcome == blobschema.OutcomeOK { // the target of a redirect is no page
 			st.discover(t, o)
 		}
 		return

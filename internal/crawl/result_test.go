@@ -158,16 +158,18 @@ func TestFollowRedirects(t *testing.T) {
 	}
 }
 
-// TestFollowSitemaps: where the crawl wants sitemaps, those that a robots.txt names are read as such, and those that they
-// name, for five hops; the pages that they list are a link deeper. A page that only looks like one is a page.
+// TestFollowSitemaps checks that a crawl with sitemaps reads those that a robots.txt names, and those that they name, for
+// five hops. Their pages are a link deeper. A page that only looks like a sitemap is a page, and a robots.txt that another
+// one redirects to is not.
 func TestFollowSitemaps(t *testing.T) {
 	const at = "https://www.example"
 	for _, wanted := range []bool{true, false} {
 		c, w := newCrawl(1), newWorld(t)
 		c.Settings.Sitemaps = wanted
 		web := answers{
-			at + "/robots.txt": linking(t, actor.LinkSitemap, at+"/sitemap0"),
-			at + "/":           linking(t, actor.LinkSitemap, at+"/looks-like-one"),
+			at + "/robots.txt":       linking(t, actor.LinkRedirect, at+"/robots-moved.txt"),
+			at + "/robots-moved.txt": linking(t, actor.LinkSitemap, at+"/sitemap0"),
+			at + "/":                 linking(t, actor.LinkSitemap, at+"/looks-like-one"),
 		}
 		for i := range 6 {
 			list := linking(t, actor.LinkListed, fmt.Sprintf("%s/page%d", at, i))
