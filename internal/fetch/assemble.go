@@ -123,7 +123,7 @@ func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 	p.ETag = shortText(resp.field("ETag"), maxETag)
 	p.Modified = shortText(resp.field("Last-Modified"), maxModified)
 	p.Outcome, out.Temporary = judge(resp.Status)
-	profile := revisit(p, req.Former, &resp, len(conditions(&req)) > 0)
+	profile := revisit(p, req.Former, &resp, len(Conditions(&req)) > 0)
 	defer s.shrink()
 	if err := s.pack(out, &resp, profile); err != nil {
 		return refuse(blank(&req, resp.Started, resp.Ended), verdict{blobschema.OutcomeProtocol, false, err.Error()})
@@ -177,10 +177,10 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 	return blobschema.OutcomeClientError, false // 304 to a request without condition, 305, 306
 }
 
-// conditions returns the fields that make a request conditional (RFC 9110 section 13.1): the
+// Conditions returns the fields that make a request conditional (RFC 9110 section 13.1): the
 // validators of the previous answer, unchanged. A request for a robots.txt is never conditional,
 // because its content is needed; nor is the request for a page of which only a part came in time.
-func conditions(req *actor.Request) []warc.HeaderField {
+func Conditions(req *actor.Request) []warc.HeaderField {
 	if req.Robots || !hasPayload(req.Former) || req.Former.Truncated == warc.TruncatedTime {
 		return nil
 	}

@@ -301,13 +301,13 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 // stored whatever the protocol: start line, fields, blank line.
 func (c *Client) requestHead(b *buffers, req *actor.Request) {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
-	b.fields = append(append(b.fields, c.fields...), conditions(req)...)
+	b.fields = append(append(b.fields, c.fields...), Conditions(req)...)
 	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
 }
 
 // request makes the HTTP request for req. Header is what all have in common, and is shared.
 func request(ctx context.Context, req *actor.Request, header http.Header) *http.Request {
-	if fields := conditions(req); len(fields) > 0 {
+	if fields := Conditions(req); len(fields) > 0 {
 		header = header.Clone()
 		for _, f := range fields {
 			header[f.Name] = []string{f.Value}

@@ -225,7 +225,7 @@ func TestConditions(t *testing.T) {
 		if tt.etag != "" {
 			want = append(want, fields("If-None-Match", tt.etag)...)
 		}
-		if diff := cmp.Diff(want, conditions(&req)); diff != "" {
+		if diff := cmp.Diff(want, Conditions(&req)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
 		}
 	}

@@ -44,9 +44,8 @@ func Scenario(seed uint64) Config {
 		often(HostChanged, 0, 0, 0.02, 0.1)
 	}
 	r = rand.New(rand.NewPCG(seed, 0x10c6))
-	seconds := func(list ...int) time.Duration { return time.Duration(list[r.IntN(len(list))]) * time.Second }
-	cfg.CommitEvery = seconds(0, 0, 5, 60, 300)
-	cfg.SleepMax = seconds(0, 0, 2, 600)
+	cfg.CommitEvery = seconds(r, 0, 0, 5, 60, 300)
+	cfg.SleepMax = seconds(r, 0, 0, 2, 600)
 	cfg.Late = cfg.Late || r.IntN(4) == 0
 	if r.IntN(2) == 0 {
 		for range 1 + r.IntN(4) {
@@ -61,35 +60,49 @@ func Scenario(seed uint64) Config {
 		}
 	}
 	if r.IntN(4) == 0 && (!cfg.Local || r.IntN(2) == 0) { // long enough that a request that comes too early shows
-		cfg.Delay = seconds(5, 20)
+		cfg.Delay = seconds(r, 5, 20)
 	}
 	if cfg.Elastic = !cfg.Local && cfg.Scope == blobschema.ScopeAny && r.IntN(8) == 0; cfg.Elastic { // with enough work to justify more partitions
 		cfg.Web.Hosts, cfg.Web.Pages, cfg.Web.LinksPerPage = 20, simweb.Pages{Min: 30, Max: 50}, 30
 		cfg.Delay = max(cfg.Delay, time.Second)
 	}
-	cfg.SweepEvery = seconds(0, 60, 300)
+	cfg.SweepEvery = seconds(r, 0, 60, 300)
 	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
 	r = rand.New(rand.NewPCG(seed, 0x0f1007))
 	if often(CrashMoving, 0, 1); cfg.Faults.Chances[CrashMoving] > 0 && r.IntN(2) == 0 {
-		cfg.Delay = seconds(5, 20) // longer than a takeover, so that leaving the last requested host alone shows
+		cfg.Delay = seconds(r, 5, 20) // longer than a takeover, so that leaving the last requested host alone shows
 	}
 	if r.IntN(3) == 0 { // small crawls merge seldom
 		cfg.MergeFanIn = 2
 	}
 	r = rand.New(rand.NewPCG(seed, 0x1de8))
 	if cfg.Index = r.IntN(3) == 0; cfg.Index {
-		cfg.IndexGrace = seconds(1, 60, 3600)
+		cfg.IndexGrace = seconds(r, 1, 60, 3600)
 	}
 	r = rand.New(rand.NewPCG(seed, 0x510e))
 	cfg.SlowQueues = time.Duration([]int{0, 0, 100, 600, 6000}[r.IntN(5)]) * time.Millisecond // steps linger for 200 ms or 2 s
 	cfg.choose(seed)
-	r = rand.New(rand.NewPCG(seed, 0x510e))
-	if r.IntN(3) == 0 {
-		k := &cfg.Web.Kinds
-		k.Late, k.Steady, k.Busy, cfg.Web.Robots.Drip = 0.02, 0.02, []float64{0, 0.05}[r.IntN(2)], 0.1
-		cfg.Web.SteadyBody, cfg.Web.LateBy = seconds(70, 150, 300), seconds(61, 90, 600)
-	}
+	cfg.drawWeb(seed)
 	return cfg
+}
+
+func seconds(r *rand.Rand, list ...int) time.Duration {
+	return time.Duration(list[r.IntN(len(list))]) * time.Second
+}
+
+// drawWeb makes some webs slow, and gives some hosts answers of status 304 and sitemaps.
+func (c *Config) drawWeb(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0x510e))
+	if r.IntN(3) == 0 {
+		k := &c.Web.Kinds
+		k.Late, k.Steady, k.Busy, c.Web.Robots.Drip = 0.02, 0.02, []float64{0, 0.05}[r.IntN(2)], 0.1
+		c.Web.SteadyBody, c.Web.LateBy = seconds(r, 70, 150, 300), seconds(r, 61, 90, 600)
+	}
+	r = rand.New(rand.NewPCG(seed, 0x304))
+	c.Web.Validators = []float64{0, 0.5, 1}[r.IntN(3)]
+	if c.Sitemaps = c.MaxPages == 0 && r.IntN(3) == 0; c.Sitemaps { // sitemaps count against the limit, and the truth has only pages
+		c.Web.Sitemaps = simweb.Sitemaps{Hosts: 0.7, Index: 0.4, Unlinked: 0.1}
+	}
 }
 
 // choose draws which URLs the crawl requests first.

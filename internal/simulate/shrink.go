@@ -137,6 +137,11 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return set(&c.Web.Links, simweb.LinkShares{}) && keepSeeds(c) },
 	func(c *Config) bool { return set(&c.Web.Trap, simweb.Trap{}) },
 	func(c *Config) bool { return set(&c.Web.Connection, simweb.Connection{}) },
+	func(c *Config) bool { return set(&c.Web.Validators, 0) },
+	func(c *Config) bool {
+		c.Web.Sitemaps = simweb.Sitemaps{}
+		return set(&c.Sitemaps, false) && keepSeeds(c)
+	},
 	func(c *Config) bool { return set(&c.PartitionBy, "") },
 	func(c *Config) bool { return set(&c.Policy, "") },
 	func(c *Config) bool { return set(&c.Quality, "") },

@@ -50,6 +50,7 @@ type Config struct {
 	MaxPages    int64
 	MaxDepth    int // greatest depth; -1: no bound
 	Scope       blobschema.Scope
+	Sitemaps    bool     // the crawl follows sitemaps
 	Seeds       []string // seeds; nil: those of the web
 	MailEvery   time.Duration
 	// Local simulates the embedded platform: all steps are in one process, which owns the queues. When it dies all steps
@@ -315,7 +316,7 @@ func (w *world) begin() error {
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, Quality: w.cfg.Quality, MostPartitions: most,
 			Topics: w.cfg.topics(), Hosts: w.hostRules(), QueueBy: w.cfg.QueueBy, Queues: w.cfg.Allowed,
-			RecrawlPerHour: w.cfg.PerHour, Index: w.cfg.Index,
+			RecrawlPerHour: w.cfg.PerHour, Index: w.cfg.Index, Sitemaps: w.cfg.Sitemaps,
 		},
 	}
 	b := crawl.NewBegin(want, w.cfg.dealt(seeds), nil)

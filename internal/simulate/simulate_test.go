@@ -121,6 +121,45 @@ func TestFailingPages(t *testing.T) {
 	}
 }
 
+// TestNotModified checks that scenarios contain what only some settings bring about: answers of
+// status 304 to refetches, and pages that only a sitemap lists.
+func TestNotModified(t *testing.T) {
+	unchanged, listed := 0, 0
+	for seed := uint64(1); seed <= 40 && (unchanged == 0 || listed == 0); seed++ {
+		cfg := Scenario(seed)
+		if cfg.Web.Validators == 0 || !cfg.Sitemaps || cfg.Recrawls == 0 {
+			continue
+		}
+		w, err := newWorld(cfg)
+		if err == nil {
+			err = w.run()
+		}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		all, err := w.visible()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pages := range all {
+			for _, p := range pages {
+				if p.Outcome == blobschema.OutcomeUnchanged {
+					unchanged++
+				}
+			}
+		}
+		linked := w.web.Truth(simweb.Scope{Agent: agent, SkipSitemaps: true, SkipDigests: true}).Pages
+		for url := range w.got {
+			if _, ok := linked[url]; !ok {
+				listed++
+			}
+		}
+	}
+	if unchanged == 0 || listed == 0 {
+		t.Errorf("%d answers of status 304, %d pages that only a sitemap lists", unchanged, listed)
+	}
+}
+
 // TestOnceBroken runs scenarios that have found errors. They are as they were drawn then, but the times of their events
 // have changed.
 func TestOnceBroken(t *testing.T) {

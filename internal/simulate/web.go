@@ -148,7 +148,16 @@ func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 		w.spoilt[budget]++
 		return t.fault
 	}
-	resp := w.web.Answer(simweb.Request{URL: url, Attempt: w.hits[url], AcceptGzip: true, Now: w.Wall()})
+	asking := simweb.Request{URL: url, Attempt: w.hits[url], AcceptGzip: true, Now: w.Wall()}
+	for _, f := range fetch.Conditions(req) {
+		switch f.Name {
+		case "If-None-Match":
+			asking.IfNoneMatch = f.Value
+		case "If-Modified-Since":
+			asking.IfModifiedSince = f.Value
+		}
+	}
+	resp := w.web.Answer(asking)
 	w.hits[url]++
 	if spoilt {
 		resp.Delay, resp.BodyTime = resp.Delay*t.times, resp.BodyTime*t.times

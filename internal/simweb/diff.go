@@ -18,9 +18,13 @@ type Got struct {
 	Redirect string
 }
 
-// GotOf takes what Diff compares from a page record. Records of robots.txt files do not
-// belong into a Diff. Nobody knows how much of a body comes in time, so one that was cut then has no digest.
+// GotOf returns what Diff compares of a page record. An unchanged page counts as the page
+// whose digest its record repeats. A body that was cut at a time limit has no digest,
+// because its length depends on the crawl. Records of robots.txt files do not belong in a Diff.
 func GotOf(p blobschema.Page) Got {
+	if p.Outcome == blobschema.OutcomeUnchanged {
+		p.Outcome, p.Status = blobschema.OutcomeOK, 200
+	}
 	if p.Truncated == "time" { // the value of WARC-Truncated
 		p.Digest = ""
 	}

@@ -26,6 +26,11 @@ const (
 // names says whether a robots.txt of that kind can name a sitemap.
 func (k robotsKind) names() bool { return k.rules() || k == robotsNone || k == robotsAllowAll }
 
+// IsSitemap reports whether url is that of a sitemap. They are not in a [Truth].
+func IsSitemap(url string) bool {
+	return strings.HasSuffix(url, sitemapURI) || strings.HasSuffix(url, sitemapFirstURI) || strings.HasSuffix(url, sitemapSecondURI)
+}
+
 // listed returns the pages that a host's sitemap has, ascending: those that nothing links,
 // and some others.
 func (w *Web) listed(h int) []int32 {
