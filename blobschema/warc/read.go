@@ -168,6 +168,9 @@ func (w *Reader) record(in *bufio.Reader) error {
 		body, _, err := d.Append(w.body[:0], w.rec.Body, MaxBlock)
 		if w.body = body; err == nil || len(body) > 0 { // else another program wrote the body without its chunks
 			w.rec.Body, w.rec.Chunks = body, w.rec.Body
+			if w.rec.PayloadDigest == "" {
+				w.rec.PayloadDigest = PayloadDigest(body)
+			}
 		}
 	}
 	return nil

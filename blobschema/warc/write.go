@@ -226,8 +226,13 @@ func (e *Encoder) appendHead(r *Record, id string) {
 }
 
 // appendPayloadDigest appends the payload's digest (section 5.9): the one given, or
-// that of a response's Body. A request has no body, and gets none.
+// that of a response's Body. A request has no body, and gets none. A response in chunks gets
+// none either: by the standard the digest covers the body without chunks, but warcio
+// and others compute it with them and would report damage.
 func (e *Encoder) appendPayloadDigest(b []byte, r *Record) []byte {
+	if r.Chunks != nil {
+		return b
+	}
 	if r.PayloadDigest != "" {
 		return appendField(b, "WARC-Payload-Digest", r.PayloadDigest)
 	}

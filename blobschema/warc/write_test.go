@@ -582,3 +582,30 @@ func FuzzEncoder(f *testing.F) {
 		}
 	})
 }
+
+// TestChunks: a body in chunks is stored as received, read without them, and has a digest of its payload that is not stored.
+func TestChunks(t *testing.T) {
+	const head, chunks = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "2;x\r\nbo\r\n2\r\ndy\r\n0\r\nA: b\r\n\r\n"
+	for _, c := range []Compression{GzipFast, None} {
+		for _, packed := range []bool{false, true} {
+			rec := Record{
+				Type: TypeResponse, Date: time.Unix(1, 0), TargetURI: "http://example.org/", Header: []byte(head), Body: []byte("body"),
+				Chunks: []byte(chunks), Packed: packed, PayloadDigest: PayloadDigest([]byte("body")),
+			}
+			stored, _, err := NewEncoder(c).Append(nil, &rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ReadAt(bytes.NewReader(stored), 0, int64(len(stored)))
+			if err != nil || got.Verify() != nil {
+				t.Fatal(err, got.Verify())
+			}
+			if string(got.Body) != "body" || string(got.Chunks) != chunks || string(got.Header) != head || got.PayloadDigest != rec.PayloadDigest {
+				t.Errorf("read %q, chunks %q, digest %s", got.Body, got.Chunks, got.PayloadDigest)
+			}
+			if c == None && bytes.Contains(stored, []byte("WARC-Payload-Digest")) {
+				t.Errorf("stored %q", stored)
+			}
+		}
+	}
+}
