@@ -120,8 +120,8 @@ func (k *watch) seen() calls {
 	c := k.w.tap.Counts().Plus(k.w.tableTap.Counts()).Since(k.wire)
 	return calls{
 		QueueRequests: int64(c.Sum("sqs").Units),
-		KVReadUnits:   int64(c.Sum("dynamodb", "GetItem", "BatchGetItem").Units),
-		KVWriteUnits:  int64(c.Sum("dynamodb", "PutItem", "UpdateItem", "DeleteItem").Units),
+		KVReadUnits:   int64(c.Sum("dynamodb", "BatchGetItem").Units),
+		KVWriteUnits:  int64(c.Sum("dynamodb", "PutItem").Units),
 		BlobPuts:      c.Sum("s3", "PutObject", "UploadPart").Requests,
 		BlobGets:      c.Sum("s3").Requests - c.Sum("s3", "PutObject", "UploadPart", "DeleteObject").Requests, // deleting is free
 	}

@@ -76,23 +76,22 @@ func (w *world) compare(ctx context.Context, web *simweb.Web) (pages int, err er
 	return len(got), nil
 }
 
-// disturbances are the faults of services that a crawl has to live with: throttling,
-// errors, lost replies, and batches done by half, each now and then.
+// disturbances returns a rule with the faults of services that a crawl has to survive:
+// throttling, errors, lost replies, and half of a batch. It counts them in done.
 func disturbances(done *atomic.Int64) wiretap.Rule {
-	return func(r wiretap.Request) wiretap.Fault {
+	return func(op wiretap.Op) (f wiretap.Fault) {
 		p := rand.Float64()
-		f := wiretap.Fault{}
 		switch {
 		case p < 0.02:
-			f.Kind = wiretap.Throttle
+			f = wiretap.Throttle
 		case p < 0.03:
-			f.Kind = wiretap.Fail
+			f = wiretap.Fail
 		case p < 0.04:
-			f.Kind = wiretap.Lose
-		case p < 0.07 && (r.Op.Action == "BatchGetItem" || strings.HasSuffix(r.Op.Action, "Batch")):
-			f.Kind = wiretap.Partial
+			f = wiretap.Lose
+		case p < 0.07 && (op.Action == "BatchGetItem" || strings.HasSuffix(op.Action, "Batch")):
+			f = wiretap.Partial
 		default:
-			return f
+			return wiretap.None
 		}
 		done.Add(1)
 		return f

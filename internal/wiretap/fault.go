@@ -6,47 +6,29 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 )
 
-// Kind is what happens to a request.
-type Kind int
+// Fault is what happens to a request.
+type Fault int
 
-// The kinds of fault.
 const (
-	None     Kind = iota // it is passed on
-	Refuse               // the connection is closed, nothing is carried out
-	Throttle             // the service says that it is asked too often, nothing is carried out
-	Fail                 // the service says that it has an error inside, nothing is carried out
-	Lose                 // it is carried out, but the connection is closed instead of a reply
-	Partial              // of a batch only the first Keep entries are carried out
+	None     Fault = iota // the request is passed on
+	Throttle              // the service refuses it because of too many requests; nothing is carried out
+	Fail                  // the service reports an internal error; nothing is carried out
+	Lose                  // it is carried out, but the connection is closed instead of a reply
+	// Partial carries out the first half of a batch. DynamoDB's BatchGetItem returns the other
+	// keys as unprocessed, SQS's batches return the other entries as failed. Other requests
+	// are passed on.
+	Partial
 )
 
-// Fault is what a rule does to one request.
-type Fault struct {
-	Kind  Kind
-	Delay time.Duration // before that
-	// Keep is for [Partial]. For DynamoDB's BatchGetItem the other keys come back as
-	// unprocessed, for SQS's batches the other entries as failed. Other requests are
-	// passed on whole.
-	Keep int
-}
+// Rule chooses the fault of each request. It is called concurrently.
+type Rule func(Op) Fault
 
-// Request is what a rule decides by.
-type Request struct {
-	Op   Op
-	N    int64  // requests of the kind before
-	Body []byte // of SQS and DynamoDB; nil for S3
-}
-
-// Rule chooses the fault of each request. It is called concurrently and must not change
-// the request.
-type Rule func(Request) Fault
-
-// refuse answers in the service's place, in the words that its SDK understands.
+// refuse answers in place of the service, with an error that its SDK understands.
 func (x *exchange) refuse() {
 	status, code := http.StatusInternalServerError, "InternalServerError"
-	throttled := x.fault.Kind == Throttle
+	throttled := x.fault == Throttle
 	h := x.Header()
 	switch x.op.Service {
 	case "s3":
@@ -79,21 +61,21 @@ func (x *exchange) refuse() {
 	fmt.Fprintf(x, `{"__type":%q,"message":"by the wiretap"}`, code)
 }
 
-// servePartial carries out the first part of a batch and reports the rest as left over,
+// servePartial carries out the first half of a batch and reports the rest as left over,
 // as the service does when it is busy.
 func (t *Tap) servePartial(x *exchange, r *http.Request) {
 	var some, rest []byte
 	switch {
 	case x.op == Op{"dynamodb", "BatchGetItem"}:
-		some, rest = splitKeys(x.body, x.fault.Keep)
+		some, rest = splitKeys(x.body)
 	case x.op.Service == "sqs":
-		some, rest = splitEntries(x.body, x.fault.Keep)
+		some, rest = splitEntries(x.body)
 	}
 	if rest == nil {
 		t.proxy.ServeHTTP(x, r)
 		return
 	}
-	x.body = some // that is what is billed
+	x.body = some // the part that is billed
 	reply := &held{header: http.Header{}, status: http.StatusOK}
 	if some == nil {
 		reply.header.Set("Content-Type", r.Header.Get("Content-Type"))
@@ -117,9 +99,9 @@ func (t *Tap) servePartial(x *exchange, r *http.Request) {
 	x.Write(body) //nolint:errcheck // the client may be gone
 }
 
-// splitKeys divides a BatchGetItem: a request for the first keys, nil if keep is 0, and
-// what is to be added to its reply, nil if nothing is left over.
-func splitKeys(body []byte, keep int) (some, rest []byte) {
+// splitKeys divides a BatchGetItem. It returns a request for the first half of each table's
+// keys, nil if there are none, and the addition to its reply, nil if no key is left over.
+func splitKeys(body []byte) (some, rest []byte) {
 	type table map[string]json.RawMessage // Keys, and how to read them
 	var in map[string]json.RawMessage
 	var asked map[string]table
@@ -132,8 +114,7 @@ func splitKeys(body []byte, keep int) (some, rest []byte) {
 		if json.Unmarshal(t["Keys"], &keys) != nil {
 			return nil, nil
 		}
-		n := min(max(keep, 0), len(keys))
-		keep -= n
+		n := len(keys) / 2
 		with := func(keys []json.RawMessage) table {
 			c := table{}
 			for k, v := range t {
@@ -160,14 +141,14 @@ func splitKeys(body []byte, keep int) (some, rest []byte) {
 	return encode(in), rest
 }
 
-// splitEntries is the same for the batches of SQS.
-func splitEntries(body []byte, keep int) (some, rest []byte) {
+// splitEntries does the same for the batches of SQS.
+func splitEntries(body []byte) (some, rest []byte) {
 	var in map[string]json.RawMessage
 	var entries []map[string]json.RawMessage
-	if json.Unmarshal(body, &in) != nil || json.Unmarshal(in["Entries"], &entries) != nil || keep >= len(entries) {
+	if json.Unmarshal(body, &in) != nil || json.Unmarshal(in["Entries"], &entries) != nil || len(entries) == 0 {
 		return nil, nil
 	}
-	keep = max(keep, 0)
+	keep := len(entries) / 2
 	var failed []map[string]any
 	for _, e := range entries[keep:] {
 		failed = append(failed, map[string]any{"Id": e["Id"], "Code": "InternalError", "Message": "by the wiretap", "SenderFault": false})
@@ -180,7 +161,7 @@ func splitEntries(body []byte, keep int) (some, rest []byte) {
 	return encode(in), rest
 }
 
-// merge adds members to a JSON object, before those that it has by the same name.
+// merge adds the members of one JSON object to another, in place of those with the same name.
 func merge(object, more []byte) []byte {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(object, &a) != nil || json.Unmarshal(more, &b) != nil {
@@ -195,7 +176,7 @@ func merge(object, more []byte) []byte {
 	return encode(a)
 }
 
-// encode writes what was read from JSON, which cannot fail.
+// encode encodes values that were decoded from JSON, which cannot fail.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -204,7 +185,7 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// held is a reply that is kept to be changed.
+// held is a reply that is buffered, to be changed.
 type held struct {
 	header http.Header
 	status int

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// service is the one that a request is signed for; without a signature, the one that its
-// target names, or S3.
+// service returns the service that a request is signed for. Without a signature it is the one
+// that the target names, or S3.
 func service(r *http.Request) string {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if _, after, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
@@ -24,13 +24,13 @@ func service(r *http.Request) string {
 		return "sqs"
 	case strings.HasPrefix(target, "DynamoDB_"):
 		return "dynamodb"
-	case target != "" || isForm(r) || strings.HasPrefix(r.URL.Path, "/_"): // no bucket begins like that
+	case target != "" || isForm(r) || strings.HasPrefix(r.URL.Path, "/_"): // no name of a bucket begins with _
 		return "other"
 	}
 	return "s3"
 }
 
-// action is the name of the API's operation that a request calls.
+// action returns the name of the API's operation that a request calls.
 func action(service string, r *http.Request, body []byte) string {
 	if _, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), "."); ok && short(name) {
 		return name
@@ -46,67 +46,30 @@ func action(service string, r *http.Request, body []byte) string {
 	return r.Method
 }
 
-// s3Action tells S3's operations apart by method, path (/BUCKET/KEY) and query. Those on
-// a bucket's settings go by the setting's name.
+// s3Action returns the operation on an object by method and query. Other operations, except
+// for the listing of objects, are not told apart: functions do not use them.
 func s3Action(r *http.Request) string {
 	q := r.URL.Query()
 	has := func(name string) bool { _, ok := q[name]; return ok }
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	if key != "" {
+	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	switch {
+	case key != "":
 		return objectAction(r, has)
+	case r.Method == http.MethodGet && q.Get("list-type") == "2":
+		return "ListObjectsV2"
 	}
-	if bucket == "" {
-		return "ListBuckets"
-	}
-	for _, setting := range []string{"acl", "encryption", "lifecycle", "location", "notification", "object-lock", "ownershipControls",
-		"policy", "publicAccessBlock", "tagging", "versioning", "website", "uploads", "versions"} {
-		if has(setting) {
-			return r.Method + "-" + setting
-		}
-	}
-	switch r.Method {
-	case http.MethodGet:
-		if q.Get("list-type") == "2" {
-			return "ListObjectsV2"
-		}
-		return "ListObjects"
-	case http.MethodHead:
-		return "HeadBucket"
-	case http.MethodPut:
-		return "CreateBucket"
-	case http.MethodDelete:
-		return "DeleteBucket"
-	case http.MethodPost:
-		if has("delete") {
-			return "DeleteObjects"
-		}
-	}
-	return r.Method
+	return r.Method + "-bucket"
 }
 
 func objectAction(r *http.Request, has func(string) bool) string {
 	switch r.Method {
 	case http.MethodGet:
-		switch {
-		case has("uploadId"):
-			return "ListParts"
-		case has("tagging"):
-			return "GetObjectTagging"
-		}
 		return "GetObject"
 	case http.MethodHead:
 		return "HeadObject"
 	case http.MethodPut:
-		copied := r.Header.Get("X-Amz-Copy-Source") != ""
-		switch {
-		case has("partNumber") && copied:
-			return "UploadPartCopy"
-		case has("partNumber"):
+		if has("partNumber") {
 			return "UploadPart"
-		case copied:
-			return "CopyObject"
-		case has("tagging"):
-			return "PutObjectTagging"
 		}
 		return "PutObject"
 	case http.MethodPost:
@@ -125,11 +88,11 @@ func objectAction(r *http.Request, has func(string) bool) string {
 	return r.Method
 }
 
-// isForm says whether a request is of the query protocol, with its action in the body.
+// isForm reports whether a request uses the query protocol, with its action in the body.
 func isForm(r *http.Request) bool {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && t == "application/x-www-form-urlencoded"
 }
 
-// short keeps what a client makes up out of the table of counts.
+// short reports whether a name from a request is short enough for the table of counts.
 func short(name string) bool { return name != "" && len(name) <= 64 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// units are what AWS bills for a request that its service worked on. S3 bills requests
-// of several prices, SQS each started 64 KB of the messages in a request or reply,
-// DynamoDB read units of 4 KB, half as many if the read need not be consistent, and write
-// units of 1 KB. What a put replaces counts there too, if it is larger: see replaced.
+// units returns the billed units of a request that its service worked on. S3 bills requests
+// at several prices, SQS each started 64 KB of the messages in a request or reply,
+// DynamoDB read units of 4 KB, half as many if the read is not consistent, and write
+// units of 1 KB. A put is billed by the item that it replaces if that is larger: see replaced.
 func units(op Op, request []byte, status int, reply []byte) float64 {
 	switch op.Service {
 	case "sqs":
@@ -21,11 +21,11 @@ func units(op Op, request []byte, status int, reply []byte) float64 {
 	return 1
 }
 
-// replaced knows the write units of what was put last, by table and key, as far as it went through
-// a tap. The key is the attribute called "key".
+// replaced holds the write units of the last put through the tap, by table and key. The key is
+// the attribute called "key".
 type replaced map[string]float64
 
-// put returns the units that a put is billed for which was carried out, and by itself has some.
+// put returns the billed units of a put that was carried out, given the units of its own item.
 func (p replaced) put(request []byte, units float64) float64 {
 	var in struct {
 		TableName string
@@ -76,8 +76,7 @@ func sqsUnits(action string, request, reply []byte) float64 {
 	return started(n, 64<<10)
 }
 
-// value is an attribute's value, as DynamoDB writes it: an object with its type as the
-// only key.
+// value is an attribute's value in DynamoDB's JSON: an object with its type as the only key.
 type value map[string]json.RawMessage
 
 type item map[string]value
@@ -92,37 +91,11 @@ func dynamoUnits(action string, request []byte, status int, reply []byte) float6
 		if json.Unmarshal(request, &in) != nil {
 			return 0
 		}
-		return started(in.Item.size(0), 1<<10)
-	case "UpdateItem", "DeleteItem":
-		return 1 // at least: the item is not on the wire
-	case "BatchWriteItem":
-		var in struct {
-			RequestItems map[string][]struct {
-				PutRequest    struct{ Item item }
-				DeleteRequest json.RawMessage
-			}
-		}
-		if json.Unmarshal(request, &in) != nil {
-			return 0
-		}
-		sum := 0.0
-		for _, list := range in.RequestItems {
-			for _, w := range list {
-				sum += started(w.PutRequest.Item.size(0), 1<<10)
-			}
-		}
-		return sum
-	case "GetItem":
-		var in struct{ ConsistentRead bool }
-		var out struct{ Item item }
-		if json.Unmarshal(request, &in) != nil || json.Unmarshal(reply, &out) != nil {
-			return 0
-		}
-		return read(started(out.Item.size(0), 4<<10), in.ConsistentRead)
+		return started(in.Item.size(), 1<<10)
 	case "BatchGetItem":
 		return batchGetUnits(request, reply)
 	}
-	return 0 // of the table: free. Queries and transactions are not used
+	return 0 // operations on the table are free; the crawler uses no others on items
 }
 
 func batchGetUnits(request, reply []byte) float64 {
@@ -145,37 +118,27 @@ func batchGetUnits(request, reply []byte) float64 {
 		missing := len(asked.Keys) - len(found) - len(out.UnprocessedKeys[table].Keys)
 		n := float64(max(0, missing)) // an item that is not there costs a unit
 		for _, it := range found {
-			n += started(it.size(0), 4<<10)
+			n += started(it.size(), 4<<10)
 		}
-		sum += read(n, asked.ConsistentRead)
+		if !asked.ConsistentRead {
+			n /= 2
+		}
+		sum += n
 	}
 	return sum
 }
 
-func read(units float64, consistent bool) float64 {
-	if consistent {
-		return units
-	}
-	return units / 2
-}
-
-// maxNesting is what DynamoDB allows of lists and maps within each other.
-const maxNesting = 32
-
-// size is that of an item or a map, in bytes (DynamoDB developer guide, "Item sizes and
-// formats").
-func (it item) size(depth int) int {
+// size returns the bytes of an item (DynamoDB developer guide, "Item sizes and formats").
+func (it item) size() int {
 	n := 0
 	for name, v := range it {
-		n += len(name) + v.size(depth+1)
+		n += len(name) + v.size()
 	}
 	return n
 }
 
-func (v value) size(depth int) int {
-	if depth > maxNesting {
-		return 0
-	}
+// size returns the bytes of a scalar value. The items of a crawl have no other values.
+func (v value) size() int {
 	for kind, raw := range v {
 		switch kind {
 		case "S":
@@ -190,38 +153,12 @@ func (v value) size(depth int) int {
 			return len(b)
 		case "BOOL", "NULL":
 			return 1
-		case "M":
-			var m item
-			if json.Unmarshal(raw, &m) != nil {
-				return 0
-			}
-			return 3 + len(m) + m.size(depth)
-		case "L":
-			var l []value
-			if json.Unmarshal(raw, &l) != nil {
-				return 0
-			}
-			n := 3 + len(l)
-			for _, e := range l {
-				n += e.size(depth + 1)
-			}
-			return n
-		case "SS", "NS", "BS":
-			var set []json.RawMessage
-			if json.Unmarshal(raw, &set) != nil {
-				return 0
-			}
-			n := 0
-			for _, e := range set {
-				n += value{kind[:1]: e}.size(depth + 1)
-			}
-			return n
 		}
 	}
 	return 0
 }
 
-// numberSize is about a byte for two significant digits, one more, and one for a minus.
+// numberSize returns about a byte for two significant digits, one more, and one for a minus.
 func numberSize(n string) int {
 	digits := strings.TrimPrefix(n, "-")
 	if e := strings.IndexAny(digits, "eE"); e >= 0 {
@@ -242,5 +179,5 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// started is how many units of a size n bytes begin, at least one.
+// started returns how many units of a size n bytes begin, at least one.
 func started(n, size int) float64 { return float64(max(1, (n+size-1)/size)) }

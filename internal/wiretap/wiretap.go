@@ -1,14 +1,14 @@
-// Package wiretap counts and disturbs what goes over the wire to AWS, or to what stands
-// for it on this machine.
+// Package wiretap counts and disturbs requests to AWS, or to emulators of AWS on this
+// machine.
 //
-// A [Tap] is a reverse proxy on loopback. It passes requests on as they are, Host header,
-// path, signature and streamed body included, and counts them by service and action, with
-// payload bytes and with the units that AWS bills. Tests hold the ledger of a crawl to
-// these counts. A [Rule] may choose a [Fault] for a request: a delay, a refusal, a lost
-// reply, a batch that is done by half.
+// A [Tap] is a reverse proxy on loopback. It passes requests on unchanged, with Host header,
+// path, signature and streamed body, and counts them by service and action, with
+// payload bytes and with the units that AWS bills. Tests compare the ledger of a crawl with
+// these counts. A [Rule] may choose a [Fault] for a request: a refusal, a lost reply, or
+// half of a batch.
 //
-// Bodies of S3 are streamed. Those of SQS and DynamoDB, which are small, are held in
-// memory, to 17 MiB a request, since their action and units are in them.
+// Bodies of S3 are streamed. Those of SQS and DynamoDB are small and contain the action
+// and the units, so they are buffered, up to 17 MiB per request.
 package wiretap
 
 import (
@@ -38,24 +38,24 @@ const (
 	headerTime = 30 * time.Second
 )
 
-// Tap is a counting proxy. It is an [http.Handler]; its methods may be called
-// concurrently.
+// Tap is a counting proxy. Its methods may be called concurrently.
 type Tap struct {
 	target *url.URL
 	proxy  *httputil.ReverseProxy
-	server *http.Server // nil if somebody else serves
+	server *http.Server
 	url    string
 	served sync.WaitGroup
 
 	mu     sync.Mutex
 	rule   Rule
-	seen   map[Op]int64 // requests begun
 	counts Counts
+	known  map[Op]bool // kinds of requests that have begun
 	items  replaced
 }
 
-// New returns a tap in front of a base URL such as http://127.0.0.1:4566.
-func New(target string) (*Tap, error) {
+// Listen starts a tap on a free port of the loopback interface, in front of a base URL such
+// as http://127.0.0.1:4566. Close it.
+func Listen(target string) (*Tap, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, fmt.Errorf("wiretap: %w", err)
@@ -63,7 +63,7 @@ func New(target string) (*Tap, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("wiretap: %q is no base URL", target)
 	}
-	t := &Tap{target: u, seen: map[Op]int64{}, counts: Counts{}, items: replaced{}}
+	t := &Tap{target: u, counts: Counts{}, known: map[Op]bool{}, items: replaced{}}
 	t.proxy = &httputil.ReverseProxy{
 		Rewrite:       t.rewrite,
 		FlushInterval: -1,
@@ -74,34 +74,25 @@ func New(target string) (*Tap, error) {
 		ErrorLog: log.New(io.Discard, "", 0), // clients that hang up during a long poll are normal
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil {
-				return // nobody is there to be told
+				return // the client is gone
 			}
 			http.Error(w, "wiretap: "+err.Error(), http.StatusBadGateway)
 		},
-	}
-	return t, nil
-}
-
-// Listen is [New] on a free port of the loopback interface. Close it.
-func Listen(target string) (*Tap, error) {
-	t, err := New(target)
-	if err != nil {
-		return nil, err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("wiretap: %w", err)
 	}
 	t.url = "http://" + l.Addr().String()
-	t.server = &http.Server{Handler: t, ReadHeaderTimeout: headerTime, ErrorLog: log.New(io.Discard, "", 0)}
+	t.server = &http.Server{Handler: http.HandlerFunc(t.serve), ReadHeaderTimeout: headerTime, ErrorLog: log.New(io.Discard, "", 0)}
 	t.served.Go(func() { t.server.Serve(l) }) //nolint:errcheck // it ends by Close
 	return t, nil
 }
 
-// URL is where a tap that listens is found, without a slash at its end.
+// URL returns the base URL of the tap, without a slash at its end.
 func (t *Tap) URL() string { return t.url }
 
-// Close ends a tap that listens, and cuts all requests off.
+// Close ends the tap and aborts all requests.
 func (t *Tap) Close() error {
 	err := t.server.Close()
 	t.served.Wait()
@@ -109,22 +100,22 @@ func (t *Tap) Close() error {
 	return err
 }
 
-// SetRule has the rule decide about all requests from now on; nil is no faults.
+// SetRule sets the rule for all requests from now on; nil means no faults.
 func (t *Tap) SetRule(r Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rule = r
 }
 
-// Counts are the requests that ended so far.
+// Counts returns the counts of the requests that have ended.
 func (t *Tap) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.counts)
 }
 
-// rewrite changes where a request goes, and nothing of what it says. Only Expect is left
-// out: the body is there, and some emulators do not answer it.
+// rewrite changes the target of a request and nothing else, except that it removes Expect:
+// the body is there, and some emulators do not answer this field.
 func (t *Tap) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = t.target.Scheme, t.target.Host
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
@@ -132,8 +123,8 @@ func (t *Tap) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Header.Del("Expect")
 }
 
-// ServeHTTP passes a request on, or does to it what the rule says.
-func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve passes a request on, or applies the fault that the rule chooses.
+func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: w, op: Op{Service: service(r)}}
 	if x.op.held() || isForm(r) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -152,31 +143,19 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &countingBody{r.Body, &x.in}
 	}
 	x.op.Action = action(x.op.Service, r, x.body)
-	fault := t.begin(x)
+	x.fault = t.begin(x)
 	defer t.end(x, r) // also when the proxy gives up on the client, by a panic
-	x.fault = fault
-	if fault.Delay > 0 {
-		timer := time.NewTimer(fault.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.Context().Done():
-			return
-		}
-	}
 	t.carryOut(x, r)
 }
 
-// carryOut does to an exchange what its fault says.
+// carryOut applies the fault of an exchange.
 func (t *Tap) carryOut(x *exchange, r *http.Request) {
-	switch x.fault.Kind {
+	switch x.fault {
 	case None:
 		if x.op.Service == "dynamodb" { // it carries out, and bills, what a client sent and then did not wait for
 			r = r.WithContext(context.WithoutCancel(r.Context()))
 		}
 		t.proxy.ServeHTTP(x, r)
-	case Refuse:
-		panic(http.ErrAbortHandler)
 	case Lose:
 		x.w = &discard{header: http.Header{}}
 		t.proxy.ServeHTTP(x, r)
@@ -191,16 +170,16 @@ func (t *Tap) carryOut(x *exchange, r *http.Request) {
 
 func (t *Tap) begin(x *exchange) Fault {
 	t.mu.Lock()
-	if _, known := t.seen[x.op]; !known && len(t.seen) >= maxOps {
+	if !t.known[x.op] && len(t.known) >= maxOps {
 		x.op.Action = "other"
 	}
-	n, rule := t.seen[x.op], t.rule
-	t.seen[x.op]++
+	t.known[x.op] = true
+	rule := t.rule
 	t.mu.Unlock()
 	if rule == nil {
-		return Fault{}
+		return None
 	}
-	return rule(Request{Op: x.op, N: n, Body: x.body})
+	return rule(x.op)
 }
 
 func (t *Tap) end(x *exchange, r *http.Request) {
@@ -215,7 +194,7 @@ func (t *Tap) end(x *exchange, r *http.Request) {
 	t.counts[x.op] = sum
 }
 
-// exchange is a request and the reply to it, which it watches pass by.
+// exchange is a request and its reply. It observes the reply as it passes.
 type exchange struct {
 	w      http.ResponseWriter
 	op     Op
@@ -250,13 +229,13 @@ func (x *exchange) Write(p []byte) (int, error) {
 // Unwrap lets the proxy flush.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
 
-// count is what the exchange adds to the counts.
+// count returns what the exchange adds to the counts.
 func (x *exchange) count(r *http.Request) Count {
 	c := Count{Requests: 1, In: x.in.Load(), Out: x.out}
 	if n, err := strconv.ParseInt(r.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64); err == nil && c.In > 0 {
 		c.In = n // without the signatures and checksums between the chunks
 	}
-	if x.fault != (Fault{}) {
+	if x.fault != None {
 		c.Faults = 1
 	}
 	switch x.status / 100 {
@@ -271,7 +250,7 @@ func (x *exchange) count(r *http.Request) Count {
 	default:
 		c.NoReply = 1
 	}
-	if x.fault.Kind == Lose {
+	if x.fault == Lose {
 		c.NoReply, c.Status2xx, c.Status3xx, c.Status4xx, c.Status5xx = 1, 0, 0, 0, 0
 	}
 	if x.reachedService() {
@@ -280,17 +259,16 @@ func (x *exchange) count(r *http.Request) Count {
 	return c
 }
 
-// reachedService says whether the service has worked on the request, so that it is
-// billed.
+// reachedService reports whether the service has worked on the request and bills it.
 func (x *exchange) reachedService() bool {
-	return x.status != 0 && x.status < 500 && x.fault.Kind != Throttle
+	return x.status != 0 && x.status < 500 && x.fault != Throttle
 }
 
 // Op is a kind of request: a service, by the name that it has in signatures ("sqs",
 // "dynamodb", "s3"), and an action, by the name that it has in the API.
 type Op struct{ Service, Action string }
 
-// held says whether bodies of the service are read into memory.
+// held reports whether bodies of the service are buffered.
 func (o Op) held() bool { return o.Service == "sqs" || o.Service == "dynamodb" }
 
 func (o Op) String() string { return o.Service + "." + o.Action }
@@ -298,20 +276,20 @@ func (o Op) String() string { return o.Service + "." + o.Action }
 // MarshalText makes an Op the key of a JSON object.
 func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Count is what was seen of requests.
+// Count holds the figures of some requests.
 type Count struct {
 	Requests int64 `json:"requests"`
 	In       int64 `json:"bytes_in"`  // of the requests' bodies
 	Out      int64 `json:"bytes_out"` // of the replies' bodies
 	// Units are what AWS bills: requests of 64 KB for SQS, read or write units for
-	// DynamoDB, requests for S3; none for what no service has worked on.
+	// DynamoDB, requests for S3; none for requests that no service has worked on.
 	Units     float64 `json:"units"`
 	Status2xx int64   `json:"2xx,omitempty"`
 	Status3xx int64   `json:"3xx,omitempty"`
 	Status4xx int64   `json:"4xx,omitempty"`
 	Status5xx int64   `json:"5xx,omitempty"`
 	NoReply   int64   `json:"no_reply,omitempty"` // the client hung up, or the reply was lost on purpose
-	Faults    int64   `json:"faults,omitempty"`   // done to them by the rule
+	Faults    int64   `json:"faults,omitempty"`   // chosen by the rule
 }
 
 func (c *Count) add(d Count) { c.combine(d, 1) }
@@ -330,7 +308,7 @@ func (c *Count) combine(d Count, sign int64) {
 // Counts are counts by kind of request.
 type Counts map[Op]Count
 
-// Since is what came after an earlier look.
+// Since returns the difference from earlier counts.
 func (c Counts) Since(before Counts) Counts {
 	out := Counts{}
 	for op, n := range c {
@@ -342,7 +320,7 @@ func (c Counts) Since(before Counts) Counts {
 	return out
 }
 
-// Plus is the sum of two taps' counts.
+// Plus returns the sum of the counts of two taps.
 func (c Counts) Plus(d Counts) Counts {
 	out := maps.Clone(c)
 	for op, n := range d {
@@ -364,7 +342,7 @@ func (c Counts) Sum(service string, actions ...string) Count {
 	return sum
 }
 
-// Ops are the kinds of request that were seen, sorted.
+// Ops returns the kinds of request, sorted.
 func (c Counts) Ops() []Op {
 	return slices.SortedFunc(maps.Keys(c), func(a, b Op) int {
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Action, b.Action))
@@ -377,8 +355,8 @@ func setBody(r *http.Request, body []byte) {
 	r.TransferEncoding = nil
 }
 
-// countingBody counts what is read of a body. That may still go on in another goroutine
-// when the reply is here.
+// countingBody counts the bytes read from a body. Another goroutine may still read it when
+// the reply has arrived.
 type countingBody struct {
 	io.ReadCloser
 	n *atomic.Int64
@@ -390,7 +368,7 @@ func (b *countingBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// discard is a client that hears nothing.
+// discard is a client that receives nothing.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
