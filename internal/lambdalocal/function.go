@@ -4,10 +4,10 @@
 // A [Function] keeps instances: a process of the bootstrap and a Runtime API server on
 // loopback for it. An instance does one invocation at a time, is frozen between two
 // (SIGSTOP), so that whatever outlives an invocation stands still and shows, and is
-// killed without warning when its time or memory is used up. A chain of calls ends after 16 of
-// a function, unless the function allows more. A [Poller] feeds a function
-// from an SQS queue as an event source mapping does, a [Schedule] calls it every so
-// often.
+// killed without warning when its time or memory is used up. A chain of calls ends after 16
+// calls of a function, unless the function allows more. A [Poller] passes messages of an SQS
+// queue to a function as an event source mapping does. A [Schedule] calls a function at a
+// fixed rate.
 //
 // What differs from Lambda: the processor is not rationed by memory, instances share the
 // machine's file system and clock, idle ones are kept until [Function.Recycle], and a
@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// What AWS allows. [Open] refuses what it would refuse.
+// Limits of AWS, which [Open] checks.
 const (
 	minMemoryMB = 128
 	maxMemoryMB = 10240
@@ -39,9 +39,11 @@ const (
 	maxInit     = 10 * time.Second
 
 	defaultConcurrency = 1000
+
+	account = "000000000000" // in names of resources, as emulators have it
 )
 
-// Errors of calls that were no invocation: nothing ran, and nothing is billed.
+// Errors of calls for which nothing ran and nothing is billed.
 var (
 	ErrThrottled = errors.New("too many invocations at once")
 	ErrClosed    = errors.New("the function is closed")
@@ -57,24 +59,19 @@ type Config struct {
 	MemoryMB  int               // 128 to 10,240
 	Timeout   time.Duration     // of an invocation: above zero, at most 15 minutes
 
-	Region  string // "us-east-1" if empty
-	Account string // "000000000000" if empty
+	Region string // "us-east-1" if empty
 
-	// Concurrency is how many invocations may run at once; more are throttled. 0 is
-	// what a whole account may have, 1,000.
+	// Concurrency bounds the invocations at once; more are throttled. 0 is the limit of an
+	// account, 1,000.
 	Concurrency int
 
-	// RecursiveLoop is what becomes of a chain in which the function has been called 16 times: [Allow], or
-	// [Terminate], which is the default.
+	// RecursiveLoop decides about a chain in which the function has been called 16 times: [Allow], or
+	// [Terminate], the default.
 	RecursiveLoop string
 
-	// Log gets what instances print and what Lambda itself would log, line by line, each
-	// after the instance's id. Nil is nowhere.
+	// Log receives the output of instances and Lambda's own log lines, each line after the
+	// id of its instance; nil: nowhere.
 	Log io.Writer
-
-	// Record is told of every invocation when it has ended, one after another. It may
-	// be nil, and must not call the function.
-	Record func(Invocation)
 }
 
 // Function is a deployed function. Its methods may be called concurrently.
@@ -86,23 +83,19 @@ type Function struct {
 
 	mu     sync.Mutex
 	closed bool
-	idle   []*instance // the one that was used last is used next
+	idle   []*instance // the most recently used one is used next
 	all    map[*instance]bool
-	busy   int // invocations, those that wait for their instance's start included
+	busy   int // invocations, including those whose instance is starting
 	totals Totals
 
-	logMu    sync.Mutex
-	recordMu sync.Mutex
-	started  sync.WaitGroup // processes not yet reaped
+	logMu   sync.Mutex
+	started sync.WaitGroup // processes not yet reaped
 }
 
 // Open prepares a function; instances start when they are needed. Close it.
 func Open(c Config) (*Function, error) {
 	if c.Region == "" {
 		c.Region = "us-east-1"
-	}
-	if c.Account == "" {
-		c.Account = "000000000000"
 	}
 	if c.Concurrency == 0 {
 		c.Concurrency = defaultConcurrency
@@ -138,19 +131,19 @@ func Open(c Config) (*Function, error) {
 	}
 	return &Function{
 		config: c,
-		arn:    fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", c.Region, c.Account, c.Name),
+		arn:    fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", c.Region, account, c.Name),
 		task:   filepath.Dir(bootstrap),
 		dir:    dir,
 		all:    map[*instance]bool{},
 	}, nil
 }
 
-// Config is what the function was opened with, defaults filled in.
+// Config returns the configuration of the function, with its defaults.
 func (f *Function) Config() Config { return f.config }
 
 // invoke runs the function on a payload, a JSON text, and returns when the instance has
-// asked for more work or is dead. The trace header is that of the event, "" for none. An error means that nothing ran. What went wrong in
-// the function is an outcome, not an error.
+// requested more work or is dead. The trace header is that of the event, "" for none. An error
+// means that nothing ran. A failure of the function is an outcome, not an error.
 func (f *Function) invoke(payload []byte, header string) (Invocation, error) {
 	if len(payload) > maxPayload {
 		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, ErrTooLarge)
@@ -164,13 +157,13 @@ func (f *Function) invoke(payload []byte, header string) (Invocation, error) {
 	return inv, nil
 }
 
-// event is what an invocation is about.
+// event is the input of an invocation.
 type event struct {
 	payload []byte
 	trace   string // header
 }
 
-// enter admits an invocation, given how many of the function are in its chain.
+// enter admits an invocation, given the number of calls of the function in its chain.
 func (f *Function) enter(calls int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,17 +185,12 @@ func (f *Function) enter(calls int) error {
 func (f *Function) leave(inv Invocation) {
 	f.report(inv)
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.busy--
 	f.totals.add(inv, f.config.MemoryMB)
-	f.mu.Unlock()
-	if f.config.Record != nil {
-		f.recordMu.Lock()
-		defer f.recordMu.Unlock()
-		f.config.Record(inv)
-	}
 }
 
-// run finds an instance for the event and has it do the work.
+// run finds or starts an instance for the event and invokes it.
 func (f *Function) run(e event) Invocation {
 	inv := Invocation{RequestID: newID(), Start: time.Now()}
 	for {
@@ -214,7 +202,7 @@ func (f *Function) run(e event) Invocation {
 			f.settle(i, inv.Outcome)
 			return inv
 		}
-		// It died while it was idle, which nobody notices on Lambda either.
+		// It died while it was idle; Lambda does not notice that either.
 	}
 	inv.Cold = true
 	i, err := f.start()
@@ -229,7 +217,7 @@ func (f *Function) run(e event) Invocation {
 	return inv
 }
 
-// warm takes an idle instance, nil if there is none.
+// warm returns an idle instance, nil if there is none.
 func (f *Function) warm() *instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,7 +245,7 @@ func (f *Function) start() (*instance, error) {
 	return i, nil
 }
 
-// forget takes an instance that is gone off the lists.
+// forget removes an instance that is gone from the lists.
 func (f *Function) forget(i *instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -278,16 +266,16 @@ func (f *Function) settle(i *instance, o Outcome) {
 	}
 }
 
-// Instance is a process of the bootstrap at one time.
+// Instance is a snapshot of a process of the bootstrap.
 type Instance struct {
 	ID        string
 	PID       int
 	Started   time.Time
-	RequestID string // of the invocation that it works on, "" if it is frozen
+	RequestID string // of its invocation, "" if it is frozen
 	Since     time.Time
 }
 
-// Instances are those that live now, the oldest first.
+// Instances returns the living instances, the oldest first.
 func (f *Function) Instances() []Instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -299,8 +287,8 @@ func (f *Function) Instances() []Instance {
 	return out
 }
 
-// Kill ends an instance at once, with SIGKILL, whatever it is doing, and says whether it
-// lived. When it returns the instance is gone. Its invocation ends as [Exited].
+// Kill ends an instance with SIGKILL and reports whether it was alive. When it returns, the
+// instance is gone. Its invocation ends as [Exited].
 func (f *Function) Kill(id string) bool {
 	f.mu.Lock()
 	var victim *instance
@@ -328,14 +316,14 @@ func (f *Function) Recycle() {
 	}
 }
 
-// Totals are the sums over all invocations so far.
+// Totals returns the sums over all invocations so far.
 func (f *Function) Totals() Totals {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.totals.clone()
 }
 
-// Close kills all instances, those at work too, and waits until they are gone.
+// Close kills all instances, including busy ones, and waits until they are gone.
 func (f *Function) Close() error {
 	f.mu.Lock()
 	f.closed = true

@@ -73,6 +73,9 @@ func handle(ctx context.Context, o order) (any, error) {
 		fmt.Println("sleeping")
 		time.Sleep(time.Duration(o.N) * time.Millisecond)
 		return answer{N: n}, nil
+	case "": // a scheduled event
+		time.Sleep(300 * time.Millisecond)
+		return answer{N: n}, nil
 	case "child": // something that would outlive us
 		return nil, exec.Command("sleep", "600").Run()
 	case "beat": // something that outlives the invocation
