@@ -12,10 +12,10 @@ import (
 // Request asks for a URL.
 type Request struct {
 	URL string // absolute, canonical
-	// Attempt is how often this URL was asked for before: answers that fail first do so
+	// Attempt is the number of earlier requests for this URL. Answers that fail first do so
 	// until it is large enough.
 	Attempt int
-	// Answered is how many requests were answered on the same connection before.
+	// Answered is the number of requests answered before on the same connection.
 	Answered   int
 	AcceptGzip bool // the client takes Content-Encoding: gzip
 	// IfNoneMatch and IfModifiedSince are the values of these fields, "" without them.
@@ -58,14 +58,14 @@ type Response struct {
 	// so. It is shared and must not be changed.
 	Body  []byte
 	Delay time.Duration // from the request to the first byte
-	// BodyTime is how long the body takes after that, evenly.
+	// BodyTime is the time of the body after that, spread evenly.
 	BodyTime time.Duration
 	Fault    Fault
 	CutAt    int
 	Close    bool // the server ends the connection after the answer
 }
 
-// Get returns the value of the first field of that name, "" if there is none.
+// Get returns the value of the first field with that name, "" without one.
 func (r *Response) Get(name string) string {
 	for _, f := range r.Header {
 		if f.Name == name {
@@ -172,8 +172,8 @@ func (w *Web) pageAnswer(h, p int, req Request, buf []byte) Response {
 	return resp
 }
 
-// current says whether what the client has is what it would get (RFC 9110 section 13.2.2):
-// If-None-Match decides alone if it is there.
+// current reports whether the client already has the answer (RFC 9110 section 13.2.2).
+// If-None-Match takes precedence.
 func current(req *Request, resp *Response) bool {
 	etag := resp.Get("ETag")
 	if etag == "" {
@@ -196,8 +196,8 @@ func current(req *Request, resp *Response) bool {
 	return err == nil && !modified.After(since)
 }
 
-// notModified is the answer in place of resp: no body, and of the fields those that RFC
-// 9110 section 15.4.5 asks for.
+// notModified returns the answer in place of resp: no body, and the fields that RFC 9110
+// section 15.4.5 requires.
 func notModified(resp *Response) Response {
 	not := Response{Status: 304}
 	for _, f := range resp.Header {
@@ -286,7 +286,7 @@ func (w *Web) location(h, p int) string {
 // steadyRate is how many bytes a second of a steady body come at least.
 const steadyRate = 4000
 
-// steadyBody is the HTML of a page, followed by as much text as takes SteadyBody.
+// steadyBody returns the HTML of a page, followed by enough text for SteadyBody.
 func (w *Web) steadyBody(h, p, v int) []byte {
 	body := w.appendHTML(nil, h, p, v)
 	missing := int(w.cfg.SteadyBody.Seconds()*steadyRate) - len(body)
@@ -305,7 +305,7 @@ func (w *Web) errorStatus(h, p int, k kind) int {
 	return [...]int{404, 410, 404, 403, 404, 451, 404, 302}[r.below(8)]
 }
 
-// flakiness is how a page fails, and how often before it is had.
+// flakiness says how a page fails, and how often before it is served.
 type flakiness struct {
 	times  int
 	status int // 200: a cut body; 0: a reset

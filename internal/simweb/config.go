@@ -38,11 +38,11 @@ type Config struct {
 	Links      LinkShares
 	Trap       Trap
 	Sitemaps   Sitemaps
-	// Validators is the share of hosts that answer 304 to those who have the page already.
-	// The others send ETag and Last-Modified, and send the page again all the same.
+	// Validators is the share of hosts that answer 304 to a client that has the page already.
+	// The others send ETag and Last-Modified too, but always send the page.
 	Validators float64
 
-	FlakyMax   int           // most failures before a flaky page is had; 0: 2
+	FlakyMax   int           // most failures of a flaky page; 0: 2
 	SlowBody   time.Duration // how long a slow body takes; 0: 300 ms
 	SteadyBody time.Duration // how long a steady body takes, at 4 kB/s or more; 0: 100 s
 	LateBy     time.Duration // how long late answers take, more than a crawler waits; 0: 2 min

@@ -167,7 +167,7 @@ func (w *Web) Links(url string) []string {
 	return urls
 }
 
-// targets appends the links that a crawler learns from a page when it is had.
+// targets appends the links that a crawler learns from a page.
 func (w *Web) targets(dst []link, h, p, version int, f Follow) []link {
 	k, _ := w.kind(h, p)
 	switch k {

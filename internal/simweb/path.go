@@ -6,7 +6,7 @@ import (
 )
 
 // A path ends in the page's number, or has it last: "/d3/p17.html", "/go/17",
-// "/view?id=17". So it is read back by finding the number and writing the path anew.
+// "/view?id=17". So it is parsed by finding the number and writing the path again.
 
 func (w *Web) appendURL(dst []byte, h, p int) []byte {
 	dst = append(dst, "http://"...)

@@ -2,8 +2,8 @@ package simweb
 
 import "time"
 
-// Demo is a dozen hosts that together show every behaviour that does not need long
-// timeouts: a crawl of it, at a pace of 50 ms, takes some seconds.
+// Demo returns a dozen hosts that together show every behaviour that does not need long
+// timeouts. A crawl at a pace of 50 ms takes some seconds.
 func Demo() Config {
 	return Config{
 		Seed: 33, Hosts: 12,

@@ -234,7 +234,7 @@ func (s *Server) MaxConcurrent(i int) int {
 	return r.maxInFlight
 }
 
-// Requests returns how often each URL was asked for, robots.txt files included.
+// Requests returns the number of requests for each URL, including robots.txt files.
 func (s *Server) Requests() map[string]int {
 	all := make(map[string]int)
 	for i := range s.records {
@@ -248,7 +248,7 @@ func (s *Server) Requests() map[string]int {
 	return all
 }
 
-// begin notes a request and returns how often its URL was asked for before.
+// begin records a request and returns the number of earlier requests for its URL.
 func (r *record) begin(uri string, now time.Time, what Recording) (before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

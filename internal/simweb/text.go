@@ -16,7 +16,7 @@ type text struct {
 const (
 	wordCount  = 6000
 	turnCount  = 400
-	stockPages = 8 // the stock holds the text of so many pages
+	stockPages = 8 // pages whose text the stock holds
 )
 
 func newText(seed uint64, pageBytes int) *text {

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Follow says what a crawler does with links it is asked not to follow.
+// Follow says whether a crawler obeys nofollow.
 type Follow uint8
 
 const (
@@ -17,19 +17,19 @@ const (
 	FollowAll                // follows them all the same
 )
 
-// Scope is the crawl whose truth is asked for. The zero value is an unlimited one from the
-// web's own seeds by the agent of the configuration, which obeys nofollow.
+// Scope describes the crawl of a [Truth]. The zero value is an unlimited crawl from the seeds
+// of the web, by the agent of the configuration, which obeys nofollow.
 type Scope struct {
 	Seeds    []string // canonical URLs; nil: Web.Seeds
 	Agent    string   // product token; "": Config.Agent
 	Follow   Follow
-	Attempts int // how often a URL is tried at most; 0: until it is had
-	MaxDepth int // pages deeper are not asked for, a redirect being a step like a link; 0: no limit
-	// Within, if set, says of canonical URLs whether they are asked for.
+	Attempts int // most attempts for a URL; 0: until it succeeds
+	MaxDepth int // greatest depth that is requested, where a redirect is a step like a link; 0: no limit
+	// Within, if set, reports whether a canonical URL is requested.
 	Within func(url string) bool
 	// SkipSitemaps leaves sitemaps unread.
 	SkipSitemaps bool
-	// SkipDigests leaves digests out: bodies need not be made then.
+	// SkipDigests leaves digests out, so that no bodies are made.
 	SkipDigests bool
 }
 
@@ -39,16 +39,16 @@ type Kind string
 const (
 	KindPage     Kind = "page"
 	KindRedirect Kind = "redirect"
-	KindError    Kind = "error"         // asked for, and nothing useful came
-	KindDenied   Kind = "robots-denied" // never asked for
+	KindError    Kind = "error"         // requested without a usable answer
+	KindDenied   Kind = "robots-denied" // never requested
 )
 
 // Expect is what is known of a URL.
 type Expect struct {
 	Kind    Kind
 	Outcome blobschema.Outcome
-	// Or is another outcome that is as right, 0 if there is none: of a host that cannot
-	// be reached some say so, others that its robots.txt could not be had.
+	// Or is another correct outcome, 0 if there is none: for an unreachable host it is that
+	// the robots.txt could not be fetched.
 	Or     blobschema.Outcome
 	Status int // 0: no answer
 	// Digest is that of the decoded body, as sha1:BASE32; Encoded that of the body as a
@@ -70,10 +70,10 @@ type Truth struct {
 	Endless []string
 }
 
-// Reachable returns all URLs of the truth in order: those had, failed and denied.
+// Reachable returns all URLs of the truth in order, including failed and denied ones.
 func (t Truth) Reachable() []string { return slices.Sorted(maps.Keys(t.Pages)) }
 
-// Count returns how many URLs are of a kind.
+// Count returns the number of URLs of a kind.
 func (t Truth) Count(k Kind) int {
 	n := 0
 	for _, e := range t.Pages {
@@ -192,7 +192,7 @@ func (k *walk) sitemap(h, depth int) {
 	}
 }
 
-// expect says what comes of one page, its place in the walk apart.
+// expect returns the expectation of one page, without its place in the walk.
 func (k *walk) expect(h, p int) Expect {
 	w := k.w
 	x := &w.hosts[h]

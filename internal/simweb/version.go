@@ -57,7 +57,7 @@ func (w *Web) source(h, p int) uint64 {
 	return pageKey(h, p)
 }
 
-// seed is what that which changes with a page's version is drawn with.
+// seed returns the seed of everything that changes with a page's version.
 func (w *Web) seed(version int) uint64 {
 	return w.cfg.Seed + uint64(version)*0xbf58476d1ce4e5b9
 }

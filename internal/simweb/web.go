@@ -72,7 +72,7 @@ const (
 	trap     // a day of the calendar: a page numbered from host.pages up
 )
 
-// section is the part of a host that a page lies in, as far as robots.txt knows it.
+// section is the part of a host that a page lies in, as robots.txt distinguishes them.
 type section uint8
 
 const (
