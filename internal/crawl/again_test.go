@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// crawlOn has ticks and the steps that they want take turns until nothing is left to do.
+// crawlOn alternates coordinator runs and the steps they wake until nothing is left to do.
 func (w *world) crawlOn(cfg StepConfig) {
 	w.t.Helper()
 	for range 60 {
@@ -32,14 +32,15 @@ func (w *world) crawlOn(cfg StepConfig) {
 	w.t.Fatal("it has no end")
 }
 
-// TestSeedAfterAll: a URL that was settled as one that was found turns out to be a seed. What it redirects to is in scope
-// then, wherever that belongs and whoever has the URL's page record; but patterns keep it out, and it must have been an answer.
+// TestSeedAfterAll checks that a URL that was settled as a found URL can become a seed. Its redirect is in scope then,
+// whichever partition owns the target or has the URL's page record. Patterns still exclude it, and the URL must have been
+// answered.
 func TestSeedAfterAll(t *testing.T) {
 	for _, k := range []struct {
 		name     string
 		to       func(c blobschema.Crawl) string // where the URL redirects to
 		exclude  string
-		meantime func(w *world, c blobschema.Crawl, slot partition.Slot) // before the seed comes
+		meantime func(w *world, c blobschema.Crawl, slot partition.Slot) // runs before the seed arrives
 		asked    bool
 	}{
 		{name: "to the same partition", to: func(c blobschema.Crawl) string { return "https://go." + ofPartition(t, c, 0) + "/x" }, asked: true},
@@ -84,7 +85,7 @@ func TestSeedAfterAll(t *testing.T) {
 			cfg := StepConfig{Crawl: c, Process: "p"}
 			w.crawlOn(cfg)
 			if _, ok := depths(*asked)[to]; ok || len(depths(*asked)) != 3 {
-				t.Fatalf("at first asked for %v", depths(*asked))
+				t.Fatalf("at first requested %v", depths(*asked))
 			}
 			slot := hashOf(t, cfg.Crawl).Slot(ofPartition(t, c, 0))
 			if k.meantime != nil {
@@ -98,21 +99,21 @@ func TestSeedAfterAll(t *testing.T) {
 			w.crawlOn(cfg)
 			got := depths(*asked)
 			want := map[string]int{}
-			if k.asked { // as a seed's redirect it has the seed's depth; its host is in scope
+			if k.asked { // as a seed's redirect it has the depth of the seed, and its host is in scope
 				want[to], want[strings.TrimSuffix(to, "x")+"y"] = 1, 2
 			}
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("asked for, by depth (-want +got):\n%s", d)
+				t.Errorf("requested, by depth (-want +got):\n%s", d)
 			}
 		})
 	}
 }
 
-// TestSeedJustSettled: the same where it happens within one step: the page record of what is settled comes with the next commit,
-// and what is still pending becomes a seed before it is asked for.
+// TestSeedJustSettled checks the same within one step: the page record of a settled URL comes with the next commit, and a
+// pending URL becomes a seed before it is requested.
 func TestSeedJustSettled(t *testing.T) {
 	const at, to = "https://www.example", "https://to.example/x"
-	for _, place := range []int{2, 25} { // mail is received after 20 s, and a page is asked for every second
+	for _, place := range []int{2, 25} { // mail is received after 20 s, and a page is requested every second
 		c, w := newCrawl(1), newWorld(t)
 		c.Settings.Scope = blobschema.ScopeHost
 		var links []string
@@ -130,14 +131,14 @@ func TestSeedJustSettled(t *testing.T) {
 			return serve(r)
 		}
 		w.step(StepConfig{Crawl: c, Process: "p", CommitEvery: time.Hour, Linger: 3 * time.Second}, nil)
-		if got := depths(*asked); len(got) != 32 { // the first, thirty links of it, and what one of them redirects to
-			t.Errorf("place %d: asked for %v", place, got)
+		if got := depths(*asked); len(got) != 32 { // the first page, its thirty links, and the redirect of one of them
+			t.Errorf("place %d: requested %v", place, got)
 		}
 	}
 }
 
-// TestLateSeedOfARecrawl: a URL that was requested once more turns out to be a seed, before that request or during it.
-// What it redirects to is in scope then.
+// TestLateSeedOfARecrawl checks that a URL that was requested again can become a seed, before that request or during it.
+// Its redirect is in scope then.
 func TestLateSeedOfARecrawl(t *testing.T) {
 	const at, to = "https://www.example", "https://to.example/x"
 	for _, during := range []bool{false, true} {
@@ -154,7 +155,7 @@ func TestLateSeedOfARecrawl(t *testing.T) {
 		w.slow = func(r actor.Request) time.Duration {
 			if r.Generation == 1 && during {
 				w.aside(seed)
-				return 30 * time.Second // longer than mail is waited for
+				return 30 * time.Second // longer than a receive waits
 			}
 			return fetchTime
 		}
@@ -169,8 +170,8 @@ func TestLateSeedOfARecrawl(t *testing.T) {
 	}
 }
 
-// TestRecrawlOfUnloaded: requests for pages of many slots reach each of them once, though few slots fit into memory, in
-// steps of any process; and one for a slot that another partition has by now is sent on.
+// TestRecrawlOfUnloaded checks that requests for pages of many slots reach each page once, although few slots fit into
+// memory and steps run in different processes. A request for a slot that has moved is forwarded.
 func TestRecrawlOfUnloaded(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	var seeds []string
@@ -197,18 +198,18 @@ func TestRecrawlOfUnloaded(t *testing.T) {
 		want[url+" 1"] = 1
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("asked for, by generation (-want +got):\n%s", d)
+		t.Errorf("requested, by generation (-want +got):\n%s", d)
 	}
 	*asked = nil
-	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: seeds}) // the same once more
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: seeds}) // the same request again
 	w.crawlOn(cfg)
 	if n := len(*asked); n > 0 {
-		t.Errorf("a request that comes again has %d URLs asked for", n)
+		t.Errorf("a request that comes again has %d requested URLs", n)
 	}
 }
 
-// TestPlaced: where the unit is an address, URLs of a name go to the slot of its address, whoever has that, and are asked for
-// there, once; so do requests for them, and what a late seed redirects to.
+// TestPlaced checks a crawl partitioned by address: URLs of a name go to the slot of its address, whichever partition owns
+// it, and are requested once there. The same holds for requests for them and for the redirect of a late seed.
 func TestPlaced(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	c.Settings.PartitionBy, c.Settings.Scope = blobschema.ByIP, blobschema.ScopeHost
@@ -228,7 +229,7 @@ func TestPlaced(t *testing.T) {
 			return o
 		}
 		if r.Addr != ip {
-			t.Errorf("%s is asked for at %v", r.URL, r.Addr)
+			t.Errorf("%s is requested at %v", r.URL, r.Addr)
 		}
 		if before, ok := last[ip]; ok && !r.Robots && w.Mono-before < c.Settings.Delay {
 			t.Errorf("I9: %v is asked after %v", ip, w.Mono-before)
@@ -245,7 +246,7 @@ func TestPlaced(t *testing.T) {
 		at + "/": 0, at + "/go": 1, at + "/1": 1, at + "/2": 1, "https://b.example/": 0, "https://b.example/1": 1, "https://d.example/": 0, "https://d.example/1": 1,
 	}
 	if d := cmp.Diff(want, depths(*asked)); d != "" {
-		t.Errorf("asked for, by depth (-want +got):\n%s", d)
+		t.Errorf("requested, by depth (-want +got):\n%s", d)
 	}
 	forwarded := w.head(c.ID, 0).Totals.Forwarded + w.head(c.ID, 1).Totals.Forwarded
 	if forwarded == 0 || forwarded > int64(len(want)) {
@@ -267,15 +268,15 @@ func TestPlaced(t *testing.T) {
 	addresses["192.0.2.9"] = "192.0.2.9"
 	w.crawlOn(cfg)
 	if d := cmp.Diff(map[string]int{at + "/1": 1, to: 1}, depths(*asked)); d != "" {
-		t.Errorf("asked for later, by depth (-want +got):\n%s", d)
+		t.Errorf("requested later, by depth (-want +got):\n%s", d)
 	}
 }
 
-// TestPlacedBesideALook: where the unit is an address, a URL that waits for a look by the slot of its address, and is asked
-// for on purpose by that of its name, is asked for now.
+// TestPlacedBesideALook checks, in a crawl partitioned by address, that a URL that waits for a revisit in the slot of its
+// address is requested at once after a request reaches the slot of its name.
 func TestPlacedBesideALook(t *testing.T) {
 	const gone, address = "https://a.example/gone", "192.0.2.1"
-	for _, parts := range []int{1, 2} { // with two, the slots are of different partitions
+	for _, parts := range []int{1, 2} { // with two partitions, the slots have different owners
 		c, w := newCrawl(parts), newWorld(t)
 		c.Settings.PartitionBy, c.Settings.RecrawlPerHour = blobschema.ByIP, 1
 		asked := w.serve(nil)
@@ -308,11 +309,11 @@ func TestPlacedBesideALook(t *testing.T) {
 			return times
 		}
 		if n := rounds(); n != 1 {
-			t.Fatalf("%d partitions: asked for %d times at first", parts, n)
+			t.Fatalf("%d partitions: requested %d times at first", parts, n)
 		}
 		w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{gone}})
 		if n := rounds(); n != 1 {
-			t.Errorf("%d partitions: asked for %d times later", parts, n)
+			t.Errorf("%d partitions: requested %d times later", parts, n)
 		}
 	}
 }

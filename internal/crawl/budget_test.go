@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// limited is a crawl with a limit on pages, of hosts with more than that, one in each partition.
+// limited is a crawl with a page limit, and a host with more pages than that in each partition.
 func limited(t *testing.T, partitions int, limit int64) (*world, blobschema.Crawl) {
 	t.Helper()
 	c, w := newCrawl(partitions), newWorld(t)
@@ -28,7 +28,7 @@ func limited(t *testing.T, partitions int, limit int64) (*world, blobschema.Craw
 	return w, w.begin(c, seeds...)
 }
 
-// grants hears of each change of the grants.
+// grants records each change of the grants.
 func (w *world) grants(do func(blobschema.Grants)) {
 	w.fault = func(e actor.Effect) (error, error) {
 		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.GrantsKey("test") {
@@ -42,8 +42,8 @@ func (w *world) grants(do func(blobschema.Grants)) {
 	}
 }
 
-// TestLimitIsDealt: a step is granted a share of what is left, so that others have their part, and gives
-// back what it has no time for.
+// TestLimitIsDealt checks that a step is granted only a share of the rest, so that other partitions get theirs, and returns
+// what it has no time to use.
 func TestLimitIsDealt(t *testing.T) {
 	for _, k := range []struct {
 		partitions   int
@@ -66,7 +66,8 @@ func TestLimitIsDealt(t *testing.T) {
 	}
 }
 
-// TestLimitAmongPartitions: however steps of several partitions take turns, all of the limit is used, and no more.
+// TestLimitAmongPartitions checks that the limit is used up and never exceeded, however steps of several partitions
+// alternate.
 func TestLimitAmongPartitions(t *testing.T) {
 	const limit = 30
 	w, c := limited(t, 2, limit)
@@ -92,7 +93,8 @@ func TestLimitAmongPartitions(t *testing.T) {
 	}
 }
 
-// TestGrantOfACrashedStep: what it was granted stays its partition's, and is used before more is asked for.
+// TestGrantOfACrashedStep checks that the grant of a crashed step stays with its partition, and is used before more is
+// requested.
 func TestGrantOfACrashedStep(t *testing.T) {
 	w, c := limited(t, 2, 30)
 	w.writeRecord(naming.GrantsKey(c.ID), blobschema.Grants{Limit: 30, Granted: map[partition.ID]int64{0: 6, 1: 24}})
@@ -103,13 +105,13 @@ func TestGrantOfACrashedStep(t *testing.T) {
 		}
 	})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	if n := w.head(c.ID, 0).Totals.Pages; n != 6 || changes != 1 { // its fence, so that the crashed one cannot
+	if n := w.head(c.ID, 0).Totals.Pages; n != 6 || changes != 1 { // its fence, so that the crashed step cannot change the record
 		t.Errorf("%d pages, %d changes", n, changes)
 	}
 }
 
-// TestGrantsInDoubt: a change of grants that took place although an error came back is not made twice, and one
-// that another was before is made anew.
+// TestGrantsInDoubt checks that a change of grants that was stored despite an error is not made twice, and that a change
+// that loses a race is made again.
 func TestGrantsInDoubt(t *testing.T) {
 	for _, with := range []error{errLost, actor.ErrConflict} {
 		w, c := limited(t, 1, 10)
@@ -122,7 +124,7 @@ func TestGrantsInDoubt(t *testing.T) {
 	}
 }
 
-// TestGrantsOfALaterStep: a step that has lost its lease takes nothing of the limit any more.
+// TestGrantsOfALaterStep checks that a step without its lease takes no grants.
 func TestGrantsOfALaterStep(t *testing.T) {
 	w, c := limited(t, 1, 10)
 	was := blobschema.Grants{Limit: 10, Granted: map[partition.ID]int64{0: 3}, Fences: map[partition.ID]uint64{0: 2}}

@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// TestCrashLoop: a URL that kills whoever asks for it costs a few processes, and no page of others: after some crashes steps
-// ask for one URL at a time, which a commit names first, and the one that goes on killing is refused.
+// TestCrashLoop checks that a URL that crashes steps costs a few processes and no other page. After some crashes steps
+// request one URL at a time, named in a commit first, and refuse the one that keeps crashing them.
 func TestCrashLoop(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	var seeds []string
@@ -19,7 +19,7 @@ func TestCrashLoop(t *testing.T) {
 	}
 	deadly := seeds[25]
 	deaths, careful := 0, 0
-	var man blobschema.Manifest // that the head names
+	var man blobschema.Manifest // manifest that the head names
 	w.serve(nil)
 	serve := w.web
 	answered := 0
@@ -31,7 +31,7 @@ func TestCrashLoop(t *testing.T) {
 			if man.Careful > 0 {
 				careful++
 				if url := r.URL.String(); !slices.Contains(man.Suspects, url) {
-					t.Errorf("%s is asked for by a careful step, and no commit says so: %v", url, man.Suspects)
+					t.Errorf("%s is requested by a careful step, and no commit says so: %v", url, man.Suspects)
 				}
 				if under := w.counts["Fetch"] - answered; under != 1 {
 					t.Errorf("%d requests under way of a careful step", under)
@@ -58,7 +58,8 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("after a crash: %+v", h)
 		}
 	}
-	// Three die before steps are careful, one because care ended among the robots.txt files, the rest by the suspect.
+	// Three steps crash before steps are careful, one because care ended among the robots.txt files, the rest by the
+	// suspect.
 	if deaths != 3+1+suspectCrashes || careful == 0 {
 		t.Errorf("%d processes died, %d requests were made with care", deaths, careful)
 	}
@@ -80,7 +81,7 @@ func TestCrashLoop(t *testing.T) {
 	checkCareEnds(t, w, c)
 }
 
-// checkCareEnds: care ends, however long the crawl goes on.
+// checkCareEnds checks that steps do not stay careful forever.
 func checkCareEnds(t *testing.T, w *world, c blobschema.Crawl) {
 	t.Helper()
 	man, serve, most, answered := w.manifest(c.ID, 0), w.web, 0, 0
@@ -100,8 +101,8 @@ func checkCareEnds(t *testing.T, w *world, c blobschema.Crawl) {
 	}
 }
 
-// TestStoppedWithASuspect: a careful step that is stopped, whenever that is, accuses nobody of anything, and what it named is asked for by
-// the next.
+// TestStoppedWithASuspect checks that a careful step that is stopped at any time accuses no URL, and that the next step
+// requests the URL it named.
 func TestStoppedWithASuspect(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	seeds := []string{"https://a.example/", "https://b.example/"}

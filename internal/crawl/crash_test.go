@@ -18,12 +18,11 @@ import (
 
 var crashes = flag.Bool("crashes", false, "try all that can go wrong with one effect")
 
-// dies is what a process dies of.
+// dies is the error with which a process dies.
 type dies struct{}
 
-// live carries an actor to its end, or to its death: it reports which. Then nothing of it is left but
-// what it has done, its lease expires, and what it has received and not acknowledged comes back. An
-// operation that fails may be its death too.
+// live runs an actor to its end or its death, and reports which. After a death only its effects remain, its lease expires,
+// and messages that it received and did not acknowledge come back. A failing operation may also be its death.
 func (w *world) live(a interface {
 	actor.Actor
 	Drop()
@@ -46,7 +45,7 @@ func (w *world) live(a interface {
 	return err == nil
 }
 
-// redeliver puts mail back into its mailbox that was received and not acknowledged.
+// redeliver puts unacknowledged mail back into its mailbox.
 func (w *world) redeliver() {
 	for r := 1; r <= w.receipts; r++ {
 		m, err := blobschema.DecodeMail(w.mail[r])
@@ -60,7 +59,7 @@ func (w *world) redeliver() {
 	}
 }
 
-// death is how a process dies, or what goes wrong with one operation.
+// death is how a process dies, or how one operation fails.
 type death uint8
 
 const (
@@ -71,19 +70,19 @@ const (
 	deaths
 )
 
-// crashing is a crawl of two sites that link to each other, in two partitions, in which something goes
-// wrong with effect number at, counted from one.
+// crashing is a crawl of two sites that link to each other, in two partitions, in which effect number at goes wrong,
+// counted from one.
 type crashing struct {
 	at     int
 	death  death
-	moves  bool // all slots of partition 1 go to 2 meanwhile, and then to 0
-	narrow bool // the second site is in scope because a seed leads to it
+	moves  bool // all slots of partition 1 move to 2 meanwhile, and then to 0
+	narrow bool // the second site is in scope because a seed redirects to it
 }
 
-// pagesOfASite is how many pages each of the two sites has.
+// pagesOfASite is the number of pages of each of the two sites.
 const pagesOfASite = 3
 
-// web is what the sites answer; none may be asked faster than the delay (I9).
+// web serves the sites, and checks that no host is requested faster than the delay (I9).
 func (x crashing) web(t *testing.T, w *world, c *blobschema.Crawl, hosts []string) (seeds []string) {
 	last := map[string]time.Duration{}
 	w.web = func(r actor.Request) *actor.Outcome {
@@ -116,7 +115,7 @@ func (x crashing) web(t *testing.T, w *world, c *blobschema.Crawl, hosts []strin
 	return seeds
 }
 
-// run returns how many effects there were.
+// run returns the number of effects.
 func (x crashing) run(t *testing.T) (effects int) {
 	t.Helper()
 	w, c := newWorld(t), newCrawl(2)
@@ -184,7 +183,7 @@ func (x crashing) run(t *testing.T) (effects int) {
 			}
 		}
 	}
-	for i := range pagesOfASite + 1 { // the last is not found
+	for i := range pagesOfASite + 1 { // the last page does not exist
 		want[fmt.Sprintf("https://%s/%d", hosts[0], i)], want[fmt.Sprintf("https://%s/%d", hosts[1], i)] = 1, 1
 	}
 	if x.narrow {
@@ -196,9 +195,9 @@ func (x crashing) run(t *testing.T) (effects int) {
 	return effects
 }
 
-// TestCrashAnywhere: wherever a process dies or an operation fails, before it was done or right after it, the
-// crawl ends with all pages, each once (I7, I8), and no host is asked faster than its pace (I9). It tries
-// some of all these cases; with -crashes all.
+// TestCrashAnywhere checks that, wherever a process dies or an operation fails, before or after its effect, the crawl ends
+// with all pages, each once (I7, I8), and no host is requested faster than its pace (I9). It tries a sample of all cases;
+// with -crashes all of them.
 func TestCrashAnywhere(t *testing.T) {
 	for name, x := range map[string]crashing{"plain": {}, "moves": {moves: true}, "narrow": {narrow: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +205,7 @@ func TestCrashAnywhere(t *testing.T) {
 			if effects < 100 {
 				t.Errorf("only %d effects", effects)
 			}
-			every := 1 + effects/29*2 // odd, so that all deaths come about
+			every := 1 + effects/29*2 // odd, so that every kind of death occurs
 			if *crashes {
 				every = 1
 			}

@@ -18,8 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestAnother: a crawl takes the place of another only where that is at its end, with no
-// step at work.
+// TestAnother checks that another crawl can be created only if the current one has ended and has no running step.
 func TestAnother(t *testing.T) {
 	const host = "www.example"
 	lease := func(t *testing.T, w *world) {
@@ -37,7 +36,7 @@ func TestAnother(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		limit     int64 // pages
-		seeds     int   // of which one more is given after the step
+		seeds     int   // seeds, one of which is added after the step
 		change    func(*testing.T, *world)
 		exclusive bool
 		want      error
@@ -87,7 +86,7 @@ func TestAnother(t *testing.T) {
 	}
 }
 
-// TestAnotherFirst: where there is no crawl, another one is the first.
+// TestAnotherFirst checks that NewAnother creates the first crawl if there is none.
 func TestAnotherFirst(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.run(NewAnother(newCrawl(1), nil, false)); !errors.Is(err, ErrNoCrawl) {
@@ -101,7 +100,7 @@ func TestAnotherFirst(t *testing.T) {
 	}
 }
 
-// TestBegin: what a crawl is begun with is stored in batches; what cannot be begins nothing.
+// TestBegin checks that seeds are stored in batches, and that an invalid crawl is not created.
 func TestBegin(t *testing.T) {
 	var many []string
 	for i := range seedsPerBatch + 1 {
@@ -116,7 +115,7 @@ func TestBegin(t *testing.T) {
 		name    string
 		set     func(*blobschema.Crawl)
 		seeds   []Seed
-		batches int // 0: it begins nothing
+		batches int // 0: no crawl is created
 		err     error
 	}{
 		{"one seed", nil, one, 1, nil},
@@ -168,8 +167,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestGoOn: beginning a crawl that there is adds the seeds that are new, each once, and tells steps and ticks of what
-// changes for them, and of nothing else.
+// TestGoOn checks that opening an existing crawl adds the seeds that are new, each once, and tells steps and coordinator
+// runs exactly what changes for them.
 func TestGoOn(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -217,7 +216,7 @@ func TestGoOn(t *testing.T) {
 			if changed := w.Table[naming.CrawlKey(c.ID)].Revision != before.Revision; changed != (string(actor.Encode(rec)) != string(before.Value)) {
 				t.Errorf("the record is written: %v", changed)
 			}
-			if k.name == "nothing" && w.counts["ReadRecords"] != 2 { // which crawl, and its record
+			if k.name == "nothing" && w.counts["ReadRecords"] != 2 { // the active crawl and its record
 				t.Errorf("only to open takes %v", w.counts)
 			}
 		})
@@ -233,8 +232,8 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
-// TestLimitThatComesLater: pages that are stored already count, of partitions that came later too; what was granted is
-// not taken back.
+// TestLimitThatComesLater checks that stored pages count, also those of partitions added later, and that grants are not
+// taken back.
 func TestLimitThatComesLater(t *testing.T) {
 	w, s := newScene(t)
 	s.heads[0].Totals.Pages, s.heads[1] = 5, nil
@@ -264,7 +263,7 @@ func TestLimitThatComesLater(t *testing.T) {
 	}
 }
 
-// TestCrawlID: ids are sorted as the times that they are made of.
+// TestCrawlID checks that ids sort like the times they are made of.
 func TestCrawlID(t *testing.T) {
 	if got := CrawlID(virtual.Epoch.Add(25*time.Hour + time.Second).In(time.FixedZone("east", 3600))); got != "20260102-010001" || naming.CheckCrawlID(got) != nil {
 		t.Errorf("%s", got)

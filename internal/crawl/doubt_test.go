@@ -21,7 +21,7 @@ import (
 
 var errLost = errors.New("the answer was lost")
 
-// once has the first write of a record take place and fail all the same.
+// once makes the first write of a record succeed and return an error.
 func once(key string, with error) func(actor.Effect) (before, after error) {
 	done := false
 	return func(e actor.Effect) (before, after error) {
@@ -33,8 +33,8 @@ func once(key string, with error) func(actor.Effect) (before, after error) {
 	}
 }
 
-// TestInDoubt: a write that took place although an error came back is known for one's own,
-// also where it is a conflict: clouds' clients try again by themselves.
+// TestInDoubt checks that an actor recognises its own write that was stored despite an error, also if the retry is a
+// conflict: clients of clouds retry by themselves.
 func TestInDoubt(t *testing.T) {
 	const host = "www.example"
 	limited := func(pages int64) func(*blobschema.Crawl) error {
@@ -110,8 +110,8 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
-// TestChangeGoesOn: who dies between the crawl's record and the limit leaves a limit that
-// beginning again tells.
+// TestChangeGoesOn checks that an actor that dies between writing the crawl record and the limit leaves a limit that the
+// next Begin passes on.
 func TestChangeGoesOn(t *testing.T) {
 	w := newWorld(t)
 	c := newCrawl(1)
@@ -129,8 +129,7 @@ func TestChangeGoesOn(t *testing.T) {
 	}
 }
 
-// TestGivesUp: a record that cannot be written, such as one too large for its table, ends
-// whoever writes it.
+// TestGivesUp checks that an actor ends if a record cannot be written, for example one too large for its table.
 func TestGivesUp(t *testing.T) {
 	const host = "www.example"
 	for key, begin := range map[string]func(*world) actor.Actor{
@@ -169,7 +168,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestLongSeeds: seeds that do not compress still make messages that every queue takes.
+// TestLongSeeds checks that seeds that do not compress still make messages that every queue accepts.
 func TestLongSeeds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var seeds []string
@@ -203,7 +202,7 @@ func TestLongSeeds(t *testing.T) {
 	}
 }
 
-// TestSeedsInParts: a tick that has no time for all seeds leaves the rest to the next.
+// TestSeedsInParts checks that a coordinator run without time for all seeds leaves the rest to the next.
 func TestSeedsInParts(t *testing.T) {
 	w := newWorld(t)
 	var seeds []string
@@ -244,8 +243,8 @@ func TestSeedsInParts(t *testing.T) {
 	}
 }
 
-// TestHostsInParts: copying the estimates of many commits takes several ticks, and an idle
-// crawl is left alone only when that is done.
+// TestHostsInParts checks that copying the estimates of many commits takes several runs, and that the crawl counts as idle
+// only afterwards.
 func TestHostsInParts(t *testing.T) {
 	const host = "www.example"
 	w := newWorld(t)
@@ -283,7 +282,7 @@ func TestHostsInParts(t *testing.T) {
 	}
 }
 
-// TestResendBusy: mail of a partition with a step at work is sent again as well, once it was committed long ago.
+// TestResendBusy checks that mail to a partition with a running step is resent too, if it was committed long ago.
 func TestResendBusy(t *testing.T) {
 	for _, leased := range []bool{true, false} {
 		w, s := newScene(t)
@@ -320,7 +319,7 @@ func TestResendBusy(t *testing.T) {
 	}
 }
 
-// TestResendInTurn: of many partitions with steps at work few are looked at in a tick, and each has its turn.
+// TestResendInTurn checks that a run examines few of the partitions with running steps, and each of them in turn.
 func TestResendInTurn(t *testing.T) {
 	const n = 20
 	w := newWorld(t)

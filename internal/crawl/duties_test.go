@@ -36,7 +36,7 @@ func workingStep(t *testing.T) (*Step, actor.Now) {
 	return s, w.Now()
 }
 
-// sleeps are the times that a step asked to be called at.
+// sleeps returns the times at which a step asked to be called.
 func sleeps(now actor.Now, issues []actor.Issue) (at []time.Duration) {
 	for _, is := range issues {
 		if e, ok := is.Effect.(actor.Sleep); ok {
@@ -46,8 +46,8 @@ func sleeps(now actor.Now, issues []actor.Issue) (at []time.Duration) {
 	return at
 }
 
-// TestTimerFollowsDuties: whatever is added to the list of duties, the timer rings for it, and what the main task does
-// next is that; while it does something else, only what is done at every event has a timer.
+// TestTimerFollowsDuties checks that the timer follows the list of duties, and that the main task does the duty that is due
+// next. While the main task is busy, only the duties of every event set the timer.
 func TestTimerFollowsDuties(t *testing.T) {
 	s, now := workingStep(t)
 	s.timer = time.Time{}
@@ -86,7 +86,7 @@ func TestTimerFollowsDuties(t *testing.T) {
 	}
 }
 
-// TestStepIsMadeOfParts bounds what a reader of the step has to keep in mind.
+// TestStepIsMadeOfParts bounds the parts of a step that a reader must keep in mind.
 func TestStepIsMadeOfParts(t *testing.T) {
 	if n := reflect.TypeFor[Step]().NumField(); n > 20 {
 		t.Errorf("a step has %d fields", n)
@@ -98,7 +98,8 @@ func TestStepIsMadeOfParts(t *testing.T) {
 	}
 }
 
-// TestPartThatIsDueSoon: a step waits for a part of a slot that is not in memory as it does for a host, and loads it on time.
+// TestPartThatIsDueSoon checks that a step waits for a part that is not in memory as it does for a host, and loads it on
+// time.
 func TestPartThatIsDueSoon(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 10 * time.Second
@@ -129,7 +130,7 @@ func TestPartThatIsDueSoon(t *testing.T) {
 	}
 }
 
-// declared is the number of methods that this package declares for a type.
+// declared returns the number of methods that this package declares for a type.
 func declared(t *testing.T, name string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// clone is another world that is as this one is now.
+// clone returns a copy of the world.
 func (w *world) clone() *world {
 	c := *w
 	c.Store, c.mail, c.queues = w.Clone(), maps.Clone(w.mail), map[string][]actor.Message{}
@@ -26,7 +26,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// failing runs actors in worlds that are as w is, each with one operation failing for good, and hands over what came of it.
+// failing runs actors in copies of w, each with one operation that always fails, and passes on the result.
 func (w *world) failing(begin func(*world) actor.Actor, then func(w *world, op string, err error)) {
 	w.t.Helper()
 	probe := w.clone()
@@ -40,8 +40,8 @@ func (w *world) failing(begin func(*world) actor.Actor, then func(w *world, op s
 	}
 }
 
-// troubled is a partition with all that a step may have to read: held links and mail that was not sent from a step that
-// crashed, state in several runs, seeds that came since, slots that come and go, and requests.
+// troubled is a partition with everything that a step may have to read: buffered links and unsent mail of a crashed step,
+// state in several runs, new seeds, slots that arrive and leave, and requests.
 func troubled(t *testing.T) (*world, StepConfig) {
 	c, w := newCrawl(2), newWorld(t)
 	c.Settings.Scope = blobschema.ScopeHost
@@ -88,8 +88,8 @@ func troubled(t *testing.T) (*world, StepConfig) {
 	return w, cfg
 }
 
-// TestReadsThatFail: a step that cannot read what it needs ends, with an error that says what; nothing is lost by that, and the
-// next goes on.
+// TestReadsThatFail checks that a step that cannot read what it needs ends with an error that says what. Nothing is lost,
+// and the next step continues.
 func TestReadsThatFail(t *testing.T) {
 	w, cfg := troubled(t)
 	before := w.visible(cfg.Crawl.ID, 0)
@@ -100,7 +100,7 @@ func TestReadsThatFail(t *testing.T) {
 			return
 		}
 		if fails++; err == nil && strings.Contains(name, "00001") {
-			return // what others give it can wait for longer than there is anything else to do
+			return // slots from other partitions can wait while there is other work
 		}
 		if !errors.Is(err, errLost) || !strings.Contains(err.Error(), strings.Fields(name)[0]) {
 			t.Errorf("%s: %v", op, err)
@@ -126,7 +126,7 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestDamage: a record or an object that is damaged ends the step that reads it, with an error; nothing is made of its rest.
+// TestDamage checks that a damaged record or object ends the step that reads it with an error.
 func TestDamage(t *testing.T) {
 	w, cfg := troubled(t)
 	var names []string
@@ -160,7 +160,7 @@ func TestDamage(t *testing.T) {
 				try.Objects[name] = damage(slices.Clone(try.Objects[name]))
 			}
 			s := stepOf(t, cfg, nil)
-			if _, err := try.run(s); err == nil && (style == "altered" || !strings.Contains(name, "/p00001/")) { // of that, only the front is needed
+			if _, err := try.run(s); err == nil && (style == "altered" || !strings.Contains(name, "/p00001/")) { // only the front of it is needed
 				t.Errorf("%s is %s, and nobody says so", name, style)
 			}
 			s.Drop()
@@ -168,7 +168,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestIntakeFails: intake that cannot read or write something ends with an error, so that the messages come again.
+// TestIntakeFails checks that intake ends with an error if it cannot read or write something, so that the messages come
+// again.
 func TestIntakeFails(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(2), "https://www.example/")
@@ -180,7 +181,7 @@ func TestIntakeFails(t *testing.T) {
 	}
 	for _, k := range []struct {
 		msgs    []actor.Message
-		targets int // at least
+		targets int // least number of operations
 	}{
 		{msgs, 8},
 		{[]actor.Message{{Body: []byte("{")}}, 3},
@@ -214,7 +215,8 @@ func TestIntakeFails(t *testing.T) {
 	}
 }
 
-// TestIntakeCrashes: wherever intake dies, and whatever the map is when the messages come again, each URL is asked for once.
+// TestIntakeCrashes checks that each URL is requested once, wherever intake dies and whatever the map is when the messages
+// come again.
 func TestIntakeCrashes(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		c, w := newCrawl(2), newWorld(t)
@@ -269,8 +271,7 @@ func TestIntakeCrashes(t *testing.T) {
 	}
 }
 
-// TestLimitFails: a step that cannot read or change what is granted of the limit on pages ends with an error, as it does where nothing
-// that it writes can be written.
+// TestLimitFails checks that a step ends with an error if it cannot read or change the grants, or write anything.
 func TestLimitFails(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c.Settings.MaxPages, c.Settings.RecrawlPerHour = 100, 1

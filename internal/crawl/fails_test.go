@@ -17,10 +17,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// subject begins an actor in a world of its own, the same each time.
+// subject creates an actor in its own world, the same each time.
 type subject func(t *testing.T) (*world, actor.Actor)
 
-// operation names what an effect does, so that it is known when it is tried again; "" for what cannot fail.
+// operation names what an effect does, so that a retry is recognised; "" for an effect that cannot fail.
 func operation(e actor.Effect) string {
 	switch e := e.(type) {
 	case actor.GetObject:
@@ -39,7 +39,7 @@ func operation(e actor.Effect) string {
 	return ""
 }
 
-// operations runs an actor, and returns what it does that can fail, each once.
+// operations runs an actor, and returns each of its operations that can fail, once.
 func (w *world) operations(a actor.Actor) (list []string) {
 	w.t.Helper()
 	w.fault = func(e actor.Effect) (error, error) {
@@ -54,7 +54,7 @@ func (w *world) operations(a actor.Actor) (list []string) {
 	return list
 }
 
-// unable is the fault of a world in which an operation fails for good.
+// unable is the fault of a world in which an operation always fails.
 func unable(op string) func(actor.Effect) (before, after error) {
 	return func(e actor.Effect) (error, error) {
 		if operation(e) == op {
@@ -64,8 +64,8 @@ func unable(op string) func(actor.Effect) (before, after error) {
 	}
 }
 
-// failing has each operation of an actor fail for good, and each record and object that it reads be damaged. All of
-// them end it with an error, but for what may fail, of which this tests that it goes on without.
+// failing makes each operation of an actor fail, and damages each record and object that it reads. The actor must end with
+// an error, except for the operations listed, without which it must continue.
 func failing(t *testing.T, begin subject, may ...string) {
 	t.Helper()
 	w, a := begin(t)
@@ -101,7 +101,7 @@ func failing(t *testing.T, begin subject, may ...string) {
 	}
 }
 
-// busy is a tick that finds something to do of every kind, but for what it does not do while slots are on the move.
+// busy is a coordinator run that finds something to do of every kind, except what it does not do while slots move.
 func busy(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	id := s.crawl.ID
@@ -134,14 +134,14 @@ func busy(t *testing.T) (*world, actor.Actor) {
 	}
 	s.heads[0].Requests = 1
 	s.write(w)
-	w.give(id, 1, 0) // which it has confirmed
-	w.give(id, 0, 1) // which nobody has begun
+	w.give(id, 1, 0) // a move that the receiver has confirmed
+	w.give(id, 0, 1) // a move that has not begun
 	s.heads[1].Epoch = 2
 	w.writeRecord(naming.HeadKey(id, 1), s.heads[1])
 	return w, NewTick(s.cfg, nil)
 }
 
-// planning is a tick that has slots moved.
+// planning is a coordinator run that moves slots.
 func planning(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	s.crawl.Settings.MostPartitions, s.cfg.Capacity = 8, 100
@@ -152,7 +152,7 @@ func planning(t *testing.T) (*world, actor.Actor) {
 	return w, NewTick(s.cfg, nil)
 }
 
-// copying is a tick that has hosts to copy, and runs to delete.
+// copying is a coordinator run with hosts to copy and runs to delete.
 func copying(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	s.record.Copied, s.record.Sweep = map[partition.ID]uint64{1: 3}, []blobschema.Dropped{{Object: "run", Unnamed: 1}}
@@ -164,7 +164,7 @@ func copying(t *testing.T) (*world, actor.Actor) {
 	return w, NewTick(s.cfg, nil)
 }
 
-// idle is a tick that finds that nothing has come since the crawl was over.
+// idle is a coordinator run of a crawl without changes since its end.
 func idle(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	s.crawl.Settings.Index = true
@@ -174,7 +174,7 @@ func idle(t *testing.T) (*world, actor.Actor) {
 	return w, NewTick(s.cfg, nil)
 }
 
-// TestFailuresOfTicks: a tick passes over nothing that it could not do, or read.
+// TestFailuresOfTicks checks that a coordinator run ignores no failed operation.
 func TestFailuresOfTicks(t *testing.T) {
 	t.Run("busy", func(t *testing.T) { failing(t, busy) })
 	t.Run("copying", func(t *testing.T) { failing(t, copying) })
@@ -182,14 +182,14 @@ func TestFailuresOfTicks(t *testing.T) {
 	t.Run("idle", func(t *testing.T) { failing(t, idle) })
 }
 
-// TestFailuresOfOrders: nor does who begins a crawl, changes it, or orders something.
+// TestFailuresOfOrders checks the same of the actors that create or change a crawl, or give it an order.
 func TestFailuresOfOrders(t *testing.T) {
 	begun := func(t *testing.T) *world {
 		w, s := newScene(t)
 		s.grants.Limit = 10
 		s.write(w)
 		w.give(s.crawl.ID, 1, 0)
-		w.give(s.crawl.ID, 0, 0) // wanted as soon as it is there
+		w.give(s.crawl.ID, 0, 0) // a move that begins as soon as possible
 		return w
 	}
 	for name, begin := range map[string]subject{
@@ -218,7 +218,7 @@ func TestFailuresOfOrders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "order" {
-				failing(t, begin, naming.CrawlKey("test")) // which it needs to be there, and no more
+				failing(t, begin, naming.CrawlKey("test")) // the record must exist, nothing else of it is needed
 				return
 			}
 			failing(t, begin)
@@ -226,7 +226,7 @@ func TestFailuresOfOrders(t *testing.T) {
 	}
 }
 
-// TestFailuresOfSteps: nor does a step, but for what only makes others sooner.
+// TestFailuresOfSteps checks the same of a step, except for operations that only make others faster.
 func TestFailuresOfSteps(t *testing.T) {
 	box, other := "send to "+naming.MailboxQueue(0), "send to "+naming.MailboxQueue(1)
 	wakes := "send to " + naming.WakesQueue
@@ -268,7 +268,7 @@ func TestFailuresOfSteps(t *testing.T) {
 		"has a limit": {func(t *testing.T) (*world, actor.Actor) {
 			w, c := limited(t, 2, 10)
 			return w, step(t, StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second})
-		}, []string{naming.CrawlKey("test")}}, // nobody has wished for anything
+		}, []string{naming.CrawlKey("test")}}, // there is no desired state yet
 		"goes by ranks": {func(t *testing.T) (*world, actor.Actor) {
 			w, s := newScene(t)
 			set := &s.crawl.Settings

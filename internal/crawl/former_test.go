@@ -10,8 +10,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// TestFormersAreBounded: of the answers that came last half as many as there is room for are always kept, as they were last;
-// and what brought no answer is not.
+// TestFormersAreBounded checks that the newest answers, half of the bound, are always kept in their last state, and that a
+// URL without an answer is forgotten.
 func TestFormersAreBounded(t *testing.T) {
 	var f formers
 	p := blobschema.Page{Outcome: blobschema.OutcomeOK}
@@ -30,7 +30,7 @@ func TestFormersAreBounded(t *testing.T) {
 		}
 	}
 	if _, ok := f.newest.get("0"); ok {
-		t.Error("the first answer is kept for ever")
+		t.Error("the first answer is kept forever")
 	}
 	for _, i := range []int{n - 1, n - maxFormers/2} { // among the young, and the old
 		p.URL, p.Generation, p.Outcome = fmt.Sprint(i), 1<<30, blobschema.OutcomeOK
@@ -54,7 +54,7 @@ func TestFormersAreBounded(t *testing.T) {
 	}
 }
 
-// TestPayloadsAreBounded: of the payloads that were stored last half as many as there is room for are known.
+// TestPayloadsAreBounded checks that the payloads stored last, half of the bound, are known.
 func TestPayloadsAreBounded(t *testing.T) {
 	var p recent[string, blobschema.Original]
 	const n = maxPayloads + 1
@@ -70,12 +70,12 @@ func TestPayloadsAreBounded(t *testing.T) {
 		}
 	}
 	if _, ok := p.get("0"); ok {
-		t.Error("the first payload is known for ever")
+		t.Error("the first payload is known forever")
 	}
 }
 
-// TestFormersOfAnother: the last answers of pages whose slot came from another partition are in that one's commits; each of these is
-// read once, however many pages are asked for again.
+// TestFormersOfAnother checks that the previous answers of pages whose slot came from another partition are read from that
+// partition's commits, each commit once.
 func TestFormersOfAnother(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
@@ -108,7 +108,7 @@ func TestFormersOfAnother(t *testing.T) {
 			t.Errorf("%s, generation %d, former %+v", r.URL, r.Generation, r.Former)
 		}
 	}
-	if pages != 30 || len(reads) != 4 { // one for the manifest
+	if pages != 30 || len(reads) != 4 { // one read for the manifest
 		t.Errorf("%d requests, %d commits are read", pages, len(reads))
 	}
 	for name, n := range reads {

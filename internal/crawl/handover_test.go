@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// give orders that slots go to a partition.
+// give orders that slots move to a partition.
 func (w *world) give(crawl string, to partition.ID, slots ...partition.Slot) {
 	w.t.Helper()
 	r := NewRepartition(crawl, func(p Partitioning) (*partition.Map, error) {
@@ -32,7 +32,7 @@ func (w *world) give(crawl string, to partition.ID, slots ...partition.Slot) {
 	}
 }
 
-// aside does something while an actor is at work, in no time.
+// aside does something while an actor is running, in no time.
 func (w *world) aside(do func()) {
 	now, fault, counts := w.Mono, w.fault, w.counts
 	w.fault = nil
@@ -52,8 +52,8 @@ func readsHead(e actor.Effect, crawl string, p partition.ID) bool {
 	return ok && len(r.Keys) == 1 && r.Keys[0] == naming.HeadKey(crawl, p)
 }
 
-// TestTakesOfACommitLookedAtBefore: one commit gives by two maps, and the receiver knows of
-// the first alone when it looks. It takes what it learns of later from the same commit.
+// TestTakesOfACommitLookedAtBefore checks a commit that gives slots by two maps, read by a receiver that knows only the
+// first map. The receiver takes the other slots from the same commit when it learns the second map.
 func TestTakesOfACommitLookedAtBefore(t *testing.T) {
 	w := newWorld(t)
 	w.web = site(t, "nobody.example", 0, nil)
@@ -83,8 +83,7 @@ func TestTakesOfACommitLookedAtBefore(t *testing.T) {
 	}
 }
 
-// TestMergeLosesNoSlotThatComesBack: a slot comes back while runs that it has its state in
-// are merged without it.
+// TestMergeLosesNoSlotThatComesBack checks a slot that comes back while runs with its state are merged without it.
 func TestMergeLosesNoSlotThatComesBack(t *testing.T) {
 	w, c := newWorld(t), newCrawl(2)
 	host, another := ofPartition(t, c, 0), ""
@@ -99,13 +98,13 @@ func TestMergeLosesNoSlotThatComesBack(t *testing.T) {
 		}
 	}
 	w.web = site(t, host, pages, func(int) []string { return all(host) })
-	c = w.begin(c, all(host)[0], "https://"+another+"/") // what stays, so that there is a run
+	c = w.begin(c, all(host)[0], "https://"+another+"/") // this one stays, so that there is a run
 	a := func(cfg StepConfig) StepConfig {
 		cfg.Crawl, cfg.Process, cfg.Lease, cfg.Margin = c, "a", 9*time.Second, time.Second
 		return cfg
 	}
 	w.step(a(StepConfig{Deadline: 5 * time.Second, CommitEvery: time.Hour}), nil)
-	for w.head(c.ID, 0).Seq <= mergeFanIn { // at most one commit each, and no merge
+	for w.head(c.ID, 0).Seq <= mergeFanIn { // at most one commit per step, and no merge
 		w.step(a(StepConfig{Deadline: 2500 * time.Millisecond, CommitEvery: time.Hour}), nil)
 	}
 	w.order(c.ID, OrderPause)
@@ -133,7 +132,7 @@ func TestMergeLosesNoSlotThatComesBack(t *testing.T) {
 	s, _ := w.step(a(StepConfig{Linger: 20 * time.Second}), nil)
 	w.fault = nil
 	if tries != 8 || w.head(c.ID, 0).Awaits != 0 {
-		t.Fatalf("the run was put %d times in vain; %+v", tries, w.head(c.ID, 0))
+		t.Fatalf("the run was put %d times without success; %+v", tries, w.head(c.ID, 0))
 	}
 	w.order(c.ID, OrderResume)
 	w.step(a(StepConfig{Deadline: 20 * time.Second, CommitEvery: 2 * time.Second}), s.Warm())
@@ -167,8 +166,8 @@ func (w *world) settledIn(c blobschema.Crawl, p partition.ID, slot partition.Slo
 	return n
 }
 
-// TestAwaitedSlotsAreNotDue: what came for a slot that is not here yet gives nobody work, so
-// nothing is woken for it again and again until it is given.
+// TestAwaitedSlotsAreNotDue checks that mail for a slot that has not arrived makes no work, so that its partition is not
+// woken again and again until the slot is given.
 func TestAwaitedSlotsAreNotDue(t *testing.T) {
 	w, c := newWorld(t), newCrawl(2)
 	w.web = site(t, "nobody.example", 0, nil)
@@ -205,7 +204,7 @@ func TestAwaitedSlotsAreNotDue(t *testing.T) {
 	}
 }
 
-// hostsOf are n hosts of a partition, each in a slot of its own.
+// hostsOf returns n hosts of a partition, each in its own slot.
 func hostsOf(t *testing.T, c blobschema.Crawl, p partition.ID, n int) (hosts []string, slots []partition.Slot) {
 	t.Helper()
 	h, err := c.Hash()
@@ -221,7 +220,7 @@ func hostsOf(t *testing.T, c blobschema.Crawl, p partition.ID, n int) (hosts []s
 	return hosts, slots
 }
 
-// gave are the slots that a partition's commits name as given to partition 1, each time there are more, and when.
+// gave records the slots that a partition's commits give to partition 1 whenever there are more, and the time.
 func (w *world) gave(c blobschema.Crawl, p partition.ID) (gave []partition.Slots, at []time.Duration) {
 	w.t.Helper()
 	for _, com := range w.commits(c.ID, p) {
@@ -243,9 +242,9 @@ func (w *world) gave(c blobschema.Crawl, p partition.ID) (gave []partition.Slots
 	return gave, at
 }
 
-// TestMovesAtWork: slots go from a step at work to one at work. Nothing more of them is asked for by the first as soon as it
-// knows, nor by the second before it has them; one that is still does not wait long for one that is not; and the pages are
-// each had once.
+// TestMovesAtWork moves slots from one running step to another. The giver requests nothing more of them as soon as it knows
+// of the move, and the receiver nothing before it has them. An idle slot does not wait long for one with a request under
+// way. Each page is fetched once.
 func TestMovesAtWork(t *testing.T) {
 	w, c := newWorld(t), newCrawl(2)
 	hosts, slots := hostsOf(t, c, 0, 3)
@@ -255,7 +254,7 @@ func TestMovesAtWork(t *testing.T) {
 	for _, h := range hosts {
 		served[h] = site(t, h, n, func(int) []string { return all(h)[:n] })
 	}
-	asked := map[string][]time.Duration{} // by host, when
+	asked := map[string][]time.Duration{} // times by host
 	w.web = func(r actor.Request) *actor.Outcome {
 		asked[string(r.URL.Host())] = append(asked[string(r.URL.Host())], w.Mono)
 		return served[string(r.URL.Host())](r)
@@ -281,7 +280,7 @@ func TestMovesAtWork(t *testing.T) {
 	w.fault = nil
 	knows := 7 * time.Second // with the first commit
 	if last := asked[quick][len(asked[quick])-1]; ordered == 0 || len(asked[stays]) != n+1 || last > knows || len(asked[slow]) != 2 {
-		t.Errorf("asked for %d, %d and %d URLs, the last that goes at %v", len(asked[quick]), len(asked[slow]), len(asked[stays]), last)
+		t.Errorf("requested %d, %d and %d URLs, the last that goes at %v", len(asked[quick]), len(asked[slow]), len(asked[stays]), last)
 	}
 	gave, at := w.gave(c, 0)
 	want := []partition.Slots{{slots[0]}, {slots[0], slots[1]}}
@@ -291,10 +290,10 @@ func TestMovesAtWork(t *testing.T) {
 	if h := w.head(c.ID, 0); h.Owes != 0 || h.Epoch != 2 || h.Gives[1] != 2 || len(h.Gives) != 1 {
 		t.Errorf("the head of who gave is %+v", h)
 	}
-	if len(w.wakes) > 0 || len(w.queues[naming.MailboxQueue(1)]) != 3 { // seeds, and two nudges
+	if len(w.wakes) > 0 || len(w.queues[naming.MailboxQueue(1)]) != 3 { // seeds and two nudges
 		t.Errorf("who takes is woken by %v, and has %d messages", w.wakes, len(w.queues[naming.MailboxQueue(1)]))
 	}
-	had := int64(len(w.visible(c.ID, 0)) - n) // of the two that go
+	had := int64(len(w.visible(c.ID, 0)) - n) // of the two slots that move
 	cfg.Partition, cfg.Process = 1, "b"
 	w.step(cfg, nil)
 	if h := w.head(c.ID, 1); h.Awaits != 0 || h.Epoch != 2 || had < 2 || h.Totals.Pages != 2*n-had {
@@ -313,8 +312,8 @@ func TestMovesAtWork(t *testing.T) {
 	}
 }
 
-// TestGivesToSeveral: each hand-over is named until its own receiver has it, who takes its own alone, from those who have
-// given; a partition that nobody has begun keeps nobody from it. In a cloud those who take are woken.
+// TestGivesToSeveral checks that each hand-over is named until its own receiver has it. The receiver takes only its own
+// slots, and a giver without a head does not block it. In a cloud the receivers are woken.
 func TestGivesToSeveral(t *testing.T) {
 	w, c := newWorld(t), newCrawl(3)
 	hosts, slots := hostsOf(t, c, 0, 2)
@@ -374,8 +373,8 @@ func TestGivesToSeveral(t *testing.T) {
 	}
 }
 
-// TestFloorGoesAlong: the hosts of slots that move rest for a pace after a crash of whoever had them before, also at who
-// takes them (I9).
+// TestFloorGoesAlong checks that the hosts of moving slots rest for a pace after a crash of their previous owner, also at
+// their new owner (I9).
 func TestFloorGoesAlong(t *testing.T) {
 	w, c := newWorld(t), newCrawl(2)
 	c.Settings.Delay = 20 * time.Second
@@ -410,15 +409,15 @@ func TestFloorGoesAlong(t *testing.T) {
 	}
 }
 
-// TestWaitsForWhatIsGiven: a step at work looks for slots that should come soon at first, then ever more seldom, and at
-// once when it is told that they are there.
+// TestWaitsForWhatIsGiven checks that a running step looks for awaited slots soon at first, then less and less often, and
+// at once after a nudge.
 func TestWaitsForWhatIsGiven(t *testing.T) {
 	w, c := newWorld(t), newCrawl(2)
 	hosts, slots := hostsOf(t, c, 1, 1)
 	w.web = site(t, hosts[0], pages, func(int) []string { return all(hosts[0]) }) // so that it has something to do
 	away, moving := hostsOf(t, c, 0, 2)
 	c = w.begin(c, all(hosts[0])[0], "https://"+away[0]+"/", "https://"+away[1]+"/")
-	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 100 * time.Millisecond}, nil) // it has a commit
+	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 100 * time.Millisecond}, nil) // so that it has a commit
 	w.give(c.ID, 1, moving[0], moving[1])
 	var looked []time.Duration
 	var took, givenAt time.Duration

@@ -34,8 +34,7 @@ func (w *world) requests() (r blobschema.Requests) {
 	return r
 }
 
-// TestIntakeOfMuch: large lists are sent one after another, so that no more of them is in
-// memory than of one.
+// TestIntakeOfMuch checks that large lists are sent one after another, so that memory holds no more than one of them.
 func TestIntakeOfMuch(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(4), "https://www.example/")
@@ -43,7 +42,7 @@ func TestIntakeOfMuch(t *testing.T) {
 	most, held := 0, 0
 	w.fault = func(e actor.Effect) (before, after error) {
 		switch e := e.(type) {
-		case actor.PutObject: // what is held is put first
+		case actor.PutObject: // what is buffered is put first
 			b, err := blobschema.DecodeSeeds(e.Parts[0])
 			if err != nil {
 				t.Error(err)
@@ -79,8 +78,8 @@ func TestIntakeOfMuch(t *testing.T) {
 	}
 }
 
-// TestIntakeWaits: the record that lists the mail of requests keeps its bound; what there
-// is no room for stays in the queue, and is taken once there is.
+// TestIntakeWaits checks that the record of mail with requests keeps its bound: other messages stay in the queue until
+// there is room.
 func TestIntakeWaits(t *testing.T) {
 	w := newWorld(t)
 	c := newCrawl(400)
@@ -111,7 +110,7 @@ func TestIntakeWaits(t *testing.T) {
 	}
 }
 
-// TestNoURLs: a file that is no list makes one dead letter, not one a line.
+// TestNoURLs checks that a file that is no list makes one dead letter, not one per line.
 func TestNoURLs(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(1), "https://www.example/")
@@ -127,7 +126,7 @@ func TestNoURLs(t *testing.T) {
 	}
 }
 
-// TestListHasGrown: no more is read of a list than its bound, whatever a notification says.
+// TestListHasGrown checks that no more of a list is read than the bound, whatever the notification says.
 func TestListHasGrown(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(1), "https://www.example/")
@@ -144,7 +143,7 @@ func TestListHasGrown(t *testing.T) {
 	}
 }
 
-// TestNotURLs: what is no URL is kept one a line, as far as there is room, with the reason of the first.
+// TestNotURLs checks that texts that are not URLs are kept one a line, while there is room, with the reason of the first.
 func TestNotURLs(t *testing.T) {
 	why := errors.New("why")
 	var l notURLs
@@ -160,14 +159,14 @@ func TestNotURLs(t *testing.T) {
 		l.add(strings.Repeat("c", 99), why)
 	}
 	left := maxAside - len(l.kept)
-	l.add(strings.Repeat("d", left), why) // with its end of line one byte too many
+	l.add(strings.Repeat("d", left), why) // one byte too many, with its end of line
 	l.add(strings.Repeat("e", left-1), why)
 	if kept := string(l.kept); len(kept) != maxAside || strings.Contains(kept, "d") || !strings.HasSuffix(kept, "\n"+strings.Repeat("e", left-1)) {
 		t.Errorf("%d bytes are kept", len(kept))
 	}
 }
 
-// TestRequestsWithoutID: a request that has no id of its own is known by that of its message.
+// TestRequestsWithoutID checks that a request without an id gets the id of its message.
 func TestRequestsWithoutID(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	asked := w.serve(nil)

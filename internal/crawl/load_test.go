@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// prompted is a step that is told something now and then.
+// prompted is a step that gets a signal now and then.
 type prompted struct {
 	*Step
 	prompt func() Signal
@@ -31,8 +31,7 @@ func (p prompted) Handle(now actor.Now, r actor.Reply) []actor.Issue {
 	return issues
 }
 
-// mailed are the URLs in a partition's mailbox, and how often each is there. What comes again under its number is
-// known by that.
+// mailed returns the URLs in a partition's mailbox and how often each is there. A repeated number counts once.
 func (w *world) mailed(p partition.ID) map[string]int {
 	w.t.Helper()
 	out, known := map[string]int{}, map[string]bool{}
@@ -53,8 +52,8 @@ func (w *world) mailed(p partition.ID) map[string]int {
 	return out
 }
 
-// TestHeldThroughCrashes: links that wait to be mailed are in commits; whatever crashes, the step after mails each of
-// them once, with those that it finds itself. What a partition with nothing to do is to have waits for nothing.
+// TestHeldThroughCrashes checks that buffered links are in commits: after any crash the next step mails each of them once,
+// with those that it finds itself. Links for a partition with nothing to do do not wait.
 func TestHeldThroughCrashes(t *testing.T) {
 	c, w := newCrawl(3), newWorld(t)
 	here, first, second := ofPartition(t, c, 0), ofPartition(t, c, 1), ofPartition(t, c, 2)
@@ -104,8 +103,8 @@ func TestHeldThroughCrashes(t *testing.T) {
 	}
 }
 
-// TestQueueFails: mail that cannot be sent, or seems so, is sent by the next step, under the same numbers and the same to the byte;
-// then it is left alone.
+// TestQueueFails checks that the next step sends mail that could not be sent, or seemed so, with the same numbers and the
+// same bytes, and then no more.
 func TestQueueFails(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sent all the same %v", sent), func(t *testing.T) {
@@ -116,7 +115,7 @@ func TestQueueFails(t *testing.T) {
 			w.web = site(t, here, pages, func(i int) (links []string) {
 				for p, host := range others {
 					links = append(links, fmt.Sprintf("https://%s/%d", host, i))
-					for n := range 400 * int(p-1) * (i / 13 % 2) * (1 - min(1, i%13)) { // to 2 so much now and then that it makes many mails
+					for n := range 400 * int(p-1) * (i / 13 % 2) * (1 - min(1, i%13)) { // to 2, sometimes so many that they make many mails
 						links = append(links, fmt.Sprintf("https://%s/%d/%d%s", host, i, n, long))
 					}
 				}
@@ -182,8 +181,8 @@ func TestQueueFails(t *testing.T) {
 	}
 }
 
-// TestSeedsThatComeLate: a host that is in the scope because a later seed is of it: the links to it that were out of scope are
-// followed, whichever commits they are in and whoever owns it, but for those that other bounds leave out.
+// TestSeedsThatComeLate checks that after a later seed brings a host into scope, the earlier links to that host are
+// followed, whatever commit they are in and whichever partition owns it, unless other bounds exclude them.
 func TestSeedsThatComeLate(t *testing.T) {
 	for _, when := range []string{"in the batch", "in a commit", "to the next step", "to a step of another process"} {
 		for there := range partition.ID(2) {
@@ -250,8 +249,8 @@ func TestSeedsThatComeLate(t *testing.T) {
 	}
 }
 
-// TestManyParts: a partition that has far more than fits into memory, in many runs that are merged meanwhile, asks for every
-// URL once, whatever processes its steps are of.
+// TestManyParts checks that a partition that is much larger than memory, in many runs that are merged meanwhile, requests
+// every URL once, in whatever processes its steps run.
 func TestManyParts(t *testing.T) {
 	const hosts, each = 6, 10
 	c, w := newCrawl(1), newWorld(t)
@@ -269,7 +268,7 @@ func TestManyParts(t *testing.T) {
 	hits := map[string]int{}
 	w.web = func(r actor.Request) *actor.Outcome {
 		if hits[r.URL.String()]++; !r.Robots && hits[r.URL.String()] > 1 {
-			t.Errorf("%s is asked for again", r.URL)
+			t.Errorf("%s is requested again", r.URL)
 		}
 		return site(t, string(r.URL.Host()), each, links)(r)
 	}
@@ -294,7 +293,7 @@ func TestManyParts(t *testing.T) {
 			warm = s.Warm()
 		}
 		lost := map[string]bool{}
-		w.fault = func(e actor.Effect) (before, after error) { // an object that was swept just now
+		w.fault = func(e actor.Effect) (before, after error) { // an object that was just swept
 			if g, ok := e.(actor.GetObject); ok && strings.Contains(g.Name, "/r") && !lost[g.Name] && len(lost) == 0 {
 				lost[g.Name] = true
 				gone++
@@ -302,7 +301,7 @@ func TestManyParts(t *testing.T) {
 			}
 			if put, ok := e.(actor.PutObject); ok && strings.Contains(put.Name, "/r") {
 				merges++
-				lost["merged"] = true // those may have no object that is gone
+				lost["merged"] = true // a merge may have no object that is gone
 			}
 			return nil, nil
 		}
@@ -324,8 +323,8 @@ func TestManyParts(t *testing.T) {
 	}
 }
 
-// TestRunIsGone: a step that finds a run gone for good ends: if its lease is over, for others may have gone on; else with
-// an error.
+// TestRunIsGone checks that a step ends if a run is missing: as a lost lease if its lease is over, because another step may
+// have continued; otherwise with an error.
 func TestRunIsGone(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c, w := newCrawl(1), newWorld(t)
@@ -349,8 +348,8 @@ func TestRunIsGone(t *testing.T) {
 	}
 }
 
-// TestScopeSpreads: a host that a seed of one partition redirects to comes into the scope of the others: they follow the links to it
-// that they have found before, and those that they find later, in whatever process.
+// TestScopeSpreads checks that the redirect of a seed in one partition brings its host into the scope of the others. They
+// follow the links to it that they found before and later, in whatever process.
 func TestScopeSpreads(t *testing.T) {
 	for _, cold := range []bool{true, false} {
 		c, w := newCrawl(2), newWorld(t)
@@ -378,7 +377,7 @@ func TestScopeSpreads(t *testing.T) {
 		w.crawlOn(cfg[0])
 		want := map[string]int{first + "/go": 0, second + "/": 0, host + "/": 0, host + "/before": 1, second + "/later": 0, host + "/after": 1}
 		if d := cmp.Diff(want, depths(*asked)); d != "" {
-			t.Errorf("cold %v: asked for, by depth (-want +got):\n%s", cold, d)
+			t.Errorf("cold %v: requested, by depth (-want +got):\n%s", cold, d)
 		}
 		for p := range partition.ID(2) {
 			if man := w.manifest(c.ID, p); !slices.Contains(man.Scope, "to.example") {

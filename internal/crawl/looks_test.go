@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
-// lookedAt is a crawl whose five pages have had their first answers.
+// lookedAt is a crawl whose five pages have been answered once.
 func lookedAt(t *testing.T, limit int64, asked *[]actor.Request) (*world, blobschema.Crawl, StepConfig) {
 	t.Helper()
 	c, host := newCrawl(1), "www.example"
@@ -27,8 +27,8 @@ func lookedAt(t *testing.T, limit int64, asked *[]actor.Request) (*world, blobsc
 	return w, c, StepConfig{Crawl: c, Process: "p", SleepMax: time.Second, MergeFanIn: 1000}
 }
 
-// TestLooks: settled URLs are asked for again, with the record of the answer before, which costs no read
-// where the process has it; a limit on pages does not keep them from it, nor do they count for it; and such a crawl does not finish.
+// TestLooks checks that settled URLs are revisited with the record of the previous answer, which the same process does not
+// read again. The page limit neither stops revisits nor counts them, and such a crawl does not finish.
 func TestLooks(t *testing.T) {
 	for _, limit := range []int64{0, 3, 5} {
 		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLooks(t *testing.T) {
 						continue
 					}
 					if r.Generation == 0 || r.Former == nil || r.Former.ETag != `"v1"` {
-						t.Errorf("asked for %s, generation %d, former %+v", r.URL, r.Generation, r.Former)
+						t.Errorf("requested %s, generation %d, former %+v", r.URL, r.Generation, r.Former)
 					}
 				}
 				if !cold && counts["GetObject"] > 0 {
@@ -80,8 +80,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestSteerLooks: the threshold rises with too many looks, falls with too few, and is that of one
-// tick even if there are two at once.
+// TestSteerLooks checks that the threshold rises with too many revisits and falls with too few, and that two runs at once
+// count them once.
 func TestSteerLooks(t *testing.T) {
 	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
@@ -100,19 +100,19 @@ func TestSteerLooks(t *testing.T) {
 		t.Errorf("a second tick made it %+v", got)
 	}
 	w.Mono += 30 * time.Minute
-	w.tick(c.ID) // no look where there was to be one
+	w.tick(c.ID) // no revisit where one was due
 	if got := wish(); !(got.Threshold < first.Threshold) || got.Version != first.Version {
 		t.Errorf("after half an hour without a look it is %v, before it was %v; version %d", got.Threshold, first.Threshold, got.Version)
 	}
 	before := wish().Threshold
 	w.Mono += 5 * time.Hour
-	w.tick(c.ID) // who knows what was in that time
+	w.tick(c.ID) // the revisits of that time are unknown
 	if got := wish(); got.Threshold != before || got.Looks.At.Sub(virtual.Epoch) < 5*time.Hour {
 		t.Errorf("after a long time it is %+v, before it was %v", got, before)
 	}
 }
 
-// TestHintOfOthers: what a sitemap says of another host's pages changes nothing of when they are looked at.
+// TestHintOfOthers checks that a sitemap cannot change the revisits of another host's pages.
 func TestHintOfOthers(t *testing.T) {
 	for _, of := range []string{"https://www.example/", "https://other.example/"} {
 		var asked []actor.Request
@@ -128,25 +128,25 @@ func TestHintOfOthers(t *testing.T) {
 	}
 }
 
-// TestLooksOfColdSteps: a step that begins afresh brings no look forward: the threshold is what it was.
+// TestLooksOfColdSteps checks that a cold step brings no revisit forward: the threshold is unchanged.
 func TestLooksOfColdSteps(t *testing.T) {
 	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
-	c.Settings.RecrawlPerHour = 120 // a threshold far below that of a look a day
+	c.Settings.RecrawlPerHour = 120 // a threshold far below that of a revisit a day
 	w.step(cfg, nil)
 	w.tick(c.ID)
-	w.step(cfg, nil) // plans anew
+	w.step(cfg, nil) // plans again
 	for range 5 {
 		w.tick(c.ID)
 		w.step(cfg, nil)
 	}
 	if tot := w.head(c.ID, 0).Totals; w.Mono < fresh.Shortest && tot.Again > 0 {
-		t.Errorf("%d looks at pages that were first asked for %v ago", tot.Again, w.Mono)
+		t.Errorf("%d looks at pages that were first requested %v ago", tot.Again, w.Mono)
 	}
 }
 
-// TestLimitWakesNobody: where the limit on pages is reached, nobody is woken for what was found and will not be asked
-// for, but for looks that are due, and for what was found when the limit is raised.
+// TestLimitWakesNobody checks that at the page limit no partition is woken for new URLs that will not be requested, only
+// for due revisits, and for the new URLs when the limit is raised.
 func TestLimitWakesNobody(t *testing.T) {
 	var asked []actor.Request
 	w, c, _ := lookedAt(t, 3, &asked)
@@ -178,7 +178,7 @@ func TestLimitWakesNobody(t *testing.T) {
 	}
 }
 
-// TestStale: a partition plans its looks anew where something of it waits and the threshold has fallen much.
+// TestStale checks that a partition plans its revisits again if the threshold has fallen much.
 func TestStale(t *testing.T) {
 	for _, k := range []struct {
 		pending           int64
@@ -199,7 +199,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestSteering: what a tick makes of the looks since the threshold was set.
+// TestSteering checks what a coordinator run makes of the revisits since the threshold was set.
 func TestSteering(t *testing.T) {
 	const before = 0.01
 	for _, k := range []struct {
@@ -242,8 +242,8 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// TestThresholdIsObeyed: a step at work takes a threshold that has fallen much, and its next head says so; one that has risen changes nothing
-// that waits.
+// TestThresholdIsObeyed checks that a running step obeys a threshold that has fallen much, and that its next head reports
+// so. A threshold that has risen changes nothing that waits.
 func TestThresholdIsObeyed(t *testing.T) {
 	for _, by := range []float64{1 / schedule.ReplanAt / 2, 2} {
 		var asked []actor.Request
@@ -264,7 +264,7 @@ func TestThresholdIsObeyed(t *testing.T) {
 	}
 }
 
-// TestChangedLooks: looks that found another page are counted.
+// TestChangedLooks checks that revisits that found a changed page are counted.
 func TestChangedLooks(t *testing.T) {
 	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
@@ -301,8 +301,8 @@ func TestChangedLooks(t *testing.T) {
 	}
 }
 
-// TestLooksGiveBack: a step that goes on for ever for its looks gives back what it was granted of the limit on pages and has no use
-// for, once, and keeps it while there is something to find.
+// TestLooksGiveBack checks that a step that runs forever because of its revisits returns unneeded grants once, and keeps
+// them while there is something to find.
 func TestLooksGiveBack(t *testing.T) {
 	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 100, &asked)
@@ -322,13 +322,12 @@ func TestLooksGiveBack(t *testing.T) {
 		return nil, nil
 	}
 	w.step(cfg, nil)
-	if len(grants) != 2 || grants[0] <= 5 || grants[1] != 5 { // and not asked for again for looks
+	if len(grants) != 2 || grants[0] <= 5 || grants[1] != 5 { // and not requested again for revisits
 		t.Errorf("granted %v", grants)
 	}
 }
 
-// TestLimitOfParts: at the limit on pages a step loads no slots in turns, where they do not fit into memory together, for what was
-// found in them: it may not be asked for.
+// TestLimitOfParts checks that at the page limit a step does not load slots in turn for URLs that it may not request.
 func TestLimitOfParts(t *testing.T) {
 	const hosts, each = 6, 3
 	for _, perHour := range []float64{0, 1} {
@@ -352,7 +351,7 @@ func TestLimitOfParts(t *testing.T) {
 			}
 			w.Mono += time.Hour
 		}
-		if n := w.head(c.ID, 0).Totals.Pages; n != 2 || reads > 500 { // some 35 a step, without end otherwise
+		if n := w.head(c.ID, 0).Totals.Pages; n != 2 || reads > 500 { // about 35 per step, otherwise endless
 			t.Errorf("%v looks an hour: %d pages, %d requests, %d reads", perHour, n, len(*asked), reads)
 		}
 	}

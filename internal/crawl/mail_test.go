@@ -27,8 +27,8 @@ func (w *world) post(m blobschema.Mail) {
 	}
 }
 
-// TestMailIsApplied: mail comes in any order; a URL that is none is left out, one of another partition is sent on to it, however often
-// it was before, and what a newer map gives away or brings is learnt from the map. The head says what was applied.
+// TestMailIsApplied checks that mail is applied in any order. A text that is no URL is left out, a URL of another partition
+// is forwarded however often it comes, and a newer map is read first. The head counts the applied mail.
 func TestMailIsApplied(t *testing.T) {
 	c, w := newCrawl(3), newWorld(t)
 	hosts := []string{ofPartition(t, c, 0), ofPartition(t, c, 1), ofPartition(t, c, 2)}
@@ -42,7 +42,7 @@ func TestMailIsApplied(t *testing.T) {
 	w.post(blobschema.Mail{Crawl: c.ID, From: 2, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{of(hosts[0], "/a"), of(hosts[1], "/b")}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	if d := cmp.Diff(map[string]int{"https://" + hosts[0] + "/": 0, "https://" + hosts[0] + "/a": 3, "https://" + hosts[0] + "/c": 3}, depths(*asked)); d != "" {
-		t.Errorf("asked for, by depth (-want +got):\n%s", d)
+		t.Errorf("requested, by depth (-want +got):\n%s", d)
 	}
 	man, h := w.manifest(c.ID, 0), w.head(c.ID, 0)
 	want := map[partition.ID]blobschema.Marks{partition.Intake: {Low: 1}, 1: {Low: 1, Above: []uint64{3}}, 2: {Low: 1}}
@@ -55,7 +55,7 @@ func TestMailIsApplied(t *testing.T) {
 	if got := w.mailed(1); got["https://"+hosts[1]+"/b"] != 1 {
 		t.Errorf("sent on to 1: %v", got)
 	}
-	// A slot comes from 1, with mail of it by the new map before this step has read that.
+	// A slot comes from 1, with mail for it by the new map before this step has read the map.
 	slot := hashOf(t, c).Slot(hosts[1])
 	w.give(c.ID, 0, slot)
 	*asked = nil
@@ -68,17 +68,17 @@ func TestMailIsApplied(t *testing.T) {
 		t.Errorf("the nudge is left: %d messages, %d before", len(w.mail), left)
 	}
 	if h = w.head(c.ID, 0); h.Applied != 5 || h.Epoch != 2 || h.Awaits == 0 || h.Totals.Unexamined != 1 || len(*asked) > 0 {
-		t.Errorf("before the slot came: asked for %v, the head is %+v", depths(*asked), h)
+		t.Errorf("before the slot came: requested %v, the head is %+v", depths(*asked), h)
 	}
 	for _, p := range []partition.ID{1, 0, 0} {
 		w.step(StepConfig{Crawl: c, Process: "p", Partition: p}, nil)
 	}
 	if got := depths(*asked); got["https://"+hosts[1]+"/new"] != 3 || len(got) < 2 {
-		t.Errorf("when it is here asked for %v", got)
+		t.Errorf("when it is here requested %v", got)
 	}
 }
 
-// TestSlowQueue: a step with nothing else to do reads its mail, however long the first receive takes.
+// TestSlowQueue checks that a step with nothing else to do reads its mail, however long the first receive takes.
 func TestSlowQueue(t *testing.T) {
 	c, w, host := newCrawl(1), newWorld(t), "www.example"
 	w.web = site(t, host, pages, func(int) []string { return all(host) })
@@ -88,7 +88,7 @@ func TestSlowQueue(t *testing.T) {
 	checkPages(t, w, c.ID, 0, all(host))
 }
 
-// TestMuchMail: mail is not received faster than commits make room for it in memory.
+// TestMuchMail checks that mail is received no faster than commits make room for it in memory.
 func TestMuchMail(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
@@ -122,7 +122,7 @@ func TestMuchMail(t *testing.T) {
 	}
 }
 
-// TestMailWhileItEnds: mail that comes during the last commit is left for the next step.
+// TestMailWhileItEnds checks that mail that arrives during the last commit is left for the next step.
 func TestMailWhileItEnds(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
@@ -130,7 +130,7 @@ func TestMailWhileItEnds(t *testing.T) {
 	c = w.begin(c, "https://"+host+"/")
 	posted := false
 	w.fault = func(e actor.Effect) (before, after error) {
-		if _, ok := e.(actor.Receive); ok && !posted && w.Mono > 15*time.Second { // nothing came for so long that the step is about to end
+		if _, ok := e.(actor.Receive); ok && !posted && w.Mono > 15*time.Second { // the step is about to end
 			posted = true
 			w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{{URL: "https://" + host + "/late"}}})
 		}
@@ -146,7 +146,7 @@ func TestMailWhileItEnds(t *testing.T) {
 	}
 }
 
-// TestManyLinksAreMailed: links for another partition wait for each other, but not once there are enough for a mail.
+// TestManyLinksAreMailed checks that links for another partition are buffered only until they fill a mail.
 func TestManyLinksAreMailed(t *testing.T) {
 	for _, n := range []int{flushURLs - 1, flushURLs} {
 		c, w := newCrawl(2), newWorld(t)
@@ -187,7 +187,7 @@ func TestManyLinksAreMailed(t *testing.T) {
 	}
 }
 
-// TestSeedsAreTold: what a seed redirects to is told to its owner as a seed even if it was told as a link before.
+// TestSeedsAreTold checks that the owner of a seed's redirect hears of it as a seed even if it was sent as a link before.
 func TestSeedsAreTold(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	here, there := ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1)+"/x"

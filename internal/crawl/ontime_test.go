@@ -13,8 +13,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestOnTime: what is due by time alone is done when it is due, though nothing else happens then; and nobody is called
-// more often for that than things happen.
+// TestOnTime checks that a step does what is due by time alone on time, even if nothing else happens, and is not called
+// more often than that.
 func TestOnTime(t *testing.T) {
 	const delay = 6500 * time.Millisecond // between two pages
 	for _, k := range []struct {
@@ -22,7 +22,7 @@ func TestOnTime(t *testing.T) {
 		cfg      StepConfig
 		appetite Appetite // of the other partition
 		recrawl  bool
-		due      time.Duration // of a head, after the step has begun
+		due      time.Duration // due time of a head, after the step has begun
 	}{
 		{"a commit", StepConfig{CommitEvery: 7 * time.Second}, Fed, false, 7 * time.Second},
 		{"an answer that somebody asked for", StepConfig{}, Fed, true, 5 * time.Second},
@@ -64,7 +64,7 @@ func TestOnTime(t *testing.T) {
 	}
 }
 
-// TestFiguresGoOn: what steps cost, and what hosts had to wait, adds up from one to the next; a step tells its own pages from those before.
+// TestFiguresGoOn checks that costs and waiting times add up from step to step, and that a step reports only its own pages.
 func TestFiguresGoOn(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	w.web = site(t, "www.example", pages, func(int) []string { return nil })
@@ -94,15 +94,15 @@ func TestFiguresGoOn(t *testing.T) {
 		if h.Calls.KVWriteUnits != 3*(i+1) || h.Totals.Pages != sum || s.Pages() < 9 {
 			t.Errorf("step %d: %d pages of %d, %+v", i, s.Pages(), h.Totals.Pages, h.Calls)
 		}
-		w.Mono += c.Settings.Delay // then there is something to do at once
+		w.Mono += c.Settings.Delay // so that there is something to do at once
 		if wait := time.Duration(h.Totals.WaitMillis) * time.Millisecond; wait < time.Duration(sum-5)*c.Settings.Delay*8/10 || wait > w.Mono {
 			t.Errorf("step %d: hosts waited %v of %v", i, wait, w.Mono)
 		}
 	}
 }
 
-// TestLargeDomains: the domains of which a partition knows many URLs are told in its head, by steps of any process; a domain that all
-// are told to cap grows no more.
+// TestLargeDomains checks that the domains of which a partition knows many URLs are in its head, also from cold steps, and
+// that a capped domain grows no more.
 func TestLargeDomains(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c.Settings.MaxDomainURLs = 40
@@ -130,7 +130,8 @@ func TestLargeDomains(t *testing.T) {
 	check(13, 1)
 }
 
-// TestFloorMoves: hosts of a slot that comes from a partition whose step has crashed rest for a pace there too (I9).
+// TestFloorMoves checks that the hosts of a slot from a partition with a crashed step rest for a pace at the receiver too
+// (I9).
 func TestFloorMoves(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	c.Settings.Delay = time.Minute
@@ -161,8 +162,8 @@ func TestFloorMoves(t *testing.T) {
 	}
 }
 
-// TestWaitsForNoGiver: a request for a slot that another partition has yet to give keeps no step at work; it is asked for once, when the slot has
-// come.
+// TestWaitsForNoGiver checks that a request for a slot that another partition must still give keeps no step running, and is
+// made once when the slot has arrived.
 func TestWaitsForNoGiver(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
@@ -179,16 +180,16 @@ func TestWaitsForNoGiver(t *testing.T) {
 	cfg.Partition = 1
 	w.step(cfg, nil)
 	if took := w.Mono - began; took > 10*time.Second || len(*asked) > 0 || len(w.mail) == 0 {
-		t.Errorf("it waited for %v, asked for %v", took, depths(*asked))
+		t.Errorf("it waited for %v, requested %v", took, depths(*asked))
 	}
 	w.redeliver()
 	w.crawlOn(StepConfig{Crawl: c, Process: "p"})
 	if got := w.records(c.ID, 1, "https://"+host+"/0"); len(got) != 1 || got[0].Generation != 1 {
-		t.Errorf("asked for %v: %+v", depths(*asked), got)
+		t.Errorf("requested %v: %+v", depths(*asked), got)
 	}
 }
 
-// TestQueueFailsForAWhile: a queue that cannot be reached for some seconds costs these and nothing else.
+// TestQueueFailsForAWhile checks that a queue failure of some seconds costs only that time.
 func TestQueueFailsForAWhile(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
@@ -215,7 +216,7 @@ func TestQueueFailsForAWhile(t *testing.T) {
 	}
 }
 
-// TestPartBounds: parts are small enough that some fit into memory together.
+// TestPartBounds checks that several parts fit into memory together.
 func TestPartBounds(t *testing.T) {
 	for resident, want := range map[int]int{0: 1 << 17, 1: 1, 4: 1, 8: 2, 4000: 1000, 1 << 30: 1 << 17} {
 		if got := (StepConfig{MaxResident: resident}).withDefaults().MaxPart; got != want {
@@ -227,7 +228,7 @@ func TestPartBounds(t *testing.T) {
 	}
 }
 
-// TestNoSuchCrawl: a step is not made for a record that makes no sense.
+// TestNoSuchCrawl checks that no step is created for an invalid record.
 func TestNoSuchCrawl(t *testing.T) {
 	for name, change := range map[string]func(*blobschema.Crawl){
 		"no key":       func(c *blobschema.Crawl) { c.HashKey = nil },
@@ -242,7 +243,7 @@ func TestNoSuchCrawl(t *testing.T) {
 	}
 }
 
-// TestDue: a partition is due when the first of its slots is; what was not looked at yet is due at once.
+// TestDue checks that a partition is due when its first slot is, and at once if something is unexamined.
 func TestDue(t *testing.T) {
 	at := func(secs ...int64) (out []blobschema.SlotSummary) {
 		for _, s := range secs {

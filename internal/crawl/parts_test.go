@@ -16,14 +16,14 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestMarks: numbers come in any order, and again; what is kept is all of them, with no
-// more of them singly than have a gap below.
+// TestMarks checks that numbers may come in any order and repeatedly. All of them are kept, and only those above a gap
+// singly.
 func TestMarks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		n := 1 + rng.IntN(30)
 		var m marks
-		have := map[uint64]bool{0: true} // there is no number 0
+		have := map[uint64]bool{0: true} // number 0 does not exist
 		for range rng.IntN(60) {
 			k := uint64(1 + rng.IntN(n))
 			if m.has(k) != have[k] {
@@ -62,8 +62,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestSentFilter: while no more links are known than half the limit the filter is exact, as
-// a plain map is; a lower depth always goes through.
+// TestSentFilter checks that the filter is exact, like a plain map, while it holds at most half its limit. A lower depth
+// always passes.
 func TestSentFilter(t *testing.T) {
 	const limit = 200
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -81,8 +81,8 @@ func TestSentFilter(t *testing.T) {
 	}
 }
 
-// TestSentFilterIsBounded: however many links come the filter never holds more than its
-// limit, always knows the last half of it, and never says "sent" of one that was not.
+// TestSentFilterIsBounded checks that the filter never exceeds its limit, always knows the last half of it, and never
+// reports an unsent link as sent.
 func TestSentFilterIsBounded(t *testing.T) {
 	const limit = 100
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -122,8 +122,8 @@ func tells(f *sentFilter, fp uint64, depth uint16) bool {
 	return news
 }
 
-// TestSentFilterAdds: where finds add up the owner of a link is told whenever there is as much
-// to tell as it knows, of all of it; so it knows half at least, and is told seldom.
+// TestSentFilterAdds checks policies that add up finds: the owner of a link hears of it when the unsent part equals what it
+// knows. So it knows at least half, and hears seldom.
 func TestSentFilterAdds(t *testing.T) {
 	for _, source := range []string{"in-links", "opic"} {
 		p, err := schedule.PolicyByName("quality", source)
@@ -159,7 +159,7 @@ func TestSentFilterAdds(t *testing.T) {
 	}
 }
 
-// TestCash: a page's quality goes to the links that are followed, where it adds up at all.
+// TestCash checks that the quality of a page goes to the links that are followed, if the policy adds up finds.
 func TestCash(t *testing.T) {
 	links := []actor.Link{{}, {NoFollow: true}, {}, {}, {}}
 	for source, want := range map[string]float64{"opic": 0.25, "in-links": 0.25, "depth": 0, "zipf": 0} {
@@ -187,7 +187,7 @@ func parseURL(t testing.TB, raw string) weburl.URL {
 	return u
 }
 
-// TestScopeHosts: seeds are https://www.example.co.uk/ and http://192.0.2.1:8080/.
+// TestScopeHosts uses the seeds https://www.example.co.uk/ and http://192.0.2.1:8080/.
 func TestScopeHosts(t *testing.T) {
 	urls := []string{
 		"https://www.example.co.uk/x", "http://www.example.co.uk/", "https://www.example.co.uk:8443/", "https://example.co.uk/",
@@ -272,8 +272,8 @@ func TestScopeDepth(t *testing.T) {
 	}
 }
 
-// TestAppendCommit: the ranges name exactly the commits before the next one, each with its
-// fence, and there are as many ranges as fences.
+// TestAppendCommit checks that the ranges name exactly the commits before the next one, each with its fence, and that there
+// are as many ranges as fences.
 func TestAppendCommit(t *testing.T) {
 	type seqFence struct{ seq, fence uint64 }
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -281,7 +281,7 @@ func TestAppendCommit(t *testing.T) {
 		var ranges []blobschema.CommitRange
 		var want, got []seqFence
 		fences := 0
-		fence, last := uint64(1), uint64(0) // last is the fence of the commit before, seq-1
+		fence, last := uint64(1), uint64(0) // last is the fence of commit seq-1
 		for seq := uint64(1); seq <= 30; seq++ {
 			before := slices.Clone(ranges)
 			next := appendCommit(ranges, last, seq-1)
@@ -314,8 +314,8 @@ func TestAppendCommit(t *testing.T) {
 	}
 }
 
-// TestHostPacks: a power of two, so that a host moves to one of two packs when they double,
-// and no more hosts in a pack than a table item has room for.
+// TestHostPacks checks that the number of packs is a power of two, so that a host moves to one of two packs when they
+// double, and that no pack exceeds a table item.
 func TestHostPacks(t *testing.T) {
 	for hosts, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 1000: 1, 1001: 2, 2000: 2, 2001: 4, 4000: 4, 4001: 8, 1_000_000: 1024} {
 		if got := HostPacks(hosts); got != want {
@@ -324,9 +324,8 @@ func TestHostPacks(t *testing.T) {
 	}
 }
 
-// TestMergedReplace: the new run takes the place of the first it was made of; others, those
-// that came since too, stay in their order. Only objects that are nothing but runs are
-// dropped.
+// TestMergedReplace checks that the new run takes the place of the first merged one, and that the other runs, also newer
+// ones, keep their order. Only objects that hold nothing but runs are dropped.
 func TestMergedReplace(t *testing.T) {
 	runs := func(spec ...string) (out []blobschema.RunRef) {
 		for _, s := range spec {
@@ -364,14 +363,13 @@ func TestMergedReplace(t *testing.T) {
 	}
 }
 
-// TestMergeable: the lowest tier that is full is merged, all of it, but for what is too much
-// to be held in memory.
+// TestMergeable checks that the lowest full tier is merged completely, up to the bound on memory.
 func TestMergeable(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		tiers string // one digit a run
-		size  int64  // of each
-		want  string // their places
+		tiers string // one digit per run
+		size  int64  // of each run
+		want  string // positions of the merged runs
 	}{
 		{"nothing", "", 1, ""},
 		{"none is full", "1111111" + "0000000", 1, ""},
@@ -396,8 +394,7 @@ func TestMergeable(t *testing.T) {
 	}
 }
 
-// TestForgetIndexes: a partition that goes on for ever keeps the indexes of its runs, and not
-// those of all it ever had.
+// TestForgetIndexes checks that a partition that runs forever keeps only the indexes of its current runs.
 func TestForgetIndexes(t *testing.T) {
 	st := state{indexes: map[string]*blobschema.RunIndex{}}
 	for i := range 100 {
@@ -416,8 +413,8 @@ func TestForgetIndexes(t *testing.T) {
 	}
 }
 
-// TestWantedPieces: of a run, the blocks of the wanted slots are read and no others,
-// neighbours in one go, and what is of wanted parts is told apart.
+// TestWantedPieces checks that exactly the blocks of the wanted slots are read, neighbours together, and that the parts are
+// separated.
 func TestWantedPieces(t *testing.T) {
 	const slots, each = 20, 2000
 	h, err := partition.NewHash([16]byte{}, slots)
@@ -445,7 +442,7 @@ func TestWantedPieces(t *testing.T) {
 			read += pieces[i].length
 		}
 		var ids []frontier.PartID
-		for _, s := range wanted { // all of the even ones, and of the odd ones two quarters
+		for _, s := range wanted { // all of the even slots, and two quarters of the odd ones
 			if s%2 == 0 {
 				ids = append(ids, frontier.PartID{Slot: s})
 				continue

@@ -8,8 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestWhichRanks: a crawl goes by the ranks of hosts that it was given, else by those that were computed last, as far as
-// they are there; and a policy that nobody knows is an error.
+// TestWhichRanks checks that a crawl uses the ranks of hosts that it was created with, else those computed last, if there
+// are any, and that an unknown policy is an error.
 func TestWhichRanks(t *testing.T) {
 	byRanks := func(s *scene) {
 		s.crawl.Settings.Policy, s.crawl.Settings.Quality = "quality", schedule.HostRanks{}.Name()
@@ -17,7 +17,7 @@ func TestWhichRanks(t *testing.T) {
 	for _, k := range []struct {
 		name string
 		set  func(s *scene)
-		best string // of the hosts a and b; "": neither
+		best string // the better of hosts a and b; "": neither
 		ok   bool
 	}{
 		{"none", byRanks, "", true},
@@ -41,7 +41,7 @@ func TestWhichRanks(t *testing.T) {
 			w.Objects["a is good"], w.Objects["b is good"] = []byte("a.example\t8\n"), []byte("b.example\t8\n")
 			k.set(s)
 			s.write(w)
-			delete(w.Table, naming.HeadKey(s.crawl.ID, 0)) // as a crawl that has just begun
+			delete(w.Table, naming.HeadKey(s.crawl.ID, 0)) // like a crawl that has just begun
 			w.web = site(t, "nobody.example", 0, nil)
 			var warm *Warm
 			for range 2 { // a cold step, and a warm one
@@ -73,7 +73,7 @@ func TestWhichRanks(t *testing.T) {
 	}
 }
 
-// TestCashOfOneLink: a page without links that are followed, or with one, gives all it has.
+// TestCashOfOneLink checks that a page with one followed link, or none, gives it all its quality.
 func TestCashOfOneLink(t *testing.T) {
 	p, err := schedule.PolicyByName("capability", "opic")
 	if err != nil {

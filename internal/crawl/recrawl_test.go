@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// request puts a message on the intake queue's other side: it runs the intake.
+// request turns a message into mail, as intake does.
 func (w *world) request(crawl string, r blobschema.Request) map[string]int {
 	w.t.Helper()
 	body, err := blobschema.EncodeRequest(r)
@@ -29,7 +29,7 @@ func (w *world) request(crawl string, r blobschema.Request) map[string]int {
 	return counts
 }
 
-// records are the page records of a URL, in the order of their commits.
+// records returns the page records of a URL, in the order of their commits.
 func (w *world) records(crawl string, p partition.ID, url string) (out []blobschema.Page) {
 	w.t.Helper()
 	for _, c := range w.commits(crawl, p) {
@@ -46,7 +46,7 @@ func (w *world) records(crawl string, p partition.ID, url string) (out []blobsch
 	return out
 }
 
-// changing is a site whose pages may be asked for again, and tells what it was asked.
+// changing is a site whose pages may be requested again. It records the requests.
 func changing(host string, asked *[]actor.Request) func(actor.Request) *actor.Outcome {
 	return func(req actor.Request) *actor.Outcome {
 		*asked = append(*asked, req)
@@ -61,8 +61,8 @@ func changing(host string, asked *[]actor.Request) func(actor.Request) *actor.Ou
 	}
 }
 
-// TestRecrawl: a request for a page of a finished crawl gives it its next generation,
-// asked for with the record of the one before; sent twice it is one request.
+// TestRecrawl checks that a request for a page of a finished crawl makes its next generation, with the record of the
+// previous one. The same request sent twice counts once.
 func TestRecrawl(t *testing.T) {
 	c, host := newCrawl(2), ""
 	host = ofPartition(t, c, 1)
@@ -75,7 +75,7 @@ func TestRecrawl(t *testing.T) {
 	if n := len(asked); n != 6 {
 		t.Fatalf("%d requests", n)
 	}
-	for i := range 3 { // the third under another name
+	for i := range 3 { // the third has another id
 		id := "r1"
 		if i == 2 {
 			id = "r2"
@@ -83,7 +83,7 @@ func TestRecrawl(t *testing.T) {
 		asked = nil
 		counts := w.request(c.ID, blobschema.Request{ID: id, Recrawl: all(host)[3:4]})
 		want := map[string]int{
-			"ReadRecords": 2, "WriteRecord": 1, // the crawl; the record that numbers mail
+			"ReadRecords": 2, "WriteRecord": 1, // the crawl; the record that numbers the mail
 			"PutObject": 1, // the URLs
 			"Send":      2, // mail and a wake
 		}
@@ -101,10 +101,10 @@ func TestRecrawl(t *testing.T) {
 		w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
 		wantAsked := []int{1, 0, 1}[i]
 		if len(asked) != wantAsked {
-			t.Fatalf("request %d: asked for %v", i, asked)
+			t.Fatalf("request %d: requested %v", i, asked)
 		}
 		if wantAsked == 1 && (asked[0].Generation != uint32(1+i/2) || asked[0].Former == nil || asked[0].Former.ETag != `"v1"`) {
-			t.Errorf("request %d: asked for generation %d, former %+v", i, asked[0].Generation, asked[0].Former)
+			t.Errorf("request %d: requested generation %d, former %+v", i, asked[0].Generation, asked[0].Former)
 		}
 	}
 	got := w.records(c.ID, 1, all(host)[3])
@@ -117,8 +117,8 @@ func TestRecrawl(t *testing.T) {
 	}
 }
 
-// TestRecrawlBesideLimit: what is asked for on purpose is fetched although the limit on
-// pages is reached, and does not count against it.
+// TestRecrawlBesideLimit checks that a requested page is fetched although the page limit is reached, and does not count
+// against it.
 func TestRecrawlBesideLimit(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.MaxPages = 2
@@ -138,7 +138,7 @@ func TestRecrawlBesideLimit(t *testing.T) {
 	asked = nil
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	if len(asked) != 2 {
-		t.Errorf("asked for %v", asked)
+		t.Errorf("requested %v", asked)
 	}
 	if h := w.head(c.ID, 0); h.Totals.Pages != 2 || h.Totals.Pending != 3 || h.Totals.Known != 6 {
 		t.Errorf("totals %+v", h.Totals)
@@ -148,7 +148,7 @@ func TestRecrawlBesideLimit(t *testing.T) {
 	}
 }
 
-// TestRecrawlOutside: a request out of scope, or for what is no URL, has a clear outcome.
+// TestRecrawlOutside checks the outcome of a request out of scope or for a text that is no URL.
 func TestRecrawlOutside(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Scope = blobschema.ScopeHost
@@ -177,8 +177,8 @@ func TestRecrawlOutside(t *testing.T) {
 	}
 }
 
-// TestSitemapSaysChanged: a sitemap that is read again makes requests for the pages that
-// it lists as changed since, and for no others.
+// TestSitemapSaysChanged checks that a sitemap that is read again causes requests for exactly the pages that it lists as
+// changed since.
 func TestSitemapSaysChanged(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -203,7 +203,7 @@ func TestSitemapSaysChanged(t *testing.T) {
 	changed[all(host)[3]] = virtual.Epoch.Add(-100 * time.Hour).Unix()
 	asked = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{sitemap}})
-	for range 3 { // the sitemap; what it says comes as mail
+	for range 3 { // the sitemap; its requests come as mail
 		w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	}
 	var got []string
@@ -213,11 +213,11 @@ func TestSitemapSaysChanged(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff([]string{sitemap + " 1", all(host)[2] + " 1"}, got); d != "" {
-		t.Errorf("asked for (-want +got):\n%s", d)
+		t.Errorf("requested (-want +got):\n%s", d)
 	}
 }
 
-// TestTrap looks at URLs alone, and says why.
+// TestTrap checks Trap and its reasons.
 func TestTrap(t *testing.T) {
 	s := &blobschema.Settings{MaxSegments: 6, MaxRepeats: 2}
 	many := "https://a.example"
@@ -250,8 +250,8 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestRecrawlForbidden: what robots.txt forbids meanwhile is refused in its next
-// generation, with the line that does it; what is stored stays.
+// TestRecrawlForbidden checks that a page that robots.txt now forbids is refused in its next generation, with the rule. The
+// stored page stays.
 func TestRecrawlForbidden(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -281,8 +281,8 @@ func TestRecrawlForbidden(t *testing.T) {
 	}
 }
 
-// TestSeedTriedAgain: a seed whose host could not be reached is fetched when it is given to
-// be tried again, and counts as any page.
+// TestSeedTriedAgain checks that a seed whose host could not be reached is fetched when it is given again, and counts as a
+// page.
 func TestSeedTriedAgain(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxPages = 1
@@ -305,7 +305,7 @@ func TestSeedTriedAgain(t *testing.T) {
 		t.Fatalf("records: %+v", got)
 	}
 	up = true
-	for range 2 { // the second time the limit on pages is reached
+	for range 2 { // the second time the page limit is reached
 		b := NewBegin(blobschema.Crawl{}, []Seed{{URL: urls(t, seed)[0], Retry: true}}, nil)
 		if _, err := w.run(b); err != nil {
 			t.Fatal(err)
@@ -326,8 +326,7 @@ func TestSeedTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRecrawlKeepsDepth: the links of a page that is fetched once more are as deep as they
-// were, so that --max-depth holds.
+// TestRecrawlKeepsDepth checks that the links of a page that is fetched again keep their depth, so that --max-depth holds.
 func TestRecrawlKeepsDepth(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxDepth = 2

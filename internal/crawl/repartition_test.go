@@ -16,8 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestPlanFitsItsRecord: whatever is wanted, the record stays within what a table takes,
-// and in the end the target is reached.
+// TestPlanFitsItsRecord checks that the record never exceeds a table item, and that the target is reached in the end.
 func TestPlanFitsItsRecord(t *testing.T) {
 	m, err := partition.NewMap(partition.MaxSlots, partition.MaxPartitions)
 	if err != nil {
@@ -58,7 +57,7 @@ func TestPlanFitsItsRecord(t *testing.T) {
 	}
 }
 
-// partitioning is what is.
+// partitioning reads the current partitioning.
 func (w *world) partitioning(crawl string) Partitioning {
 	w.t.Helper()
 	r := ReadPartitioning(crawl)
@@ -72,7 +71,7 @@ func (w *world) partitioning(crawl string) Partitioning {
 	return after
 }
 
-// readMap reads a map as somebody does who rolls back to it.
+// readMap reads a map as a rollback does.
 func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, err error) {
 	p := &actor.Procedure{Body: func(t *actor.Task) (err error) {
 		m, err = stored.Map(t.Object, c, object)
@@ -82,15 +81,15 @@ func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, e
 	return m, err
 }
 
-// TestFormerMaps: what was wanted before is remembered, the last first, as far as there is room, also where it was
-// never reached.
+// TestFormerMaps checks that previous desired maps are remembered, the last first, up to a bound, even if they were never
+// reached.
 func TestFormerMaps(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin(newCrawl(2), "https://www.example/")
 	wanted := [][]partition.ID{w.partitioning(c.ID).Target.Owners()}
 	for i := range 2 * blobschema.MaxFormer {
 		slot, to := partition.Slot(i/2%3), partition.ID(3+i)
-		w.give(c.ID, to, slot) // which may be on the move already
+		w.give(c.ID, to, slot) // the slot may be moving already
 		p := w.partitioning(c.ID)
 		owners := slices.Clone(wanted[0])
 		owners[slot] = to
@@ -120,7 +119,7 @@ func TestFormerMaps(t *testing.T) {
 	}
 }
 
-// TestRepartitionNothing: who wants nothing, what there is already or what cannot be changes nothing.
+// TestRepartitionNothing checks that a request for no change, the current map or an impossible map changes nothing.
 func TestRepartitionNothing(t *testing.T) {
 	for _, k := range []struct {
 		name string
@@ -146,8 +145,8 @@ func TestRepartitionNothing(t *testing.T) {
 	}
 }
 
-// TestRepartitionRaces: a change that took place although an error came back is made once; of two at once the second
-// is made of what the first has left; and what its maker died over telling is told by the next.
+// TestRepartitionRaces checks that a change that was stored despite an error is made once, that the second of two
+// concurrent changes is based on the first, and that the next change tells what a dead process could not tell.
 func TestRepartitionRaces(t *testing.T) {
 	begin := func() (*world, string) {
 		w := newWorld(t)
@@ -198,7 +197,7 @@ func TestRepartitionRaces(t *testing.T) {
 	}
 }
 
-// TestOtherMaps: a map of another number of slots is not taken for this crawl's.
+// TestOtherMaps checks that a map with another number of slots is refused.
 func TestOtherMaps(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin(newCrawl(2), "https://www.example/")
@@ -218,11 +217,12 @@ func TestOtherMaps(t *testing.T) {
 	}
 }
 
-// TestTicksMoveOn: a tick takes note of moves that have arrived, and of none before, and begins what waited for them.
+// TestTicksMoveOn checks that a coordinator run removes exactly the moves that have arrived, and begins those that waited
+// for them.
 func TestTicksMoveOn(t *testing.T) {
 	for _, k := range []struct {
 		name          string
-		epoch, awaits partition.Epoch // of the head of the receiver
+		epoch, awaits partition.Epoch // of the receiver's head
 		arrived       bool
 	}{{"not begun", 1, 0, false}, {"arrived", 2, 0, true}, {"long ago", 7, 0, true}, {"awaited", 2, 2, false}, {"an older one is awaited", 3, 2, false}, {"a later one is awaited", 3, 3, true}} {
 		t.Run(k.name, func(t *testing.T) {

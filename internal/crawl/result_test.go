@@ -15,10 +15,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// answers is a web: what comes of asking for a URL. What it does not have is not found.
+// answers is a web: the answer for each URL. Any other URL is not found.
 type answers map[string]func(*actor.Outcome)
 
-// serve has the world's web answer so, and returns what is asked for, in order.
+// serve makes the world's web answer like that, and returns the requests in order.
 func (w *world) serve(a answers) *[]actor.Request {
 	asked := &[]actor.Request{}
 	w.web = func(req actor.Request) *actor.Outcome {
@@ -37,7 +37,7 @@ func (w *world) serve(a answers) *[]actor.Request {
 	return asked
 }
 
-// linking is an answer with links of one kind.
+// linking returns an answer with links of one kind.
 func linking(t testing.TB, kind actor.LinkKind, to ...string) func(*actor.Outcome) {
 	list := urls(t, to...)
 	return func(o *actor.Outcome) {
@@ -50,7 +50,7 @@ func linking(t testing.TB, kind actor.LinkKind, to ...string) func(*actor.Outcom
 	}
 }
 
-// depths are the URLs that were asked for, with their depths.
+// depths returns the requested URLs with their depths.
 func depths(asked []actor.Request) map[string]int {
 	out := map[string]int{}
 	for _, r := range asked {
@@ -61,8 +61,8 @@ func depths(asked []actor.Request) map[string]int {
 	return out
 }
 
-// TestFollow: of a page's links those are asked for that are in scope, not too deep and no traps; each way to be
-// left out has its figure, and a link out of scope is kept once, should the scope widen.
+// TestFollow checks that the links of a page are followed if they are in scope, not too deep and no traps. Each kind of
+// dropped link has its figure. A link out of scope is stored once, because the scope may widen.
 func TestFollow(t *testing.T) {
 	const at = "https://www.example"
 	c := newCrawl(1)
@@ -78,7 +78,7 @@ func TestFollow(t *testing.T) {
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	want := map[string]int{at + "/": 0, at + "/a": 1, at + "/1/2/3": 1, at + "/b": 2}
 	if d := cmp.Diff(want, depths(*asked)); d != "" {
-		t.Errorf("asked for, by depth (-want +got):\n%s", d)
+		t.Errorf("requested, by depth (-want +got):\n%s", d)
 	}
 	tot := w.head(c.ID, 0).Totals
 	if tot.OutOfScope != 4 || tot.Trapped != 1 || tot.Duplicates != 1 || tot.Robots != 1 || tot.Pages != 3 {
@@ -120,8 +120,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowRedirects: a redirect adds nothing to the depth; from a seed it widens the scope for five hops, and a
-// chain of them ends after ten.
+// TestFollowRedirects checks that a redirect does not increase the depth, that redirects of a seed widen the scope for five
+// hops, and that a chain ends after ten.
 func TestFollowRedirects(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -145,14 +145,14 @@ func TestFollowRedirects(t *testing.T) {
 			got := depths(*asked)
 			for hop := range k.asked {
 				if depth, ok := got[k.url(hop)]; !ok || depth != 0 {
-					t.Errorf("hop %d: asked for %v, at depth %d", hop, ok, depth)
+					t.Errorf("hop %d: requested %v, at depth %d", hop, ok, depth)
 				}
 			}
 			if told := w.head(c.ID, 0).Scope; strings.HasPrefix(k.name, "from host") != (len(told) == 5) {
 				t.Errorf("hosts that came into the scope, as the head tells: %v", told)
 			}
 			if tot := w.head(c.ID, 0).Totals; len(got) != k.asked || tot.Trapped != k.tot.Trapped || tot.OutOfScope != k.tot.OutOfScope {
-				t.Errorf("asked for %v; %+v", slices.Collect(maps.Keys(got)), tot)
+				t.Errorf("requested %v; %+v", slices.Collect(maps.Keys(got)), tot)
 			}
 		})
 	}
@@ -211,8 +211,8 @@ func TestFollowSitemaps(t *testing.T) {
 	}
 }
 
-// TestSitemapsLeaveRoom: a sitemap that lists more URLs than the cap allows fills half of it. What a page links to in another
-// partition, and what the seed redirects to, is fetched too, although a sitemap lists it as well.
+// TestSitemapsLeaveRoom checks that a sitemap that lists more URLs than the cap fills half of it. Links of a page in
+// another partition and the redirect of a seed are still fetched, although a sitemap lists them too.
 func TestSitemapsLeaveRoom(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	here, there := "https://"+ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1)
@@ -243,8 +243,8 @@ func TestSitemapsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestWhereAnswersAre: a page record says where its answer is; no WARC object is larger or has more answers than
-// others can well read, and each is put before the commit that names it.
+// TestWhereAnswersAre checks that a page record names the place of its answer, that WARC objects keep their bounds, and
+// that each is put before the commit that names it.
 func TestWhereAnswersAre(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), maxWARCBytes/3)
 	for _, k := range []struct {
@@ -271,7 +271,7 @@ func TestWhereAnswersAre(t *testing.T) {
 			w.web = func(r actor.Request) *actor.Outcome {
 				o := serve(r)
 				if r.Robots {
-					o.Record = nil // and thus in no object
+					o.Record = nil // and so in no object
 				}
 				return o
 			}
@@ -315,7 +315,7 @@ func TestWhereAnswersAre(t *testing.T) {
 	}
 }
 
-// openData is the manifest of a commit object that is not visible yet.
+// openData returns the manifest of a commit object that is not visible yet.
 func (w *world) openData(data []byte) blobschema.Manifest {
 	w.t.Helper()
 	c, err := blobschema.OpenCommit(data)
@@ -329,8 +329,8 @@ func (w *world) openData(data []byte) blobschema.Manifest {
 	return man
 }
 
-// TestSamePayload: a payload that the partition has stored already is kept as a reference to where it is first, whatever URL
-// it has now; but not if it is too short to gain by it, or was cut off.
+// TestSamePayload checks that a payload that the partition has stored already becomes a reference, whatever its URL, unless
+// it is too short or truncated.
 func TestSamePayload(t *testing.T) {
 	const at = "https://www.example"
 	answer := func(digest string, bytes int64, change func(*actor.Outcome)) func(*actor.Outcome) {
@@ -352,10 +352,10 @@ func TestSamePayload(t *testing.T) {
 		{answer("sha1:A", minRevisit, func(o *actor.Outcome) { o.Page.Truncated = "length" }), false},
 		{answer("sha1:A", minRevisit, func(o *actor.Outcome) { o.Head = nil }), false}, // a revisit already
 		{answer("sha1:C", minRevisit, func(o *actor.Outcome) { o.Page.Truncated = "length" }), false},
-		{answer("sha1:C", minRevisit, as), false}, // what was cut off is no original
+		{answer("sha1:C", minRevisit, as), false}, // a truncated answer is no original
 		{answer("sha1:C", minRevisit, as), true},
 		{answer("sha1:D", minRevisit-1, as), false},
-		{answer("sha1:D", minRevisit, as), false}, // nor is what is too short
+		{answer("sha1:D", minRevisit, as), false}, // nor is a short one
 		{answer("sha1:E", minRevisit, func(o *actor.Outcome) { o.Head = nil }), false},
 		{answer("sha1:E", minRevisit, as), false},
 		{answer("sha1:A", minRevisit, as), true},
@@ -388,7 +388,7 @@ func TestSamePayload(t *testing.T) {
 		revisits++
 		original := records[p.Original.URL]
 		if d := cmp.Diff(original.Payload(), *p.Original); d != "" || original.Digest != p.Digest || original.Original != nil {
-			t.Errorf("page %d refers to what is not so (-want +got):\n%s", i, d)
+			t.Errorf("page %d has a wrong reference (-want +got):\n%s", i, d)
 		}
 		request := string(w.Objects[p.WARC][p.Offset-int64(len("request|")) : p.Offset])
 		if request != "request|" || !strings.Contains(stored, "WARC-Type: revisit") || !strings.Contains(stored, p.Original.URL) {
@@ -400,8 +400,8 @@ func TestSamePayload(t *testing.T) {
 	}
 }
 
-// TestFiguresOfAnswers: what was received is counted, of topics too; what is tried again has no record, but a
-// figure, unless the crawler broke it off itself.
+// TestFiguresOfAnswers checks that received bytes are counted, also by topic. A retry has a figure but no record, and an
+// aborted request has neither.
 func TestFiguresOfAnswers(t *testing.T) {
 	const at = "https://www.example"
 	c, w := newCrawl(1), newWorld(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestAppetite: a step says that it has little to do, or nothing, when that is so, and only while it could use what others
-// send; and what it shows of itself is true at all times.
+// TestAppetite checks that a step reports little or no work exactly while it could use mail, and that its progress is right
+// at all times.
 func TestAppetite(t *testing.T) {
 	for _, k := range []struct {
 		name   string
@@ -26,8 +26,8 @@ func TestAppetite(t *testing.T) {
 		delay  time.Duration
 		limit  int64
 		pauses bool
-		middle Appetite // when it has asked for half of what it knows
-		last   Appetite // when it has nothing to ask for any more
+		middle Appetite // when it has requested half of what it knows
+		last   Appetite // when it has nothing left to request
 	}{
 		{"many hosts", 30, time.Second, 0, false, Fed, Starved},
 		{"one host, soon again", 1, time.Second / 2, 0, false, Fed, Starved},
@@ -92,8 +92,8 @@ func TestAppetite(t *testing.T) {
 	}
 }
 
-// TestFeeds: what is found for a partition with nothing to do is sent soon, for one with little to do later, for others with
-// the commits that are due anyway; and all the more seldom the longer the step goes on.
+// TestFeeds checks that links for a starved partition are sent soon, for a hungry one later, and for others with the
+// regular commits; and the later, the older the step is.
 func TestFeeds(t *testing.T) {
 	mailed := map[Appetite][]time.Duration{}
 	for _, a := range []Appetite{Fed, Hungry, Starved} {
@@ -130,8 +130,8 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// TestPause: a pause that a step is told of keeps it from further requests at once, one that it is not told of from its next
-// commit on; what is under way is committed.
+// TestPause checks that a pause stops new requests at once if the step gets a signal, otherwise from its next commit on.
+// Requests under way are committed.
 func TestPause(t *testing.T) {
 	for _, o := range []Order{OrderPause, OrderStop} {
 		for _, told := range []bool{true, false} {
@@ -165,14 +165,14 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestStopAborts: a step that is told to stop breaks off its requests; what they were for waits for the next.
+// TestStopAborts checks that a stopped step aborts its requests, and that the next step makes them.
 func TestStopAborts(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c = w.begin(c, "https://a.example/", "https://b.example/", "https://c.example/")
 	w.serve(nil)
 	s, stopped := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil), 0
 	counts, err := w.run(prompted{s, func() Signal {
-		if p, ok := s.Progress(); ok && p.Active == 3 && stopped < 2 { // told twice
+		if p, ok := s.Progress(); ok && p.Active == 3 && stopped < 2 { // a Stop comes twice
 			stopped++
 			return Stop{}
 		}
@@ -184,14 +184,14 @@ func TestStopAborts(t *testing.T) {
 }
 
 // TestWithinTheLease checks that no request lasts past the lease's end less the margin (I9). The lease is renewed long
-// before, and requests under way go on with it; while that fails, none begins near the end.
+// before that, and extends the requests under way. While the renewal fails, no request begins near the end.
 func TestWithinTheLease(t *testing.T) {
 	const lease, margin = 9 * time.Second, 2 * time.Second
 	for _, k := range []struct {
 		name  string
-		takes time.Duration // a request
-		from  time.Duration // from when on the head cannot be written
-		fails time.Duration // how long
+		takes time.Duration // duration of a request
+		from  time.Duration // time from which on the head cannot be written
+		fails time.Duration // duration of that failure
 		err   error
 	}{
 		{"nothing fails", fetchTime, 0, 0, nil},
@@ -251,8 +251,8 @@ func TestWithinTheLease(t *testing.T) {
 	}
 }
 
-// TestClockIsSet: whatever the wall clock is set to while a step is at work, hosts are asked at their pace, the step goes
-// on, and leases end by whichever clock says so first.
+// TestClockIsSet checks that hosts are requested at their pace, whatever the wall clock is set to. The step continues, and
+// the lease ends by whichever clock is first.
 func TestClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour, -1500 * time.Millisecond, 1500 * time.Millisecond} {
 		c, w := newCrawl(1), newWorld(t)
@@ -285,7 +285,7 @@ func TestClockIsSet(t *testing.T) {
 type skewed struct {
 	*Step
 	by     func() time.Duration
-	before time.Duration // when the requests under way began
+	before time.Duration // start of the requests under way
 }
 
 func (s *skewed) Handle(now actor.Now, r actor.Reply) []actor.Issue {
@@ -298,7 +298,7 @@ func (s *skewed) Handle(now actor.Now, r actor.Reply) []actor.Issue {
 	return s.Step.Handle(now, r)
 }
 
-// TestFetchFails: a request that the executor could not make is made again, at the host's pace.
+// TestFetchFails checks that a request that the executor could not make is repeated at the host's pace.
 func TestFetchFails(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c = w.begin(c, all("www.example")[:3]...)
@@ -324,12 +324,13 @@ func TestFetchFails(t *testing.T) {
 	}
 }
 
-// TestCommits: a commit comes with so many pages, or after so long, whichever is first; with nothing new there is none.
+// TestCommits checks that a commit comes after a number of pages or a time, whichever is first, and that nothing new means
+// no commit.
 func TestCommits(t *testing.T) {
 	for _, k := range []struct {
 		name  string
 		cfg   StepConfig
-		sizes []int // pages of each commit, robots.txt among them
+		sizes []int // pages of each commit, robots.txt included
 	}{
 		{"by pages", StepConfig{CommitPages: 20, CommitEvery: time.Hour}, []int{20, 20, 11}},
 		{"by time", StepConfig{CommitPages: 100, CommitEvery: 20 * time.Second}, []int{21, 20, 10}},
@@ -354,8 +355,8 @@ func TestCommits(t *testing.T) {
 	}
 }
 
-// TestObjectsFail: an object that cannot be put is tried again for a while, and what relies on it waits; if it fails for good
-// the step ends, and nothing of it is visible.
+// TestObjectsFail checks that an object that cannot be put is retried for a while, and that its dependants wait. If it
+// always fails the step ends, and nothing of it is visible.
 func TestObjectsFail(t *testing.T) {
 	for _, kind := range []string{"/warc/", "/p00000/c"} {
 		for _, fails := range []int{3, 1000} {
@@ -393,11 +394,11 @@ func TestObjectsFail(t *testing.T) {
 	}
 }
 
-// TestHeadInDoubt: a head that was written although an error came back is known for one's own, whichever of a step's it is; one that
-// cannot be read after that ends the step.
+// TestHeadInDoubt checks that a step recognises each head that was written despite an error. If the head cannot be read
+// after that, the step ends.
 func TestHeadInDoubt(t *testing.T) {
 	for _, with := range []error{errLost, actor.ErrConflict} {
-		for at := 1; at <= 4; at++ { // the lease, two commits, the lease's end
+		for at := 1; at <= 4; at++ { // the lease, two commits, the end of the lease
 			for _, read := range []bool{true, false} {
 				c, w := newCrawl(1), newWorld(t)
 				c = w.begin(c, all("www.example")[:5]...)
@@ -435,7 +436,7 @@ func TestHeadInDoubt(t *testing.T) {
 	}
 }
 
-// TestStopsThoughNothingWorks: a step that is to end gives up soon if its head cannot be written.
+// TestStopsThoughNothingWorks checks that a stopped step gives up soon if its head cannot be written.
 func TestStopsThoughNothingWorks(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c = w.begin(c, all("www.example")...)
@@ -453,8 +454,8 @@ func TestStopsThoughNothingWorks(t *testing.T) {
 	}
 }
 
-// TestIdleCommits: a step with nothing to do commits mail that comes in at once where nobody else has anything to do either, and
-// else the more seldom the longer it has been at work.
+// TestIdleCommits checks that an idle step commits new mail at once if all partitions starve, and otherwise the later, the
+// older it is.
 func TestIdleCommits(t *testing.T) {
 	commits := map[Appetite][]time.Duration{}
 	for _, others := range []Appetite{Fed, Starved} {

@@ -40,7 +40,7 @@ func TestCare(t *testing.T) {
 	}
 }
 
-// TestBuffers: links go into mail or, each once, into commits, from which they are restored.
+// TestBuffers checks that links go into mail or, each once, into commits, from which they are restored.
 func TestBuffers(t *testing.T) {
 	b, all := buffers{}, func(partition.ID, int) bool { return true }
 	commit := func(seq uint64, flush func(partition.ID, int) bool) (*blobschema.Commit, map[partition.ID][]blobschema.Queued) {
@@ -66,7 +66,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestInboxWaits: mail that waits for slots that others have to give first keeps no step.
+// TestInboxWaits checks that mail that waits for slots of other partitions keeps no step running.
 func TestInboxWaits(t *testing.T) {
 	in, ter := newInbox(), &territory{awaited: map[partition.Slot]partition.Epoch{7: 2}}
 	for _, k := range []struct {

@@ -34,7 +34,7 @@ func newCrawl(partitions int) blobschema.Crawl {
 	}
 }
 
-// ofPartition is a host that belongs to a partition.
+// ofPartition returns a host that belongs to a partition.
 func ofPartition(t testing.TB, c blobschema.Crawl, p partition.ID) string {
 	t.Helper()
 	h, err := c.Hash()
@@ -54,7 +54,7 @@ func ofPartition(t testing.TB, c blobschema.Crawl, p partition.ID) string {
 
 const pages = 50
 
-// all are the addresses of a site's pages.
+// all returns the URLs of a site's pages.
 func all(host string) (out []string) {
 	for i := range pages {
 		out = append(out, fmt.Sprintf("https://%s/%d", host, i))
@@ -62,9 +62,8 @@ func all(host string) (out []string) {
 	return out
 }
 
-// TestStepCost pins what a small crawl costs: 50 pages of one host, a second apart, are
-// two commits, one half a minute after the begin, one at the end. Whoever changes a number
-// here changes the bill, and needs a good reason.
+// TestStepCost pins what a small crawl costs: 50 pages of one host, a second apart, make two commits, one half a minute
+// after the start and one at the end. A change to a number here changes the bill and needs a good reason.
 func TestStepCost(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -76,9 +75,9 @@ func TestStepCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]int{
-		"ReadRecords": 1, // which crawl is active
+		"ReadRecords": 1, // the active crawl
 		"PutObject":   1, // the seeds
-		"WriteRecord": 2, // the crawl, and that it is the active one
+		"WriteRecord": 2, // the crawl and the active crawl
 	}
 	if d := cmp.Diff(want, counts); d != "" {
 		t.Errorf("to begin (-want +got):\n%s", d)
@@ -87,9 +86,9 @@ func TestStepCost(t *testing.T) {
 
 	report, counts := w.tick(c.ID)
 	want = map[string]int{
-		"ReadRecords": 3, // the crawl, its wish and its grants in one; all heads; the crawl to change it
+		"ReadRecords": 3, // the crawl, its desired state and its grants in one; all heads; the crawl to change it
 		"GetObject":   1, // the seeds
-		"Send":        2, // their mail, a wake
+		"Send":        2, // their mail and a wake
 		"WriteRecord": 1, // that they were sent
 	}
 	if d := cmp.Diff(want, counts); d != "" || len(report.Woken) != 1 {
@@ -100,8 +99,8 @@ func TestStepCost(t *testing.T) {
 	delete(counts, "Sleep") // costs nothing
 	want = map[string]int{
 		"Fetch":       1 + pages, // robots.txt
-		"ReadRecords": 4,         // the head; and at the begin and with each commit the wish
-		"WriteRecord": 4,         // the lease, two commits, the lease's end
+		"ReadRecords": 4,         // the head; and at the start and with each commit the desired state
+		"WriteRecord": 4,         // the lease, two commits, the end of the lease
 		"PutObject":   4,         // a WARC and a commit, twice
 		"Work":        2,         // to encode the commits
 		"Receive":     4,         // the seeds; then every 20 s
@@ -126,13 +125,13 @@ func TestStepCost(t *testing.T) {
 	if h.Owner != "" || h.Fence != 1 || h.Seq != 2 || h.Published != 2 || h.Applied != 1 || h.Totals.Pages != pages || h.Totals.Pending != 0 || !h.Due.IsZero() {
 		t.Errorf("the head is %+v", h)
 	}
-	if len(w.mail) != 1 { // the wake, which is the trigger's to acknowledge
+	if len(w.mail) != 1 { // the wake, which the trigger acknowledges
 		t.Errorf("%d messages are left", len(w.mail))
 	}
 	checkIdleSteps(t, w, c, s.Warm())
 }
 
-// TestFolderCommits: in a folder the first pages are committed within two seconds, and commits become rare soon.
+// TestFolderCommits checks that a folder commits its first pages within two seconds, and that commits soon become rare.
 func TestFolderCommits(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 100 * time.Millisecond
@@ -154,7 +153,7 @@ func TestFolderCommits(t *testing.T) {
 	}
 }
 
-// checkIdleSteps: steps that were woken for nothing.
+// checkIdleSteps checks steps that were woken without work.
 func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 	t.Helper()
 	for _, k := range []struct {
@@ -178,9 +177,9 @@ func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 	}
 	report, counts = w.tick(c.ID)
 	want := map[string]int{
-		"ReadRecords": 4, // the crawl, its wish and its grants; the heads; a pack of hosts; what ticks remember
-		"GetObject":   3, // the manifest, and the two commits, for their hosts
-		"WriteRecord": 2, // the pack; what ticks remember
+		"ReadRecords": 4, // the crawl, its desired state and its grants; the heads; a pack of hosts; the coordinator's record
+		"GetObject":   3, // the manifest, and the hosts of the two commits
+		"WriteRecord": 2, // the pack and the coordinator's record
 	}
 	if d := cmp.Diff(want, counts); d != "" || !report.Finished {
 		t.Errorf("the tick that finds the end, and copies hosts: %+v (-want +got):\n%s", report, d)
@@ -197,7 +196,7 @@ func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 	}
 }
 
-// checkPages fails unless a partition shows exactly these pages, each once (I8).
+// checkPages checks that a partition shows exactly these pages, each once (I8).
 func checkPages(t *testing.T, w *world, crawl string, p partition.ID, want []string) {
 	t.Helper()
 	once := map[string]int{}
@@ -209,8 +208,7 @@ func checkPages(t *testing.T, w *world, crawl string, p partition.ID, want []str
 	}
 }
 
-// TestMailCost: links to another partition that are found one by one wait, and go into one
-// message.
+// TestMailCost checks that links to another partition that are found one by one are buffered, and go into one message.
 func TestMailCost(t *testing.T) {
 	c := newCrawl(2)
 	here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
@@ -253,8 +251,8 @@ func TestMailCost(t *testing.T) {
 	}
 }
 
-// TestRepeatedMail: mail that is delivered again is known by its number: it is acknowledged
-// with the next commit and changes nothing.
+// TestRepeatedMail checks that mail that is delivered again is recognised by its number, acknowledged with the next commit,
+// and changes nothing.
 func TestRepeatedMail(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -281,8 +279,7 @@ func TestRepeatedMail(t *testing.T) {
 	}
 }
 
-// TestLease: of a lease that is held, expired, released, or another process's where there
-// can be none.
+// TestLease checks a lease that is valid, expired, released, or void because another process held it.
 func TestLease(t *testing.T) {
 	c := newCrawl(1)
 	for _, k := range []struct {
@@ -291,7 +288,7 @@ func TestLease(t *testing.T) {
 		until     time.Duration
 		exclusive bool
 		err       error
-		crashed   bool // hosts are left alone for a pace, as nobody knows what was asked last
+		crashed   bool // hosts rest for a pace, because nobody knows what was requested last
 	}{
 		{"held", "q/1", time.Second, false, ErrLeaseTaken, false},
 		{"held by a step of this process", "p/1", time.Second, true, ErrLeaseTaken, false},
@@ -335,7 +332,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestLeaseLost: a step whose head was replaced by another's writes nothing any more.
+// TestLeaseLost checks that a step whose head was replaced writes nothing more.
 func TestLeaseLost(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -367,8 +364,7 @@ func TestLeaseLost(t *testing.T) {
 	}
 }
 
-// TestStop: a step that is told to stop aborts what is under way, commits what is done,
-// and lets the lease go.
+// TestStop checks that a stopped step aborts its requests, commits finished work and releases the lease.
 func TestStop(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -376,7 +372,7 @@ func TestStop(t *testing.T) {
 	c = w.begin(c, all(host)...)
 	before := runtime.NumGoroutine()
 	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 10 * time.Second}, nil)
-	for tries := 0; runtime.NumGoroutine() > before; tries++ { // one that has ended may be counted for a moment
+	for tries := 0; runtime.NumGoroutine() > before; tries++ { // a goroutine that has ended may be counted for a moment
 		if tries == 10_000 {
 			t.Errorf("%d coroutines are left", runtime.NumGoroutine()-before)
 			break
@@ -390,12 +386,12 @@ func TestStop(t *testing.T) {
 	if n := len(w.visible(c.ID, 0)); n != 10 {
 		t.Errorf("%d pages are visible", n)
 	}
-	w.step(StepConfig{Crawl: c, Process: "p"}, nil) // the next one does the rest
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil) // the next step does the rest
 	checkPages(t, w, c.ID, 0, all(host))
 }
 
-// TestFloorOutlivesStep: after a takeover from a crash hosts rest for a pace, also if
-// the step that took over has ended meanwhile (I9).
+// TestFloorOutlivesStep checks that hosts rest for a pace after a takeover, even if the step that took over has ended
+// meanwhile (I9).
 func TestFloorOutlivesStep(t *testing.T) {
 	c, host, w := newCrawl(1), "www.example", newWorld(t)
 	serve := site(t, host, pages, func(int) []string { return nil })
@@ -409,7 +405,7 @@ func TestFloorOutlivesStep(t *testing.T) {
 	c = w.begin(c, all(host)...)
 	w.step(StepConfig{Crawl: c, Process: "p1", Exclusive: true, Deadline: 10 * time.Second}, nil)
 	w.Mono += 5 * time.Second
-	key, h := naming.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, asked, crashed
+	key, h := naming.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, made requests, and crashed
 	h.Fence, h.Owner, h.LeaseUntil = h.Fence+1, "p2/2", virtual.Epoch.Add(w.Mono+time.Minute)
 	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Table[key].Revision}); err != nil {
 		t.Fatal(err)

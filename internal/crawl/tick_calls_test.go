@@ -9,13 +9,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
-// TestDailyCalls: a crawl whose functions ran too often within a day is paused, and its wish says why. Resuming it grants
-// as many calls again, and so does the next day.
+// TestDailyCalls checks that a crawl whose functions ran too often within a day is paused, with the reason in the desired
+// state. Resuming it allows as many calls again, and so does the next day.
 func TestDailyCalls(t *testing.T) {
 	w, s := newScene(t)
 	s.cfg.DailyCalls = 100
-	s.heads[0].Totals.Pending, s.heads[0].Due = 1, w.in(100*time.Hour) // else nothing is looked at
-	s.heads[0].Calls.Functions, s.heads[1].Fence = 40, 30              // of partition 1 all steps crashed
+	s.heads[0].Totals.Pending, s.heads[0].Due = 1, w.in(100*time.Hour) // otherwise nothing is read
+	s.heads[0].Calls.Functions, s.heads[1].Fence = 40, 30              // all steps of partition 1 crashed
 	s.record.Calls.Functions, s.requests.Calls.Functions = 20, 9
 	s.write(w)
 	if s.tick(w); s.told(w).Pause {
@@ -51,7 +51,7 @@ func TestDailyCalls(t *testing.T) {
 	}
 }
 
-// told is the wish as the table has it.
+// told returns the desired state in the table.
 func (s *scene) told(w *world) (wish blobschema.Wish) {
 	w.record(naming.WishKey(s.crawl.ID), &wish)
 	return wish

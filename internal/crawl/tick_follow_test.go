@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// searchable is a crawl with an index, finished, and its world.
+// searchable is a finished crawl with an index, and its world.
 func searchable(t *testing.T, change func(*blobschema.Settings)) (*world, blobschema.Crawl) {
 	t.Helper()
 	c, host := newCrawl(1), "www.example"
@@ -40,7 +40,7 @@ func searchable(t *testing.T, change func(*blobschema.Settings)) (*world, blobsc
 	return w, c
 }
 
-// jobs takes the messages that wait in a queue.
+// jobs takes the messages from a queue.
 func (w *world) jobs(queue string) int {
 	n := len(w.queues[queue])
 	w.queues[queue] = nil
@@ -51,8 +51,8 @@ func (w *world) writeRecord(key string, v any) {
 	w.Write(key, actor.Encode(v))
 }
 
-// TestIndexFollows: an index that is behind gets a message, and another one when that seems lost; when all is
-// done, ticks look at a few records only, until there are new ranks.
+// TestIndexFollows checks that an index that is behind gets a job, and another one when that seems lost. When all is done,
+// runs read only a few records until there are new ranks.
 func TestIndexFollows(t *testing.T) {
 	w, c := searchable(t, nil)
 	w.jobs(naming.IndexQueue)
@@ -101,7 +101,7 @@ func TestIndexFollows(t *testing.T) {
 	}
 }
 
-// TestIndexSwitchedOn: an idle crawl that is to be searchable all at once wakes up for it.
+// TestIndexSwitchedOn checks that an idle crawl continues when its index is switched on.
 func TestIndexSwitchedOn(t *testing.T) {
 	w, c := searchable(t, func(s *blobschema.Settings) { s.Index = false })
 	w.coldTick(c.ID)
@@ -117,7 +117,7 @@ func TestIndexSwitchedOn(t *testing.T) {
 	}
 }
 
-// TestRanksFeedTheFrontier: the ranks of hosts that were computed are told to steps, which rank what they find by them.
+// TestRanksFeedTheFrontier checks that steps learn of computed ranks of hosts, and rank new URLs by them.
 func TestRanksFeedTheFrontier(t *testing.T) {
 	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", schedule.HostRanks{}.Name() })
 	table := []byte("good.example\t8\nbad.example\t0.125\n")
@@ -144,8 +144,8 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	}
 }
 
-// TestWhenRanksAreWanted: ranks are computed again when a crawl is over, or has grown for a while, if there is anything
-// new.
+// TestWhenRanksAreWanted checks that ranks are computed again when a crawl is over, or has grown for a while, if there is
+// anything new.
 func TestWhenRanksAreWanted(t *testing.T) {
 	running := func(s *scene) { s.heads[0].Totals.Pending = 1 }
 	for _, k := range []struct {
@@ -190,15 +190,15 @@ func TestWhenRanksAreWanted(t *testing.T) {
 	}
 }
 
-// TestWhenTheIndexFollows: an index that is behind gets a message at once, and the next one a while later while the crawl runs;
-// at once when it is over; and the same one again, ever later. Of several partitions each has its own.
+// TestWhenTheIndexFollows checks the times of jobs: the first at once; the next one later while the crawl runs, at once
+// when it is over; a repeated one later each time. Each partition has its own jobs.
 func TestWhenTheIndexFollows(t *testing.T) {
 	for _, k := range []struct {
 		name  string
 		mem   *TickMemory
 		over  bool
 		grows bool
-		want  []int // messages, in each of so many half minutes
+		want  []int // messages in each half minute
 	}{
 		{"it runs", nil, false, true, []int{1, 0, 0, 0, 1, 0, 0, 0, 1}},
 		{"it is over", nil, true, true, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}},
@@ -246,7 +246,7 @@ func TestWhenTheIndexFollows(t *testing.T) {
 	}
 }
 
-// TestSecondIndexFollows: one partition's index that waits keeps no other's from its message.
+// TestSecondIndexFollows checks that one partition's waiting index does not delay another's job.
 func TestSecondIndexFollows(t *testing.T) {
 	w, s := newScene(t)
 	s.crawl.Settings.Index = true

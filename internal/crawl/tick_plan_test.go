@@ -11,9 +11,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestWakesWhateverBecomesOfPlans: reading what all partitions have to do may fail, or last
-// longer than a tick may. Partitions are woken all the same, and the next tick does not try
-// it again at once.
+// TestWakesWhateverBecomesOfPlans checks that partitions are woken even if reading their loads fails or takes longer than a
+// run may, and that the next run does not try again at once.
 func TestWakesWhateverBecomesOfPlans(t *testing.T) {
 	w, c := newWorld(t), newCrawl(1)
 	c.Settings.MostPartitions = 4
@@ -51,16 +50,16 @@ func TestWakesWhateverBecomesOfPlans(t *testing.T) {
 	}
 }
 
-// TestPartitionsFollowTheLoad: there are as many partitions as the operator lets there be and the URLs keep
-// busy, of which each unit gives no more than its pace allows.
+// TestPartitionsFollowTheLoad checks that the number of partitions follows the work, within the operator's bounds. A
+// politeness key counts only as many URLs as its pace allows.
 func TestPartitionsFollowTheLoad(t *testing.T) {
-	const slots = 10 // that have URLs, of partition 0 and 1 in turn
+	const slots = 10 // slots with URLs, alternating between partitions 0 and 1
 	for _, k := range []struct {
 		name        string
 		set         func(w *world, s *scene)
 		least, most int
 		load        uint32 // of each slot
-		want        int    // partitions that own slots in the end
+		want        int    // number of partitions that own slots in the end
 	}{
 		{"nobody asked for it", nil, 0, 0, 1000, 2},
 		{"much", nil, 0, 8, 300, 4},
@@ -89,7 +88,7 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 			set.MostPartitions, set.LeastPartitions, set.Delay, s.cfg.Capacity = k.most, k.least, time.Second, 1000
 			for p, h := range s.heads {
 				man := blobschema.Manifest{Partition: h.Partition, Fence: h.Fence, Seq: h.Seq, Epoch: 1}
-				for i := p; i < slots; i += 2 { // half of it is unexamined, and each slot in parts
+				for i := p; i < slots; i += 2 { // half of it is unexamined, and each slot is in parts
 					half := blobschema.SlotSummary{Slot: partition.Slot(i), Pending: k.load / 2}
 					rest := blobschema.SlotSummary{Slot: partition.Slot(i), Unexamined: k.load - k.load/2}
 					half.Part, rest.Part = half.Part.Halves()[0], half.Part.Halves()[1]

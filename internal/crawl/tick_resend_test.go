@@ -31,15 +31,15 @@ func (w *world) stored(c blobschema.Crawl, com blobschema.Commit) string {
 	return name
 }
 
-// hostPack is a pack of hosts of the table.
+// hostPack reads a pack of hosts from the table.
 func (w *world) hostPack(crawl string, p partition.ID, n int) (pack HostPack) {
 	w.t.Helper()
 	w.record(naming.HostsKey(crawl, p, n), &pack)
 	return pack
 }
 
-// TestHostsTable: what commits say of hosts comes into the table, in packs by slot, the newest of each
-// host; who copies it again changes nothing.
+// TestHostsTable checks that host figures of commits reach the table, in packs by slot, the newest of each host, and that
+// copying again changes nothing.
 func TestHostsTable(t *testing.T) {
 	w, s := newScene(t)
 	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3}, CopiedAt: w.Now().Wall, ResentAt: w.Now().Wall}
@@ -61,7 +61,7 @@ func TestHostsTable(t *testing.T) {
 	h := s.heads[1]
 	h.Commit, h.Totals.Hosts = seen(3, nil), hostsPerPack+1
 	s.cfg.HostsEvery = time.Minute
-	s.heads[0].Totals.Pending = 1 // else all is copied at once
+	s.heads[0].Totals.Pending = 1 // otherwise everything is copied at once
 	w.Mono += 59 * time.Second
 	s.write(w)
 	if s.tick(w); w.Table[naming.HostsKey(s.crawl.ID, 1, 0)].Found {
@@ -98,13 +98,13 @@ func TestHostsTable(t *testing.T) {
 	s.remembered(w)
 	s.write(w)
 	w.Mono += time.Minute
-	if s.tick(w); w.counts["GetObject"] != 2 { // the manifest, and the one commit that is new
+	if s.tick(w); w.counts["GetObject"] != 2 { // the manifest and the one new commit
 		t.Errorf("one more commit takes %d reads", w.counts["GetObject"])
 	}
 	look("after another commit")
 }
 
-// lost are messages that a queue has lost.
+// lost returns messages that a queue has lost.
 func (w *world) lost(p partition.ID) (bodies []string) {
 	for _, m := range w.queues[naming.MailboxQueue(p)] {
 		bodies = append(bodies, string(m.Body))
@@ -114,8 +114,8 @@ func (w *world) lost(p partition.ID) (bodies []string) {
 	return bodies
 }
 
-// TestResends: mail that a queue has lost, of whatever sender, is sent again as it was: after a while, again and
-// again, and only what is not applied.
+// TestResends checks that lost mail of any sender is resent unchanged, after a while and repeatedly, and only what is not
+// applied.
 func TestResends(t *testing.T) {
 	c := newCrawl(2)
 	here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
@@ -157,7 +157,7 @@ func TestResends(t *testing.T) {
 	if again != 2 {
 		t.Errorf("it was sent again %d times in 18 minutes", again)
 	}
-	// Half of it is applied: seeds and one of the mails of partition 0.
+	// Half of it is applied: the seeds and one mail of partition 0.
 	var half, rest [][]byte
 	for i, body := range sent {
 		if i%2 == 0 {
@@ -186,11 +186,11 @@ func TestResends(t *testing.T) {
 	}
 }
 
-// TestLooksForLostMail: what is lost is looked for in the newest commits first, and in no more than it takes; seeds are
-// for partitions that there were at first.
+// TestLooksForLostMail checks that lost mail is looked up in the newest commits first, and in no more than necessary. Seeds
+// go only to the initial partitions.
 func TestLooksForLostMail(t *testing.T) {
 	w, s := newScene(t)
-	const n = 6 // commits of partition 0, with a mail to 1 and one to 2 each
+	const n = 6 // commits of partition 0, each with one mail to 1 and one to 2
 	var com blobschema.Commit
 	for seq := uint64(1); seq <= n; seq++ {
 		com.Manifest = blobschema.Manifest{Partition: 0, Fence: 4, Seq: seq, Epoch: 1}
@@ -230,8 +230,8 @@ func TestLooksForLostMail(t *testing.T) {
 	}
 }
 
-// TestHostsOfMany: copying the estimates of many partitions goes on with the next tick where one has no time for
-// all, which are then done.
+// TestHostsOfMany checks that copying the estimates of many partitions continues in the next run if one run has no time for
+// all.
 func TestHostsOfMany(t *testing.T) {
 	w, s := newScene(t)
 	s.record.Copied, s.cfg.HostsEvery = nil, time.Minute
@@ -245,7 +245,7 @@ func TestHostsOfMany(t *testing.T) {
 			h.Commit = w.stored(s.crawl, com)
 		}
 	}
-	s.heads[0].Totals.Pending = 1 // it is not over
+	s.heads[0].Totals.Pending = 1 // the crawl is not over
 	s.write(w)
 	w.fault = func(e actor.Effect) (error, error) {
 		if _, ok := e.(actor.GetObject); ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestSweep: a run that was merged is deleted when two sweeps have found it in no manifest, nor in a
-// hand-over; what is named again after the first stays.
+// TestSweep checks that a merged run is deleted when two sweeps have found it in no manifest and no hand-over, and that a
+// run stays if it is named again after the first sweep.
 func TestSweep(t *testing.T) {
 	w, s := newScene(t)
 	name := func(p int, seq uint64, runs, given []string) {
@@ -77,7 +77,7 @@ func TestSweep(t *testing.T) {
 	look("the second sweep", []string{"named", "given", "again"})
 }
 
-// TestSweepIsBounded: the record stays within what a table takes, and names each run once.
+// TestSweepIsBounded checks that the record stays within a table item, and names each run once.
 func TestSweepIsBounded(t *testing.T) {
 	var r blobschema.TickRecord
 	for range 2 {

@@ -13,8 +13,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// scene is what a tick finds: a crawl of two partitions in which all is done, but for what a test
-// changes. Its steps began with settings that were the same.
+// scene is what a coordinator run finds: a finished crawl of two partitions, except for the changes of a test. Its steps
+// had the same settings.
 type scene struct {
 	cfg      TickConfig
 	crawl    blobschema.Crawl
@@ -43,10 +43,10 @@ func newScene(t *testing.T) (*world, *scene) {
 	return w, s
 }
 
-// in how long something comes, for a head or the like.
+// in returns the time after a duration, for a field of a head or record.
 func (w *world) in(d time.Duration) time.Time { return virtual.Epoch.Add(w.Mono + d) }
 
-// write makes the scene what the table says.
+// write stores the scene in the table.
 func (s *scene) write(w *world) {
 	id := s.crawl.ID
 	w.writeRecord(naming.CrawlKey(id), s.crawl)
@@ -66,13 +66,13 @@ func (s *scene) write(w *world) {
 	}
 }
 
-// remembered has the scene go on with what ticks remember.
+// remembered keeps the coordinator's memory for the next run.
 func (s *scene) remembered(w *world) {
 	s.record = blobschema.TickRecord{}
 	w.record(naming.TickKey(s.crawl.ID), &s.record)
 }
 
-// tick is one of a process of its own.
+// tick is a run in its own process.
 func (s *scene) tick(w *world) Report {
 	w.t.Helper()
 	k := NewTick(s.cfg, nil)
@@ -82,27 +82,27 @@ func (s *scene) tick(w *world) Report {
 	return k.Report()
 }
 
-// due has partition 0 be due, under a limit on pages of which so much is granted to nobody, and to it.
+// due makes partition 0 due, under a page limit with the given pages left to grant, and granted to it.
 func (s *scene) due(left, granted int64) {
 	s.crawl.Settings.MaxPages, s.grants = 10+left, blobschema.Grants{Limit: 10 + left, Granted: map[partition.ID]int64{0: granted, 1: 10 - granted}}
 	s.heads[0].Due, s.heads[0].Totals.Pending = virtual.Epoch, 3
 	s.heads[1].Totals.Pages = 10 - granted
 }
 
-// dueLooks has nothing of the limit be left, and looks of partition 0 be due.
+// dueLooks leaves nothing of the limit, and makes revisits of partition 0 due.
 func (s *scene) dueLooks(w *world, in time.Duration) {
 	s.due(0, 2)
 	s.crawl.Settings.RecrawlPerHour, s.heads[0].LooksDue = 1, w.in(in)
 	s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
 }
 
-// moving has slots be on the move.
+// moving makes slots move.
 func (s *scene) moving(m blobschema.Moving) {
 	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{m}}
 	s.wish.Map = 1
 }
 
-// TestWhoIsWoken: a partition is woken if a step can do something for it, and none is at work.
+// TestWhoIsWoken checks that a partition is woken if a step can do something for it and none is running.
 func TestWhoIsWoken(t *testing.T) {
 	away := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{2}}
 	coming := blobschema.Moving{Epoch: 2, From: 1, To: 0, Slots: partition.Slots{1}}
@@ -180,15 +180,14 @@ func TestWhoIsWoken(t *testing.T) {
 	}
 }
 
-// TestItsEnd: a crawl is finished when two ticks find that nothing is left, and nothing has happened in
-// between.
+// TestItsEnd checks that a crawl is finished when two runs find nothing left and no change between them.
 func TestItsEnd(t *testing.T) {
 	quiet := func(*world, *scene) {}
 	for _, k := range []struct {
 		name    string
 		set     func(w *world, s *scene)
 		between func(s *scene)
-		want    string // of the second tick
+		want    string // result of the second run
 	}{
 		{"nothing is left", quiet, nil, "finished"},
 		{"seeds are to be sent", func(_ *world, s *scene) { s.heads[1].Applied = 0 }, nil, ""},
@@ -253,7 +252,7 @@ func TestItsEnd(t *testing.T) {
 	}
 }
 
-// TestIdleUntil: an idle crawl is looked at no further, until something has come that could change it.
+// TestIdleUntil checks that an idle crawl is not read until something comes that could change it.
 func TestIdleUntil(t *testing.T) {
 	for _, k := range []struct {
 		name string
@@ -288,7 +287,7 @@ func TestIdleUntil(t *testing.T) {
 	}
 }
 
-// TestNotIdle: a crawl of which something is left to do is looked at by every tick, whatever it is.
+// TestNotIdle checks that every run reads a crawl with anything left to do.
 func TestNotIdle(t *testing.T) {
 	for _, k := range []struct {
 		name string
@@ -314,7 +313,7 @@ func TestNotIdle(t *testing.T) {
 	}
 }
 
-// TestWakesInTens: a queue takes ten messages at a time.
+// TestWakesInTens checks that at most ten messages are sent at once.
 func TestWakesInTens(t *testing.T) {
 	for _, partitions := range []int{9, 10, 11, 25} {
 		w := newWorld(t)
@@ -339,12 +338,12 @@ func TestWakesInTens(t *testing.T) {
 	}
 }
 
-// TestWakesAgain: a wake that no step answers is sent again, each time later, soon where one process does all; what
-// another partition gets meanwhile changes nothing of that.
+// TestWakesAgain checks that an unanswered wake is resent, later each time, and soon if one process does everything.
+// Another partition's wakes do not change that.
 func TestWakesAgain(t *testing.T) {
 	for _, k := range []struct {
 		mem   *TickMemory
-		every time.Duration // ticks
+		every time.Duration // time between two runs
 		first time.Duration
 	}{{nil, 15 * time.Second, time.Minute}, {&TickMemory{}, time.Second, 3 * time.Second}} {
 		w, s := newScene(t)
@@ -354,7 +353,7 @@ func TestWakesAgain(t *testing.T) {
 			if i > 0 && k.mem == nil {
 				s.remembered(w)
 			}
-			s.heads[1].Applied = 1 - uint64(i/100%2) // seeds that its step has taken, or not
+			s.heads[1].Applied = 1 - uint64(i/100%2) // seeds that its step has applied, or not
 			s.record.ResentAt = w.Now().Wall
 			s.write(w)
 			tick := NewTick(s.cfg, k.mem)
@@ -380,8 +379,8 @@ func TestWakesAgain(t *testing.T) {
 	}
 }
 
-// TestSeedsAreMailed: each partition gets its share of a batch as one numbered mail, also an empty one; what is no URL is
-// left out.
+// TestSeedsAreMailed checks that each partition gets its share of a batch as one numbered mail, even an empty one, without
+// texts that are not URLs.
 func TestSeedsAreMailed(t *testing.T) {
 	w, s := newScene(t)
 	here := ofPartition(t, s.crawl, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// topical begins a crawl of two topics, the second with two priorities.
+// topical creates a crawl of two topics, the second with two priorities.
 func topical(t *testing.T) *world {
 	c := newCrawl(1)
 	c.Settings.Topics = []blobschema.Topic{
@@ -31,7 +31,7 @@ func topical(t *testing.T) *world {
 	return w
 }
 
-// seedTopics are the topics of the seeds in the crawl's batches.
+// seedTopics returns the topics of the seeds in the crawl's batches.
 func seedTopics(t *testing.T, w *world) map[string]uint8 {
 	t.Helper()
 	var c blobschema.Crawl
@@ -49,8 +49,7 @@ func seedTopics(t *testing.T, w *world) map[string]uint8 {
 	return out
 }
 
-// TestSeedsOfTopics: a seed has the topic that it was given first; settings that steps obey
-// are told to them.
+// TestSeedsOfTopics checks that a seed keeps its first topic, and that steps are told of changed settings.
 func TestSeedsOfTopics(t *testing.T) {
 	w := topical(t)
 	want := map[string]uint8{"https://a.example/": 1, "https://b.example/": 3, "https://c.example/": 0}
@@ -102,7 +101,7 @@ func TestSeedsOfTopics(t *testing.T) {
 	}
 }
 
-// TestChangeTopicInDoubt: a write that took place although an error came back is a change.
+// TestChangeTopicInDoubt checks that a write that was stored despite an error counts as a change.
 func TestChangeTopicInDoubt(t *testing.T) {
 	priority := 7
 	for _, key := range []string{naming.CrawlKey("test"), naming.WishKey("test")} {
@@ -135,7 +134,7 @@ func TestChangeTopic(t *testing.T) {
 		name    string
 		topic   string
 		change  TopicChange
-		want    func(*blobschema.Topic) // on each row of the topic
+		want    func(*blobschema.Topic) // applied to each row of the topic
 		refused error
 		says    string
 	}{

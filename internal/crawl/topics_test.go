@@ -16,8 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// widened is a crawl of one topic with a step behind it, and its record after another topic came, with
-// a seed.
+// widened is a crawl of one topic that a step has worked on, and its record after another topic with a seed was added.
 func widened(t *testing.T) (w *world, was, is blobschema.Crawl, warm *Warm) {
 	t.Helper()
 	was = newCrawl(1)
@@ -43,8 +42,8 @@ func widened(t *testing.T) (w *world, was, is blobschema.Crawl, warm *Warm) {
 	return w, was, is, s.Warm()
 }
 
-// TestTopicsThatCome: whatever of record, mail and state before is older, the hosts of a new topic's seeds are in its scope,
-// and in no other.
+// TestTopicsThatCome checks that the hosts of a new topic's seeds are in its scope and no other, whichever of record, mail
+// and state is older.
 func TestTopicsThatCome(t *testing.T) {
 	host := weburl.Host("b.example")
 	for name, try := range map[string]func(w *world, was, is blobschema.Crawl, warm *Warm) *Step{
@@ -79,7 +78,7 @@ func TestTopicsThatCome(t *testing.T) {
 	}
 }
 
-// TestMailOfNewTopic: mail of a topic that a step does not know yet waits until it does.
+// TestMailOfNewTopic checks that mail for a topic that a step does not know waits until the step knows it.
 func TestMailOfNewTopic(t *testing.T) {
 	w, was, is, _ := widened(t)
 	w.tick(is.ID) // its seed is mailed
@@ -87,7 +86,7 @@ func TestMailOfNewTopic(t *testing.T) {
 	now := []actor.Record{w.Table[keys[0]], w.Table[keys[1]]}
 	delete(w.Table, keys[0])
 	looks := 0
-	w.fault = func(e actor.Effect) (before, after error) { // the step is told when it looks for the second time
+	w.fault = func(e actor.Effect) (before, after error) { // the step learns of it when it reads the orders for the second time
 		if r, ok := e.(actor.ReadRecords); ok && slices.Contains(r.Keys, keys[0]) {
 			if looks++; looks == 2 {
 				w.Table[keys[0]], w.Table[keys[1]] = now[0], now[1]
@@ -104,7 +103,7 @@ func TestMailOfNewTopic(t *testing.T) {
 	}
 }
 
-// TestWarmSettings: a state in memory is not gone on with under settings that its frontier was not made with.
+// TestWarmSettings checks that a warm state is not used under other settings of its frontier.
 func TestWarmSettings(t *testing.T) {
 	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
@@ -142,7 +141,8 @@ func stepOf(t *testing.T, cfg StepConfig, warm *Warm) *Step {
 	return s
 }
 
-// TestTopicsOfScheduler: the scheduler knows topics by number, with the slices of now; 0 is what belongs to none.
+// TestTopicsOfScheduler checks that the scheduler knows topics by number, with their current slices. Number 0 is for URLs
+// without a topic.
 func TestTopicsOfScheduler(t *testing.T) {
 	s := &blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Priority: 5, Slice: time.Minute}, {Name: "b"}}}
 	want := []schedule.Topic{{}, {Priority: 5, Slice: time.Second}, {Slice: 2 * time.Second}}
@@ -154,7 +154,8 @@ func TestTopicsOfScheduler(t *testing.T) {
 	}
 }
 
-// TestHostRules: what an operator allows holds for the unit of his host; the first rule of a unit is its rule.
+// TestHostRules checks that an operator's rule applies to the politeness key of its host, and that the first rule of a key
+// wins.
 func TestHostRules(t *testing.T) {
 	short := 100 * time.Millisecond
 	s := &blobschema.Settings{Delay: time.Second, PartitionBy: blobschema.ByDomain, Hosts: []blobschema.HostRule{
@@ -170,7 +171,7 @@ func TestHostRules(t *testing.T) {
 	}
 }
 
-// TestRelevant: a link is relevant if its URL or its anchor has a word of its topic, in whatever case.
+// TestRelevant checks that a link is relevant if its URL or anchor text has a word of its topic, ignoring case.
 func TestRelevant(t *testing.T) {
 	s := &state{cfg: &StepConfig{Crawl: blobschema.Crawl{Settings: blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Words: []string{"wine", "beer"}}, {Name: "b"}}}}}}
 	for _, k := range []struct {
@@ -183,8 +184,8 @@ func TestRelevant(t *testing.T) {
 		{1, "https://a.example/Wine/1", "", true},
 		{1, "https://a.example/", "all the BEERS", true},
 		{0, "https://a.example/wine", "wine", false},
-		{2, "https://a.example/wine", "wine", false}, // it has no words
-		{3, "https://a.example/wine", "wine", false}, // nobody knows it
+		{2, "https://a.example/wine", "wine", false}, // the topic has no words
+		{3, "https://a.example/wine", "wine", false}, // the topic is unknown
 	} {
 		if got := s.relevant(k.topic, &actor.Link{URL: parseURL(t, k.url), Anchor: k.anchor}); got != k.want {
 			t.Errorf("%+v: %v", k, got)
@@ -192,8 +193,8 @@ func TestRelevant(t *testing.T) {
 	}
 }
 
-// TestScopesOfTopics: a URL that is asked for on purpose belongs to the first topic that has it in its scope, then to none;
-// rows of one topic have one scope; and hosts stay in scope when settings change.
+// TestScopesOfTopics checks that a requested URL belongs to the first topic whose scope contains it, else to none. Rows of
+// one topic share a scope, and hosts stay in scope when settings change.
 func TestScopesOfTopics(t *testing.T) {
 	s := &blobschema.Settings{Scope: blobschema.ScopeHost, Topics: []blobschema.Topic{
 		{Name: "a", Scope: blobschema.ScopeHost}, {Name: "b", Scope: blobschema.ScopeHost}, {Name: "b", Scope: blobschema.ScopeHost}, {Name: "c", Scope: blobschema.ScopeHost, Exclude: []string{"/x"}},
@@ -239,7 +240,7 @@ func TestScopesOfTopics(t *testing.T) {
 	}
 }
 
-// TestTopicChangesWhileWarm: a change of topics keeps what is in their scopes, and is obeyed by a step that goes on in memory.
+// TestTopicChangesWhileWarm checks that a change of topics keeps their scopes, and that a warm step obeys it.
 func TestTopicChangesWhileWarm(t *testing.T) {
 	w, was, _, warm := widened(t)
 	priority := 50
@@ -255,7 +256,7 @@ func TestTopicChangesWhileWarm(t *testing.T) {
 	}
 }
 
-// TestRecrawlOfTopics: what is asked for on purpose belongs to the topic that it is in the scope of, and counts for it.
+// TestRecrawlOfTopics checks that a requested URL belongs to the topic whose scope contains it, and counts for that topic.
 func TestRecrawlOfTopics(t *testing.T) {
 	w, was, _, _ := widened(t)
 	cfg := StepConfig{Crawl: was, Process: "p"}

@@ -15,12 +15,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// inCloud is how steps work where ticks are minutes apart.
+// inCloud configures steps for coordinator runs that are minutes apart.
 func inCloud(c blobschema.Crawl, p partition.ID) StepConfig {
 	return StepConfig{Crawl: c, Partition: p, Process: "p", SendsWakes: true, SleepMax: 2 * time.Second, Linger: 200 * time.Millisecond}
 }
 
-// coldTick is one of a process of its own.
+// coldTick is a run in its own process.
 func (w *world) coldTick(crawl string) (Report, map[string]int) {
 	w.t.Helper()
 	k := NewTick(TickConfig{Crawl: crawl}, nil)
@@ -82,9 +82,8 @@ func TestWorthwhile(t *testing.T) {
 	}
 }
 
-// TestWakesItself: a step that would have to wait long ends, and has its partition woken
-// when its host may be asked again. A wake that is on its way is not sent twice, however
-// many steps run meanwhile.
+// TestWakesItself checks that a step that would have to wait long ends and wakes its partition when its host is ready
+// again. A pending wake is not sent twice, however many steps run meanwhile.
 func TestWakesItself(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 10 * time.Second
@@ -114,7 +113,7 @@ func TestWakesItself(t *testing.T) {
 		if in := h.WakeAt.Sub(virtual.Epoch.Add(w.Mono)); in < 8*time.Second || in > 10*time.Second {
 			t.Errorf("step %d: the wake comes in %v", i, in)
 		}
-		// Somebody wakes it for nothing.
+		// A wake without work.
 		w.wakes = nil
 		if _, counts := w.step(inCloud(c, 0), nil); counts["Fetch"] != 0 || len(w.wakes) != 0 {
 			t.Errorf("a step too early: %v, wakes %v", counts, w.wakes)
@@ -123,8 +122,7 @@ func TestWakesItself(t *testing.T) {
 	}
 }
 
-// TestWakeCost pins what a step in the cloud costs that finds one page: a wake more than
-// elsewhere.
+// TestWakeCost pins what a step in the cloud costs that finds one page: one wake more than elsewhere.
 func TestWakeCost(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 10 * time.Second
@@ -138,8 +136,8 @@ func TestWakeCost(t *testing.T) {
 	_, counts := w.step(cfg, s.Warm())
 	delete(counts, "Sleep")
 	want := map[string]int{
-		"Fetch": 1, "ReadRecords": 3, // the head; the wish at the begin and with the commit
-		"WriteRecord": 3, // the lease, the commit, the lease's end
+		"Fetch": 1, "ReadRecords": 3, // the head; the desired state at the start and with the commit
+		"WriteRecord": 3, // the lease, the commit, the end of the lease
 		"PutObject":   2, "Work": 1, "Receive": 2, "Send": 1,
 	}
 	if d := cmp.Diff(want, counts); d != "" {
@@ -150,7 +148,7 @@ func TestWakeCost(t *testing.T) {
 	}
 }
 
-// TestDeadlineGoesOn: a step that its deadline ends has its partition woken at once.
+// TestDeadlineGoesOn checks that a step that ends at its deadline wakes its partition at once.
 func TestDeadlineGoesOn(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -165,11 +163,11 @@ func TestDeadlineGoesOn(t *testing.T) {
 	}
 }
 
-// TestWakesMailed: a partition that is mailed much is woken, unless it has a step at work.
+// TestWakesMailed checks that a partition that gets many links is woken, unless a step is running.
 func TestWakesMailed(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		links int // of each page to the other partition
+		links int // links of each page to the other partition
 		lease time.Duration
 		want  int
 	}{
@@ -210,9 +208,8 @@ func TestWakesMailed(t *testing.T) {
 	}
 }
 
-// TestColdTicks: ticks of processes that know nothing of each other wake a partition once,
-// and again when a step has answered, or the wake seems lost, each time later; they see the end, and then
-// look at a few records only, until something new comes.
+// TestColdTicks checks that runs of unrelated processes wake a partition once, and again after a step has answered or the
+// wake seems lost, later each time. They see the end, and then read only a few records until something new comes.
 func TestColdTicks(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 30 * time.Second
@@ -259,8 +256,8 @@ func TestColdTicks(t *testing.T) {
 	}
 }
 
-// TestCommand: a stopped crawl does nothing, a paused one merges its mail, and both go on
-// where they were.
+// TestCommand checks that a stopped crawl does nothing, that a paused one applies its mail, and that both resume where they
+// were.
 func TestCommand(t *testing.T) {
 	order := func(w *world, crawl string, o Order) bool {
 		t.Helper()
@@ -312,8 +309,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestLists: a list of URLs that is put into the bucket is a request; what is wrong with
-// one is put aside.
+// TestLists checks that a list of URLs in the bucket is a request, and that an invalid list becomes a dead letter.
 func TestLists(t *testing.T) {
 	notify := func(bucket, name string, size int) []byte {
 		return fmt.Appendf(nil, `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"sequencer":"1"}}}]}`, bucket, name, size)
@@ -321,7 +317,7 @@ func TestLists(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		body  []byte
-		list  string // what lies in lists/...
+		list  string // content of lists/...
 		asked int
 		dead  int64
 	}{
@@ -347,14 +343,14 @@ func TestLists(t *testing.T) {
 			w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
 			asked = nil
 			w.Objects["lists/recrawl/a"], w.Objects["lists/seeds/a"] = []byte(c.list), []byte(c.list)
-			for range 2 { // delivered again it is no more
+			for range 2 { // delivered again it changes nothing
 				if _, err := w.run(NewIntake(IntakeConfig{Crawl: cr.ID, Bucket: "b"}, []actor.Message{{ID: "m", Body: c.body}})); err != nil {
 					t.Fatal(err)
 				}
 				w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
 			}
 			if len(asked) != c.asked {
-				t.Errorf("asked for %d URLs, not %d", len(asked), c.asked)
+				t.Errorf("requested %d URLs, not %d", len(asked), c.asked)
 			}
 			var r blobschema.Requests
 			if len(w.Table[naming.RequestsKey(cr.ID)].Value) > 0 {
@@ -367,8 +363,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestRequestedSoon: an answer that somebody asked for is not left uncommitted as long as
-// others are, in the middle of a step that has much to do.
+// TestRequestedSoon checks that a requested answer is committed sooner than others, in the middle of a busy step.
 func TestRequestedSoon(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
@@ -410,7 +405,8 @@ func TestRequestedSoon(t *testing.T) {
 	t.Error("it is not stored")
 }
 
-// TestNoWakeNeeded: a step that ends has its partition woken when it is due, but for where somebody else does it, or nobody should.
+// TestNoWakeNeeded checks that a step that ends wakes its partition when it is due, unless the coordinator does so or no
+// wake is wanted.
 func TestNoWakeNeeded(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -462,12 +458,13 @@ func TestNoWakeNeeded(t *testing.T) {
 	}
 }
 
-// TestWakesOnceInAWhile: a partition that gets much mail again and again is woken once, until its step has had time to begin.
+// TestWakesOnceInAWhile checks that a partition that gets many links repeatedly is woken once, until its step has had time
+// to begin.
 func TestWakesOnceInAWhile(t *testing.T) {
 	c := newCrawl(3)
 	host, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
 	w := newWorld(t)
-	w.web = site(t, host, pages, func(i int) []string { // half of what is worth a wake, each second
+	w.web = site(t, host, pages, func(i int) []string { // half of what justifies a wake, each second
 		links := all(host)
 		for n := range wakeURLs / 2 {
 			links = append(links, fmt.Sprintf("https://%s/%d-%d", there, i, n))
@@ -493,8 +490,8 @@ func TestWakesOnceInAWhile(t *testing.T) {
 	}
 }
 
-// TestYoungCrawls: a crawl commits and mails often at first, where nobody tells who starves, and in the end as often as
-// it is told to.
+// TestYoungCrawls checks that a young crawl commits and mails often if steps do not know who starves, and in the end as
+// often as configured.
 func TestYoungCrawls(t *testing.T) {
 	c := newCrawl(1)
 	for _, k := range []struct {
@@ -509,7 +506,7 @@ func TestYoungCrawls(t *testing.T) {
 	}
 }
 
-// TestWorklessChainEnds: steps that never get any work done stop waking their partition after a few, and wake it again
+// TestWorklessChainEnds checks that steps that get no work done stop waking their partition after a few, and wake it again
 // once they work.
 func TestWorklessChainEnds(t *testing.T) {
 	c, host := newCrawl(1), "www.example"

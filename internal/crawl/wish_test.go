@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// says has a partition's head say something.
+// says changes a partition's head.
 func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
 	w.t.Helper()
 	key := naming.HeadKey(c.ID, p)
@@ -30,14 +30,14 @@ func (w *world) wish(c blobschema.Crawl) (wish blobschema.Wish) {
 	return wish
 }
 
-// TestMinimum: a topic that has had its minimum of pages in its period has a short slice until that
-// ends; one period follows on the other.
+// TestMinimum checks that a topic that has reached its minimum of pages has a shorter slice until its period ends, and that
+// periods follow one another.
 func TestMinimum(t *testing.T) {
 	c := newCrawl(2)
 	c.Settings.Topics = []blobschema.Topic{
 		{Name: "a", MaxDepth: -1, Minimum: 10, Period: time.Hour, Slice: 8 * time.Second}, {Name: "b", MaxDepth: -1, Minimum: 10},
 		{Name: "c", MaxDepth: -1}, {Name: "d", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: 2 * minSlice},
-		{Name: "e", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: time.Millisecond}, // is shorter than any that is made
+		{Name: "e", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: time.Millisecond}, // shorter than any slice that the watcher sets
 	}
 	w := newWorld(t)
 	c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/0", "https://"+ofPartition(t, c, 1)+"/0")
@@ -45,7 +45,7 @@ func TestMinimum(t *testing.T) {
 		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: a}, 3: {Pages: 1000}}}})
 		w.says(c, 1, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: 2}, 2: {Pages: b}, 4: {Pages: d}, 5: {Pages: d}}}})
 	}
-	const day = blobschema.DefaultSlice / 8 // of the topic that has no period and slice of its own
+	const day = blobschema.DefaultSlice / 8 // of the topic without period and slice
 	for _, step := range []struct {
 		after   time.Duration
 		a, b, d int64
@@ -55,12 +55,12 @@ func TestMinimum(t *testing.T) {
 		{20 * time.Minute, 7, 9, 4, nil},
 		{0, 8, 9, 4, map[uint8]time.Duration{1: time.Second}},
 		{0, 8, 10, 5, map[uint8]time.Duration{1: time.Second, 2: day, 4: minSlice, 5: time.Millisecond}},
-		{41 * time.Minute, 8, 10, 5, map[uint8]time.Duration{2: day}}, // the second hours have begun
+		{41 * time.Minute, 8, 10, 5, map[uint8]time.Duration{2: day}}, // the second period has begun
 		{0, 17, 10, 9, map[uint8]time.Duration{2: day}},
 		{0, 18, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
 		{58 * time.Minute, 18, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
 		{2 * time.Minute, 18, 10, 9, map[uint8]time.Duration{2: day}},
-		{10 * time.Hour, 30, 10, 9, map[uint8]time.Duration{2: day}}, // hours later one begins anew
+		{10 * time.Hour, 30, 10, 9, map[uint8]time.Duration{2: day}}, // hours later a new period begins
 		{59 * time.Minute, 40, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
 		{24 * time.Hour, 40, 10, 9, nil},
 	} {
@@ -72,8 +72,8 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// TestWhatPartitionsFind: hosts that seeds have led to, and domains of which the partitions together
-// know too many URLs, are told to all, each once.
+// TestWhatPartitionsFind checks that hosts that seeds redirect to, and domains with too many URLs in all partitions
+// together, are in the desired state once.
 func TestWhatPartitionsFind(t *testing.T) {
 	c := newCrawl(2)
 	c.Settings.MaxDomainURLs = 10
@@ -92,7 +92,7 @@ func TestWhatPartitionsFind(t *testing.T) {
 	}
 }
 
-// TestScopeEntries: a host comes into the scope of a topic as it was told.
+// TestScopeEntries checks that a host enters the scope of a topic by its entry.
 func TestScopeEntries(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.Scope = blobschema.ScopeHost
@@ -111,7 +111,7 @@ func TestScopeEntries(t *testing.T) {
 	for _, bad := range []string{"", "/a.example", "256/d.example", "x/d.example", "1/"} {
 		l.add(bad)
 	}
-	for topic, want := range map[uint8]string{0: "+--", 1: "++-", 2: "+--"} { // of a topic nobody knows the crawl's own
+	for topic, want := range map[uint8]string{0: "+--", 1: "++-", 2: "+--"} { // an unknown topic has the crawl's own scope
 		got := ""
 		for _, host := range []string{"a.example", "b.example:81", "c.example"} {
 			if l.of(topic).host(parseURL(t, "https://"+host+"/").Host()) {
@@ -126,8 +126,8 @@ func TestScopeEntries(t *testing.T) {
 	}
 }
 
-// TestBadMail: what cannot be read is left in the queue once, then put aside with its reason, once; what
-// is left over from another crawl goes.
+// TestBadMail checks that an unreadable message is left in the queue once and then becomes a dead letter with its reason,
+// once. Mail of another crawl is deleted.
 func TestBadMail(t *testing.T) {
 	c := newCrawl(2)
 	w := newWorld(t)

@@ -16,16 +16,15 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What effects take here. Nothing else passes time, so every run is the same.
+// These are the durations of effects. Nothing else passes time, so every run is the same.
 const (
 	callTime  = 10 * time.Millisecond
 	fetchTime = 100 * time.Millisecond
 )
 
-// world carries out the effects of actors, one actor after another: a table, objects and
-// queues in maps, a web of functions, and a clock that jumps to the next reply. It checks
-// what every executor may rely on: objects never change (I6), and mail is acknowledged
-// only when a head names the commit with its effect (I5).
+// world carries out the effects of actors, one actor after another: table, objects and queues in maps, a web of functions,
+// and a clock that jumps to the next reply. It checks what every executor guarantees: objects never change (I6), and mail
+// is acknowledged only when a head names the commit with its effect (I5).
 type world struct {
 	virtual.Clock
 	virtual.Store
@@ -36,14 +35,14 @@ type world struct {
 	memory   TickMemory
 	receipts int
 	mail     map[actor.Receipt][]byte
-	counts   map[string]int // effects, by kind
+	counts   map[string]int // number of effects, by kind
 	written  []string       // keys of records, in order
 	put      []string       // names of objects, in order
-	wakes    []wakeSent     // by steps, ticks and intake
-	// slow says how long a request takes; nil: each takes fetchTime.
+	wakes    []wakeSent     // wakes sent by steps, runs and intake
+	// slow returns the duration of a request; nil: fetchTime for each.
 	slow        func(actor.Request) time.Duration
 	receiveTime time.Duration // least time that a receive takes
-	// fault has an effect fail, before it took place or after; nil: none does.
+	// fault makes an effect fail, before or after it is applied; nil: none fails.
 	fault func(actor.Effect) (before, after error)
 }
 
@@ -59,11 +58,11 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// run carries an actor to its end and returns the effects that took, by kind.
+// run runs an actor to its end and returns the number of its effects, by kind.
 func (w *world) run(a actor.Actor) (map[string]int, error) {
 	w.t.Helper()
 	w.counts, w.written, w.put = map[string]int{}, nil, nil
-	outer := w.Clock // another actor may be at work
+	outer := w.Clock // another actor may be running
 	w.Clock = virtual.Clock{Mono: w.Mono}
 	defer func() {
 		outer.Mono = w.Mono
@@ -90,7 +89,7 @@ func (w *world) run(a actor.Actor) (map[string]int, error) {
 	}
 }
 
-// takes says when an effect is answered.
+// takes returns the duration of an effect.
 func (w *world) takes(e actor.Effect) time.Duration {
 	switch e := e.(type) {
 	case actor.Sleep:
@@ -177,7 +176,7 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	return v, err
 }
 
-// acknowledge checks I5 as the receiver's head and its manifest show it.
+// acknowledge checks I5 by the receiver's head and its manifest.
 func (w *world) acknowledge(queue string, r actor.Receipt) {
 	m, err := blobschema.DecodeMail(w.mail[r])
 	if err != nil {
@@ -187,7 +186,7 @@ func (w *world) acknowledge(queue string, r actor.Receipt) {
 	if queue != naming.MailboxQueue(m.To) {
 		w.t.Errorf("mail to %d acknowledged in %s", m.To, queue)
 	}
-	if m.Number > 0 { // else it is a nudge
+	if m.Number > 0 { // a nudge has no number
 		if applied := w.manifest(m.Crawl, m.To).Applied[m.From]; missing(applied, m.Number) {
 			w.t.Errorf("I5: mail %d from %d is acknowledged, the head's commit has %+v", m.Number, m.From, applied)
 		}
@@ -211,7 +210,7 @@ func (w *world) record(key string, v any) {
 	}
 }
 
-// commits opens all that a partition's head makes visible, oldest first.
+// commits opens the commits that a partition's head makes visible, oldest first.
 func (w *world) commits(crawl string, p partition.ID) (out []*blobschema.CommitReader) {
 	w.t.Helper()
 	man := w.manifest(crawl, p)
@@ -239,7 +238,7 @@ func (w *world) open(name string) *blobschema.CommitReader {
 	return c
 }
 
-// visible are the URLs of the pages that the head shows, robots.txt apart, and how often.
+// visible returns the URLs of the pages that the head shows and how often, without robots.txt.
 func (w *world) visible(crawl string, p partition.ID) map[string]int {
 	w.t.Helper()
 	out := map[string]int{}
@@ -293,14 +292,13 @@ func (w *world) step(cfg StepConfig, warm *Warm) (*Step, map[string]int) {
 	return s, counts
 }
 
-// site is a web of pages 0 to n-1 on one host, each with the links that a function gives
-// it. There is no robots.txt.
+// site is a web of pages 0 to n-1 on one host, each with the links that a function returns. It has no robots.txt.
 func site(t *testing.T, host string, n int, links func(i int) []string) func(actor.Request) *actor.Outcome {
 	hits := map[string]int{}
 	return func(req actor.Request) *actor.Outcome {
 		url := req.URL.String()
 		if hits[url]++; hits[url] > 1 {
-			t.Errorf("%s was asked for again", url)
+			t.Errorf("%s was requested again", url)
 		}
 		o := actor.Aborted(req, time.Time{})
 		o.Temporary = false
