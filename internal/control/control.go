@@ -60,7 +60,7 @@ var (
 	// ErrChanged means that the map record has another version than the one that the change is based on.
 	ErrChanged = errors.New("the partition map has changed meanwhile")
 	// ErrNoOwner means that no process accepts changes for a folder: none works on it, or it is ending.
-	ErrNoOwner = errors.New("no process takes requests or orders")
+	ErrNoOwner = errors.New("no process accepts requests or orders")
 )
 
 // Own controls a crawl through an engine of this process that has the crawl open.

@@ -209,7 +209,7 @@ func decode[T any](body []byte) (v T, err error) {
 	d.DisallowUnknownFields()
 	if err = d.Decode(&v); err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is more than one JSON value")
+			err = errors.New("the body has more than one JSON value")
 		}
 	}
 	return v, err

@@ -133,7 +133,7 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 func (st *state) refuseOutside(u weburl.URL) {
 	p := blobschema.Page{
 		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: st.lease.Now().Wall.UTC(),
-		Detail: "it is outside of the crawl's scope: begin with it as a seed",
+		Detail: "it is out of the crawl's scope: add it as a seed",
 	}
 	st.count(&p, true)
 	st.batch.add(&p)

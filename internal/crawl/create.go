@@ -71,9 +71,9 @@ func NewAnother(want blobschema.Crawl, seeds []Seed, exclusive bool) *Begin {
 var (
 	// ErrUnfinished and ErrAtWork mean that another crawl cannot be created yet.
 	ErrUnfinished = errors.New("the last crawl is neither finished nor stopped")
-	ErrAtWork     = errors.New("steps of the last crawl are still at work")
+	ErrAtWork     = errors.New("steps of the last crawl are still running")
 	// errNoRanks means that a new crawl needs the ranks of hosts and has none.
-	errNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
+	errNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or compute them with --index")
 	// ErrNoCrawl means that there is no crawl to resume, and no seeds to create one.
 	ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
 )
@@ -183,7 +183,7 @@ func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 		var urls []blobschema.Queued
 		for _, s := range some {
 			if int(s.Topic) > len(c.Settings.Topics) {
-				return fmt.Errorf("seed %s is of topic %d, and there are %d", s.URL, s.Topic, len(c.Settings.Topics))
+				return fmt.Errorf("seed %s has topic %d, but there are only %d topics", s.URL, s.Topic, len(c.Settings.Topics))
 			}
 			q := blobschema.Queued{URL: s.URL.String(), Flags: blobschema.FlagSeed, Topic: s.Topic}
 			if s.Retry {
@@ -263,7 +263,7 @@ func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Rev
 		return c, nil, err
 	}
 	if c.Version != wire.Version {
-		return c, nil, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
+		return c, nil, fmt.Errorf("crawl %s: %w: version %d created it, and this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
 	}
 	return c, recs[0].Revision, nil
 }

@@ -144,7 +144,7 @@ func (in *Intake) read(t *actor.Task, m actor.Message) error {
 	case err != nil:
 		return in.putAside(t, m.Body, 1, err.Error())
 	case r.Crawl != "" && r.Crawl != in.crawl:
-		return in.putAside(t, m.Body, 1, fmt.Sprintf("it is for crawl %s, the active one is %s", r.Crawl, in.crawl))
+		return in.putAside(t, m.Body, 1, fmt.Sprintf("it is for crawl %s, but crawl %s is active", r.Crawl, in.crawl))
 	}
 	r.ID = cmp.Or(r.ID, m.ID)
 	return in.take(t, r)
@@ -158,9 +158,9 @@ func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 	case u.Bucket != in.cfg.Bucket:
 		return aside(fmt.Sprintf("it is in bucket %.100q, not in %s", u.Bucket, in.cfg.Bucket))
 	case !seeds && !strings.HasPrefix(u.Name, blobschema.RecrawlLists):
-		return aside("it is in none of the folders for lists of URLs")
+		return aside("it is not in a folder for lists of URLs")
 	case u.Size > blobschema.MaxListBytes:
-		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", u.Size, blobschema.MaxListBytes))
+		return aside(fmt.Sprintf("the list has %d bytes, more than %d: split it", u.Size, blobschema.MaxListBytes))
 	case u.Size <= 0 || strings.HasSuffix(u.Name, "/"):
 		return nil // an empty object, or a folder
 	}
@@ -171,7 +171,7 @@ func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 	case err != nil:
 		return err
 	case len(data) > blobschema.MaxListBytes:
-		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", len(data), blobschema.MaxListBytes))
+		return aside(fmt.Sprintf("the list has %d bytes, more than %d: split it", len(data), blobschema.MaxListBytes))
 	}
 	var urls []string
 	for line := range strings.Lines(string(data)) {
@@ -180,7 +180,7 @@ func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 		}
 	}
 	if len(urls) > blobschema.MaxListURLs {
-		return aside(fmt.Sprintf("the list has %d URLs, more than %d: cut it into several", len(urls), blobschema.MaxListURLs))
+		return aside(fmt.Sprintf("the list has %d URLs, more than %d: split it", len(urls), blobschema.MaxListURLs))
 	}
 	r := blobschema.Request{ID: u.ID, Recrawl: urls}
 	if seeds {

@@ -131,7 +131,7 @@ func (s *Step) loadHeld(t *actor.Task) error {
 		}
 		held, err := c.Held()
 		if err != nil {
-			return fmt.Errorf("held links of %s: %w", name, err)
+			return fmt.Errorf("buffered links of %s: %w", name, err)
 		}
 		s.st.out.restore(seq, held, s.st.man.HeldFrom)
 	}

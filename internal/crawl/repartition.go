@@ -41,7 +41,7 @@ func NewRepartition(crawl string, want func(Partitioning) (*partition.Map, error
 				return false, err
 			}
 			if target.Slots() != c.Slots {
-				return false, fmt.Errorf("a map of %d slots for a crawl of %d", target.Slots(), c.Slots)
+				return false, fmt.Errorf("the map has %d slots, but the crawl has %d", target.Slots(), c.Slots)
 			}
 			changed := !slices.Equal(target.Owners(), p.Target.Owners())
 			if changed {

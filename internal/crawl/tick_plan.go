@@ -35,7 +35,7 @@ func (k *Tick) planElastic(t *actor.Task) error {
 	}
 	load, total, err := k.loads(t)
 	if err != nil {
-		return fmt.Errorf("loads of slots: %w", err)
+		return fmt.Errorf("read loads of slots: %w", err)
 	}
 	version := k.report.Map.Version
 	_, after, err := changePartitioning(t, &k.report.Crawl, func(p *Partitioning) (bool, error) {

@@ -56,7 +56,7 @@ func (k *Tick) resend(t *actor.Task) error {
 			applied = man.Applied
 		}
 		if err := k.resendTo(t, p, applied, before); err != nil {
-			return fmt.Errorf("send mail to partition %d again: %w", p, err)
+			return fmt.Errorf("resend mail to partition %d: %w", p, err)
 		}
 	}
 	return nil

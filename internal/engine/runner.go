@@ -41,7 +41,7 @@ type Runner struct {
 }
 
 // ErrGivenUp means that an actor was dropped before its end.
-var ErrGivenUp = errors.New("given up")
+var ErrGivenUp = errors.New("the actor was dropped before its end")
 
 // Runner returns a runner of an actor that has not started.
 func (e *Engine) Runner(a actor.Actor) *Runner {

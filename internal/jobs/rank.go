@@ -101,7 +101,7 @@ func (j *Jobs) startRanks(rep *crawl.Report) error {
 	case rep.WantsRanks:
 		_, begun, err := j.StartRanks(rank.StartConfig{Same: true})
 		if err != nil && !errors.Is(err, rank.ErrUnderWay) && !errors.Is(err, rank.ErrNothing) {
-			return fmt.Errorf("begin ranks: %w", err)
+			return fmt.Errorf("start ranks: %w", err)
 		}
 		if begun {
 			j.mu.Lock()

@@ -53,7 +53,7 @@ func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (cra
 	cfg.Mailboxes = s.Platform.Partitions
 	k := crawl.NewTick(cfg, mem)
 	if err := s.Engine.Run(k); err != nil {
-		return crawl.Report{}, fmt.Errorf("tick: %w", err)
+		return crawl.Report{}, fmt.Errorf("run the coordinator: %w", err)
 	}
 	rep := k.Report()
 	s.known(&rep)
@@ -101,7 +101,7 @@ const (
 // returns, unless the error says otherwise.
 func (s *Service) Run(ctx context.Context) (End, error) {
 	if s.crawl.Settings.Index && len(s.jobs) == 0 {
-		return Stopped, errors.New("the crawl is searchable, and no jobs are registered that make its index")
+		return Stopped, errors.New("the crawl is searchable, but no index jobs are registered")
 	}
 	// Wakes, requests and jobs are served beside the coordinator.
 	run, cancel := context.WithCancel(context.Background())

@@ -55,7 +55,7 @@ func (s *Service) Tick() (crawl.Report, error) {
 // Check returns an error if no such partition can exist.
 func (s *Service) Check(p partition.ID) error {
 	if !s.mayHave(p) {
-		return fmt.Errorf("there can be no partition %d", p)
+		return fmt.Errorf("partition %d cannot exist", p)
 	}
 	return nil
 }

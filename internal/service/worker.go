@@ -121,7 +121,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 // Causes of the end of a session.
 var (
 	errOver    = errors.New("the crawl is over")
-	errChanged = errors.New("another crawl is active, or other settings")
+	errChanged = errors.New("another crawl is active, or its settings have changed")
 )
 
 // Run works until ctx ends, or, with UntilOver, until the crawl is over. When it returns, each step has committed and
