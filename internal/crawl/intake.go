@@ -198,9 +198,9 @@ func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 	request := in.links.Hash.Fingerprint("request " + r.ID)
 	shares := map[partition.ID][]blobschema.Queued{}
 	var none notURLs
+	// Each URL goes to the owner of its slot; texts that are not URLs make one dead letter.
 	for i, list := range [][]string{r.Recrawl, r.Seeds} {
 		flag := []blobschema.QueuedFlags{blobschema.FlagAgain, blobschema.FlagSeed}[i]
-		// Each URL goes to the owner of its slot; texts that are not URLs make one dead letter.
 		for _, raw := range list {
 			u, err := weburl.Parse(raw)
 			if err != nil {

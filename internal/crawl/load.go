@@ -15,11 +15,13 @@ import (
 // load reads the state that the head names: the manifest, the buffered links, and summaries of the slots. The URLs of a
 // slot are loaded when the slot is due.
 func (s *Step) load(t *actor.Task) error {
+	// A warm state needs no read.
 	if s.st != nil {
 		s.st.attach(s)
 	} else if err := s.loadState(t); err != nil {
 		return err
 	}
+	// Topics and map may have changed since the state was stored.
 	if err := s.st.alignTopics(); err != nil {
 		return err
 	}
@@ -29,6 +31,7 @@ func (s *Step) load(t *actor.Task) error {
 		}
 	}
 	s.care.resume(&s.st.man, s.lease.head.Crashes, s.cfg.CrashesAllowed)
+	// Seeds added since the last commit may bring earlier links into scope.
 	if err := s.st.loadSeedScope(t); err != nil {
 		return err
 	}
@@ -38,6 +41,7 @@ func (s *Step) load(t *actor.Task) error {
 		}
 		s.st.batch.applied = true
 	}
+	// A crash may have left mail unsent.
 	for _, seq := range s.st.man.Unsent {
 		if seq > s.lease.head.Published {
 			if err := s.republish(t, seq); err != nil {
@@ -48,6 +52,7 @@ func (s *Step) load(t *actor.Task) error {
 	return s.obey(t)
 }
 
+// loadState creates a state and fills it from the head's commit, if there is one.
 func (s *Step) loadState(t *actor.Task) error {
 	set := &s.cfg.Crawl.Settings
 	policy, err := s.cfg.policy(t, set.HostRanks)
@@ -62,6 +67,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
+	// The frontier starts empty, with the settings of the crawl.
 	st := &state{
 		links: links, policy: policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: buffers{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1<<20, policy), indexes: map[string]*blobschema.RunIndex{},
@@ -80,6 +86,7 @@ func (s *Step) loadState(t *actor.Task) error {
 		st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil)
 		return err
 	}
+	// The manifest says which slots the partition holds.
 	c, err := stored.Commit(t.Object, s.lease.head.Commit)
 	if err != nil {
 		return err
@@ -97,6 +104,7 @@ func (s *Step) loadState(t *actor.Task) error {
 			st.f.Await([]partition.Slot{sum.Slot})
 		}
 	}
+	// Totals, applied mail and scope continue from there.
 	st.f.RestoreDomains(st.man.Domains)
 	st.totals = st.man.Totals
 	for p, m := range st.man.Applied {

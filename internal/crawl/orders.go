@@ -17,6 +17,7 @@ import (
 func (s *Step) obey(t *actor.Task) error {
 	s.orders.look = false
 	defer s.applyLater()
+	// Mail that waits may refer to a newer map.
 	if len(s.inbox.later) > 0 {
 		if err := s.st.learnMap(t); err != nil {
 			return err
@@ -31,10 +32,12 @@ func (s *Step) obey(t *actor.Task) error {
 		if err != nil {
 			return err
 		}
+		// Orders come first, because they may end the step.
 		s.orders.paused = w.Pause
 		if s.orders.halted = w.Stop; w.Stop {
 			s.stop()
 		}
+		// Each other change is applied if it differs from what the step knows.
 		if old := &s.st.wish; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // the lists only grow
 			old.Capped, old.HalfCapped = w.Capped, w.HalfCapped
 			s.st.f.CapDomains(w.Capped, w.HalfCapped)
@@ -52,6 +55,7 @@ func (s *Step) obey(t *actor.Task) error {
 		if err := s.st.takeRanks(t, w.HostRanks); err != nil {
 			return err
 		}
+		// A new version may widen the scope, or add seeds and topics.
 		switch {
 		case w.Version != s.st.wish.Version:
 			err = s.obeyScope(t, w, recs[1])

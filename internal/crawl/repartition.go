@@ -162,6 +162,7 @@ func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p P
 func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
 	key := naming.MapKey(c.ID)
 	var written []byte
+	// Lost races repeat the change on the new record.
 	for fails := 0; ; {
 		p, rec, err := readPartitioning(t, c)
 		if err != nil {

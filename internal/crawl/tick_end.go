@@ -8,8 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// finished applies the rule for the end: every seed is applied, nothing is pending, all sent mail is applied, and two
-// successive runs find no new commit in any head.
+// finished applies the rule for the end: every seed is applied, no slot is moving, nothing is pending or buffered, every
+// partition obeys the desired state, all sent mail is applied, and two successive runs find no new commit in any head.
 func (k *Tick) finished(*actor.Task) error {
 	c := &k.report.Crawl
 	seqs := map[partition.ID]uint64{}

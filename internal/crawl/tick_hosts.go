@@ -100,6 +100,7 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 	if err != nil {
 		return 0, nil, err
 	}
+	// The newest estimate of each host is collected by pack.
 	packs := HostPacks(h.Totals.Hosts)
 	fresh := make([]map[string]HostRecord, packs)
 	for seq, name := range blobschema.CommitsAfter(man, k.record.Copied[h.Partition]) {
@@ -131,6 +132,7 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 			}
 		}
 	}
+	// A pack is replaced only by estimates of newer commits.
 	for n, hosts := range fresh {
 		if len(hosts) == 0 {
 			continue

@@ -14,6 +14,7 @@ import (
 
 // readAll reads the records that a run needs: those of the crawl, and unless the crawl is idle, all heads.
 func (k *Tick) readAll(t *actor.Task) error {
+	// The records of the crawl come first, in one read.
 	id := k.cfg.Crawl
 	keys := []string{
 		naming.CrawlKey(id), naming.WishKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
@@ -35,6 +36,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	if k.report.Map, err = mapRecord(c, recs[5]); err != nil {
 		return err
 	}
+	// A run without memory stops here if nothing has changed since the crawl was idle.
 	if k.notes = &k.record.TickNotes; k.mem != nil {
 		k.notes = &k.mem.notes
 	} else if was := k.record.Idle; was != nil {
@@ -52,6 +54,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
 		return err
 	}
+	// The heads are read last.
 	keys = make([]string, k.report.Partitions())
 	for p := range keys {
 		keys[p] = naming.HeadKey(id, partition.ID(p))

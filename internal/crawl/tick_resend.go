@@ -83,6 +83,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		return err
 	}
 	queue := naming.MailboxQueue(p)
+	// Seeds went by the map of epoch 1, only to the initial partitions.
 	for i := range c.SeedBatches {
 		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
 			continue
@@ -95,6 +96,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 			return err
 		}
 	}
+	// Requests are numbered in their own record.
 	for _, m := range k.report.Requests.Outbox {
 		if m.To != p || !missing(applied[partition.Requests], m.Number) {
 			continue
@@ -111,6 +113,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 			return err
 		}
 	}
+	// The other mail is in the commits of its senders.
 	for i := range k.report.Heads {
 		from := &k.report.Heads[i]
 		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {

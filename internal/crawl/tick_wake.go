@@ -22,6 +22,7 @@ func (k *Tick) wake(t *actor.Task) error {
 		if h := k.heads[p]; h != nil {
 			fence = h.Fence
 		}
+		// A wake that was sent and not answered is resent only after a while.
 		times := 0
 		if last, ok := k.notes.Woken[p]; ok && last.Fence == fence {
 			wait := min(maxDelay, k.cfg.WakeAgain<<min(max(last.Times, 1)-1, 10))
@@ -36,6 +37,7 @@ func (k *Tick) wake(t *actor.Task) error {
 		bodies = append(bodies, blobschema.EncodeWake(k.report.Crawl.ID, p))
 	}
 	sent := len(bodies) > 0
+	// A queue takes ten messages at once.
 	for len(bodies) > 0 {
 		n := min(10, len(bodies))
 		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies[:n]}); err != nil {
@@ -56,9 +58,11 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return false
 	}
 	mail := k.expected(p) > k.applied(p)
+	// Without a head, only mail or a move makes work.
 	if k.hasMoves(p) || h == nil {
 		return mail || k.hasMoves(p)
 	}
+	// Mail to apply, or something to obey, send or release, always needs a step.
 	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
 	if mail || behind || looks(&k.report.Crawl.Settings) && stale(h, k.report.Wish.Threshold) && !k.report.Wish.Pause {
 		return true
@@ -66,6 +70,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
 		return true // other partitions may need its grant; a step uses it or gives it back
 	}
+	// Due URLs need a step if it may fetch them.
 	due := !h.Due.IsZero() && !h.Due.After(k.Now().Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
 	switch {
 	case !due || k.report.Wish.Pause:

@@ -85,6 +85,7 @@ func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange)
 	if _, _, err := readCrawl(t, crawl); err != nil {
 		return err
 	}
+	// Each row of the topic is changed and checked; one refused row leaves all of them.
 	var refused error
 	var numbers []uint8
 	err := actor.Update(t, naming.CrawlKey(crawl), func(rec *blobschema.Crawl) bool {
