@@ -34,12 +34,12 @@ const maxSitemaps = 100
 // maxRetryAfter bounds actor.Outcome.RetryAfter.
 const maxRetryAfter = 24 * time.Hour
 
-// Response is an answer of a server or of the simulation.
+// Response is the answer of a server or of the simulation.
 type Response struct {
 	Status      int
 	Reason      string             // phrase after the status, may be empty
 	Proto       string             // "HTTP/1.0", "HTTP/1.1", "HTTP/2.0"
-	Head        []byte             // as received; nil: made of the fields, for HTTP/2 and the simulation
+	Head        []byte             // as received; nil for HTTP/2 and the simulation: Assemble makes it from the fields
 	Header      []warc.HeaderField // fields, in any order
 	Body        []byte             // without transfer coding, with content coding
 	Chunks      []byte             // Body in the chunked coding in which it was received, or nil
@@ -71,9 +71,9 @@ func (r *Response) fields(name string) []string {
 	return values
 }
 
-// Scratch holds the tables and buffers of Assemble between answers: about 1 MiB (up to 8 MiB
+// Scratch keeps the tables and buffers of Assemble between answers: about 1 MiB (up to 8 MiB
 // more after a long answer), and up to 8 MiB for each of brotli and zstd after their first
-// use. It is for one goroutine at a time.
+// use. One goroutine at a time may use it.
 type Scratch struct {
 	token   string
 	srcset  bool
@@ -185,7 +185,7 @@ func Conditions(req *actor.Request) []warc.HeaderField {
 		return nil
 	}
 	var fields []warc.HeaderField
-	for _, f := range [...]warc.HeaderField{ // in the order in which net/http sends them
+	for _, f := range [...]warc.HeaderField{
 		{Name: "If-Modified-Since", Value: req.Former.Modified},
 		{Name: "If-None-Match", Value: req.Former.ETag},
 	} {
@@ -245,7 +245,7 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 	if profile != "" {
 		head := s.head
 		if profile == warc.ProfileNotModified {
-			head = nil // replay tools show the header of a revisit, and that of a 304 shows nothing
+			head = nil // replay tools show the header of a revisit record, and a browser shows nothing for a 304
 		}
 		response = warc.Revisit(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, head)
 	}
@@ -260,7 +260,7 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 		return err
 	}
 	out.ResponseAt, out.Page.Length = at, int64(len(s.record)-at)
-	out.Record = make([]byte, len(s.record)) // the exact size: the step holds it until its WARC is stored
+	out.Record = make([]byte, len(s.record)) // the exact size, because the step buffers it until its WARC is stored
 	copy(out.Record, s.record)
 	out.IP = resp.Addr
 	if profile == "" && len(resp.Body) > 0 && len(s.head) <= maxHead {

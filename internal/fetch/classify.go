@@ -19,9 +19,9 @@ import (
 // maxDetail bounds Page.Detail, in bytes.
 const maxDetail = 160
 
-var errSwitch = errors.New("answer switches protocols, unasked")
+var errSwitch = errors.New("answer switches protocols without a request")
 
-// verdict is the end of a request without a stored answer.
+// verdict is the result of a request without a stored answer.
 type verdict struct {
 	outcome   blobschema.Outcome
 	temporary bool   // another attempt may have another result
@@ -72,8 +72,8 @@ func classify(f *flight, status int, err error) verdict {
 	return verdict{blobschema.OutcomeProtocol, shared, reason(err)}
 }
 
-// isCut reports whether err says that the connection, or the stream, ended too soon. Everything
-// else that net/http complains of is in what the server sent.
+// isCut reports whether err means that the connection or the stream ended too early. All other
+// errors are faults in the bytes that the server sent.
 func isCut(err error) bool {
 	for _, end := range [...]error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED,
@@ -113,7 +113,7 @@ func reason(err error) string {
 	var timeout net.Error
 	var bad x509.CertificateInvalidError
 	switch {
-	case errors.As(err, &bad) && bad.Reason == x509.Expired: // its text holds the time of day
+	case errors.As(err, &bad) && bad.Reason == x509.Expired: // its text contains the time of day
 		return "certificate is expired or not yet valid"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "no such host"

@@ -16,9 +16,9 @@ var packedPrefixes = [...]string{
 	"wOFF", "wOF2", // fonts
 }
 
-// packed reports whether a body is already compressed, so that deflating it would take
-// as long as for text and gain nothing. It looks at the first bytes, because types and names are often
-// wrong, and text stored without compression wastes space for ever. It trusts only codings without
+// packed reports whether a body is already compressed. Deflating such a body would take
+// as long as deflating text and gain nothing. packed checks the first bytes, because types and names are often
+// wrong and text stored without compression wastes space. It trusts a declared coding only if the coding has no
 // typical first bytes. A page that forges either is only stored larger.
 func packed(body []byte, coding string) bool {
 	switch coding {

@@ -20,14 +20,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// Attempts to reach a host: at most so many addresses, one after another, each with an equal
-// share of what is left of the connect time-out but never less than the least.
+// Bounds of the attempts to connect to a host. The addresses are tried one after another, each with an equal
+// share of the remaining connect timeout.
 const (
 	addressesTried  = 4
-	leastPerAddress = 2 * time.Second
+	leastPerAddress = 2 * time.Second // least share
 )
 
-// A dialError says why there is no connection. It passes through net/http unchanged.
+// A dialError is the reason why there is no connection.
 type dialError struct {
 	outcome   blobschema.Outcome
 	temporary bool
@@ -40,9 +40,10 @@ func (e *dialError) Unwrap() error { return e.err }
 // forbiddenError is the refusal of an address.
 type forbiddenError struct{ addr netip.Addr }
 
-func (e forbiddenError) Error() string { return "address " + e.addr.String() + " may not be asked" }
+func (e forbiddenError) Error() string { return "address " + e.addr.String() + " is not allowed" }
 
-// origin is what connections are kept for: those to a given address serve no request for another, or for none.
+// origin is the key under which connections are pooled: scheme, host and port, and the address if the request names one.
+// A connection to a named address serves only requests that name the same address.
 type origin struct {
 	tls  bool
 	host string // name or address, without brackets
@@ -50,7 +51,7 @@ type origin struct {
 	addr netip.Addr // the only address to connect to; zero: any of the host
 }
 
-// originOf returns the origin of a request. ok is false if the host spells an address, but the request is for another one.
+// originOf returns the origin of a request. ok is false if the host is itself an address and the request names another one.
 func originOf(req *actor.Request) (o origin, ok bool) {
 	u := url.URL{Host: string(req.URL.Host())}
 	o = origin{tls: req.URL.Scheme() == "https", host: u.Hostname(), port: 80}
@@ -72,50 +73,48 @@ func originOf(req *actor.Request) (o origin, ok bool) {
 type dialer struct {
 	names   *names
 	allow   []netip.Prefix
-	timeout time.Duration // of names and TCP together; of TLS once more
+	timeout time.Duration // limit for name and TCP together, and again for TLS
 	tls     *tls.Config
-	http2   *http.Transport // speaks HTTP/2 over connections made here
-	// connecting, if not nil, is told of each address that a socket is about to connect to, and
+	http2   *http.Transport // speaks HTTP/2 over connections of this dialer
+	// connecting, if not nil, receives each address that a socket is about to connect to, and
 	// may refuse it. For tests.
 	connecting func(netip.AddrPort) error
 }
 
-// maxUnasked is how many bytes may come over a connection while no answer does: a handshake, and
-// over HTTP/2 frames of its own, and what was under way when a body was cut, at most a window.
-// A server that sends more would be read, and answered, for as long as the connection may idle
-// or the header may take.
+// maxUnasked bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames of the connection
+// itself, and at most a window of a body that was cut. net/http reads and answers such frames for
+// as long as the connection is open, so a server could otherwise send them without end.
 const maxUnasked = 4 << 20
 
-// perByte is how many bytes may come over a connection for one of a body, besides maxUnasked for
-// each answer, which is more than a window of HTTP/2: a byte of a body in a frame and a TLS record of its
-// own is 32. An answer of empty frames would be read for as long as a request may take.
+// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnasked for
+// each answer, which is more than a window. A byte of a body in a frame and a TLS record of its
+// own takes 32. Without this bound, an answer of empty frames would be read until the request times out.
 const perByte = 64
 
 var (
-	errUnasked = errors.New("server sends what nobody asked for")
+	errUnasked = errors.New("server sends data without a request")
 	errNothing = errors.New("server sends an answer of nearly empty frames")
 )
 
-// conn is a connection. It counts what is received over its socket, TLS included.
+// conn is a connection. It counts the bytes received over its socket, with those of TLS.
 type conn struct {
 	net.Conn                  // socket
-	stream   net.Conn         // what HTTP is spoken over: conn itself, or TLS over it
+	stream   net.Conn         // carries HTTP: conn itself, or TLS over it
 	h2       *http.ClientConn // over stream; nil: HTTP/1
 	shared   bool             // HTTP/2
 	origin   origin
-	addr     string       // IP address at the other end
-	answers  atomic.Int32 // HTTP/2 requests under way
+	addr     string       // IP address of the server
+	answers  atomic.Int32 // running HTTP/2 requests
 	received atomic.Int64 // bytes
-	told     atomic.Int64 // of these, attributed to a request already
-	bodies   atomic.Int64 // bytes of bodies that came since
+	told     atomic.Int64 // part of received that is already attributed to a request
+	bodies   atomic.Int64 // bytes of bodies received since the last take
 
-	users int       // requests that use it; guarded by pool.mu, as the rest
+	users int       // requests that use it; pool.mu guards users, next and since
 	next  time.Time // expected next use; zero: none is expected
 	since time.Time // end of the last request
 }
 
-// usable reports whether a connection that was idle may carry a request: nothing has come over it that nobody requested, and it
-// has not ended.
+// usable reports whether an idle connection can carry a request: it is open, and no data has arrived without a request.
 func (c *conn) usable() bool {
 	if c.h2 != nil {
 		return c.h2.Err() == nil && c.h2.Available() > 0
@@ -127,7 +126,7 @@ func (c *conn) usable() bool {
 	if c.stream == net.Conn(c) {
 		return false
 	}
-	// Over TLS it may be a session ticket, which a read takes without returning anything.
+	// Over TLS the data may be a session ticket. A read consumes it without returning anything.
 	if c.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
 	}
@@ -139,7 +138,7 @@ func (c *conn) usable() bool {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
-	if !c.shared { // read only as far as somebody waits for it
+	if !c.shared { // over HTTP/1 this package reads only what it waits for
 		return n, err
 	}
 	answers := int64(c.answers.Load())
@@ -155,14 +154,14 @@ func (c *conn) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// take returns the bytes received since it was last called.
+// take returns the number of bytes received since its last call.
 func (c *conn) take() int64 {
 	n := c.received.Load()
 	c.bodies.Store(0)
 	return n - c.told.Swap(n)
 }
 
-// dial opens a connection to an origin. The error is a *dialError, or the cause of ctx's end.
+// dial opens a connection to an origin. The error is a *dialError, or the cause with which ctx ended.
 func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	c, err := d.connect(ctx, o)
 	if err != nil || !o.tls {
@@ -190,10 +189,10 @@ func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	return c, nil
 }
 
-// dialled is the key of the connection in a context that [newHTTP2] speaks over.
+// dialled is the context key under which the transport of [newHTTP2] finds its connection.
 type dialled struct{}
 
-// newHTTP2 returns a transport for [dialer.dial], which uses nothing of it but single connections.
+// newHTTP2 returns a transport that speaks HTTP/2 over single connections. [dialer.dial] does not use its pool.
 func newHTTP2() *http.Transport {
 	return &http.Transport{
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -203,20 +202,20 @@ func newHTTP2() *http.Transport {
 		ForceAttemptHTTP2:      true,
 		MaxResponseHeaderBytes: maxHeader,
 		HTTP2: &http.HTTP2Config{
-			// What a server may send ahead of our reading.
+			// Bytes that a server may send before they are read.
 			MaxReceiveBufferPerStream:     1 << 20,
 			MaxReceiveBufferPerConnection: 2 << 20,
 		},
 	}
 }
 
-// connect opens a TCP connection to an origin, whose host it resolves unless the address is given. The error is a *dialError, or
-// the cause of ctx's end.
+// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. The error is a *dialError,
+// or the cause with which ctx ended.
 func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	host, pin := o.host, o.addr
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	addrs, err := []netip.Addr{pin}, error(nil) // control looks at it
+	addrs, err := []netip.Addr{pin}, error(nil) // control checks it
 	if !pin.IsValid() {
 		addrs, err = d.addresses(limited, host)
 	}
@@ -248,8 +247,8 @@ func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	return c, nil
 }
 
-// pin returns the address of host that all who know the same addresses choose: the lowest
-// that is allowed, IPv4 before IPv6. The error is a *dialError.
+// pin returns the lowest allowed address of host, IPv4 before IPv6. All processes that resolve the same addresses choose the same
+// one. The error is a *dialError.
 func (d *dialer) pin(ctx context.Context, host string) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -260,13 +259,13 @@ func (d *dialer) pin(ctx context.Context, host string) (netip.Addr, error) {
 	return slices.MinFunc(addrs, netip.Addr.Compare).Unmap(), nil
 }
 
-// addresses returns those addresses of host, or the one that it spells, that are allowed.
+// addresses returns the allowed addresses of host, which may itself be an address.
 func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	addr, err := netip.ParseAddr(host)
 	addrs := []netip.Addr{addr}
 	if err != nil {
 		addrs, err = d.names.resolve(ctx, host)
-		if ctx.Err() != nil { // the look-up itself may go on
+		if ctx.Err() != nil { // the lookup itself may continue for other callers
 			err = &net.DNSError{Err: "no answer in time", Name: host, IsTimeout: true}
 		}
 		if err != nil {
@@ -285,9 +284,9 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	return allowed, nil
 }
 
-// try connects to the first of addrs that answers. One after another, not in a race (RFC 8305):
-// a race would cost a busy host connections that are thrown away, and names.prefer
-// spares the wait from the second connection on.
+// try connects to the first of addrs that answers. It tries them one after another. A race (RFC 8305)
+// would cost a busy host connections that nobody uses, and after the first connection names.prefer
+// avoids the wait.
 func (d *dialer) try(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, netip.Addr, error) {
 	addrs = addrs[:min(len(addrs), addressesTried)]
 	var first error
@@ -309,8 +308,8 @@ func (d *dialer) try(ctx context.Context, addrs []netip.Addr, port uint16) (net.
 	return nil, netip.Addr{}, first
 }
 
-// control sees the address that the socket is about to connect to: the last line, whatever
-// name, look-up or cache led here, so that a name that changes its mind gains nothing.
+// control checks the address that the socket is about to connect to. No name, lookup or cache can bypass this check, so
+// a name that resolves differently the second time gains nothing.
 func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// This file sends a request over a connection and receives the answer: from a connection to a [Response].
+// This file sends a request over a connection and reads the answer into a [Response].
 
-// maxFraming bounds the bytes that the chunks of a body may take beside it.
+// maxFraming bounds the framing of a body in chunks, in bytes.
 const maxFraming = 1 << 20
 
-// past is a deadline that ends reads and writes at once.
+// past is a deadline that ends reads and writes immediately.
 var past = time.Unix(1, 0)
 
-// exchange sends a request and receives its answer over a kept connection or a new one. A kept connection that ends before its
-// answer begins was closed by the server in the meantime: then the request is sent again, once, over a new one.
+// exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled connection ends before the
+// answer begins, the server probably closed it while it was idle: exchange sends the request again, once, over a new connection.
 func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
 	f.asked = time.Now()
 	if f.conn = c.pool.take(o); f.conn != nil {
 		f.got, f.reused = time.Now(), true
 		resp, err = c.over(f, req, b, limit)
-		// An HTTP/2 connection may also have ended for what another answer did.
+		// An HTTP/2 connection may also have ended because of another answer.
 		ended := err != nil && (isCut(err) || f.conn.h2 != nil && !f.conn.usable())
 		if !ended || f.begin || f.ctx.Err() != nil {
 			return resp, err
@@ -45,7 +45,7 @@ func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, l
 	return c.over(f, req, b, limit)
 }
 
-// over is exchange over f.conn.
+// over carries out an exchange over f.conn.
 func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (Response, error) {
 	c.requestHead(b, req)
 	if f.conn.h2 != nil {
@@ -63,7 +63,7 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (R
 	resp := Response{
 		Status: h.status, Reason: h.reason, Proto: h.proto, Head: h.raw, Header: h.fields, RequestHead: b.head, Addr: f.conn.addr,
 	}
-	if h.status == http.StatusSwitchingProtocols { // a body that never ends, and nobody requested it
+	if h.status == http.StatusSwitchingProtocols { // no request has an Upgrade field
 		return resp, errSwitch
 	}
 	framing, err := h.framing()
@@ -81,7 +81,7 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (R
 	return resp, err
 }
 
-// readHead reads the head of an answer into b.raw, interim answers left out, and whatever comes with it.
+// readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers (status 1xx).
 func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
 	if err := f.conn.SetReadDeadline(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
 		return h, err
@@ -114,16 +114,16 @@ func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
 	}
 }
 
-// readPlain reads a body without transfer coding, of which b.raw has the beginning behind the head.
+// readPlain reads a body without transfer coding. Its first bytes may already follow the head in b.raw.
 func (c *Client) readPlain(f *flight, b *buffers, resp *Response, framing framing, limit int64) (truncated string, err error) {
 	start := len(resp.Head)
-	end := int64(start) + limit + 1 // one byte more tells a body that ends at the limit from one that goes on
+	end := int64(start) + limit + 1 // one byte more distinguishes a body that ends at the limit from a longer one
 	if framing.length >= 0 {
 		end = min(end, int64(start)+framing.length)
 	}
 	defer func() {
 		resp.Head, resp.Body = b.raw[:start], b.raw[start:min(int64(len(b.raw)), end, int64(start)+limit)]
-		f.closed = f.closed || int64(len(b.raw)) > end // bytes that nobody requested
+		f.closed = f.closed || int64(len(b.raw)) > end // more bytes than the answer has
 	}()
 	counted := start
 	for {
@@ -148,7 +148,7 @@ func (c *Client) readPlain(f *flight, b *buffers, resp *Response, framing framin
 	}
 }
 
-// readChunks reads a body in chunks into b.body, and the chunks behind the head in b.raw.
+// readChunks reads a chunked body. b.raw has the chunks as received after the head; b.body has the body without chunks.
 func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) (truncated string, err error) {
 	start := len(resp.Head)
 	d := warc.Dechunker{}
@@ -165,7 +165,7 @@ func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) 
 		switch {
 		case err != nil:
 			return "", err
-		case int64(len(b.body)) > limit: // the byte taken last is the first beyond the limit
+		case int64(len(b.body)) > limit: // the last byte read is the first beyond the limit
 			b.body, b.raw = b.body[:limit], b.raw[:at-1]
 			return warc.TruncatedLength, nil
 		case len(b.raw)-start > len(b.body)+maxFraming:
@@ -186,7 +186,7 @@ func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) 
 	}
 }
 
-// more reads some bytes into b.raw.
+// more reads at least one byte into b.raw. The buffer grows up to limit.
 func (c *Client) more(f *flight, b *buffers, limit int64) (err error) {
 	if b.raw, err = c.room(f, b, b.raw, limit); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (c *Client) more(f *flight, b *buffers, limit int64) (err error) {
 	return err
 }
 
-// exchange2 is exchange over an HTTP/2 connection.
+// exchange2 carries out an exchange over an HTTP/2 connection.
 func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int64) (Response, error) {
 	answer, err := f.conn.h2.RoundTrip(request(f.ctx, req, c.header))
 	if err != nil {

@@ -1,11 +1,13 @@
-// Package fetch requests one URL and returns one outcome: it connects, requests and reads, and makes
+// Package fetch requests one URL and returns one outcome: it connects, sends the request, reads the answer, and makes
 // the WARC records to store and the links to follow. The step issues an actor.Request after
 // polite has allowed a request to the host. This package returns an actor.Outcome, whose records
 // the step packs into WARC objects.
 //
-// [Client] is its main type. [Client.Fetch] uses a guarded transport
-// (dial.go, names.go, address.go) and then [Assemble], which has no sockets and no clock, so
-// that the simulation runs the same code on generated answers.
+// [Client] is its main type. [Client.Fetch] takes an idle connection of the origin from a pool (pool.go) or opens one
+// to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go, http1.go), so that the
+// records hold the bytes that came over the network. HTTP/2 over TLS is spoken by net/http over connections
+// that this package opens. A flight measures the time and the bytes of one request (flight.go). Then [Assemble]
+// makes the outcome. It has no sockets and no clock, so the simulation runs the same code on generated answers.
 //
 // Invariants:
 //   - No name, redirect or Request.Addr leads to a connection to an address that [Allowed]
@@ -16,10 +18,10 @@
 //   - A failure of the web is an outcome of the closed list in blobschema, never an error.
 //   - Equal answers give equal links, records and outcomes (I10).
 //
-// The package does not follow redirects, repeat requests, keep cookies, obey robots.txt or pace:
-// the step does.
+// The package does not follow redirects, keep cookies, obey robots.txt or pace requests: the step does. It sends a request
+// a second time only if a reused connection ended before the answer began.
 //
-// Read fetch.go and assemble.go first.
+// Read fetch.go, exchange.go and assemble.go first.
 package fetch
 
 import (
@@ -58,23 +60,23 @@ const (
 	Patience = 4    // with the default timeout, the largest body then needs 70 kB/s
 )
 
-// Config says how to fetch. The zero value of a field means its default.
+// Config is the configuration of a Client. The zero value of a field means its default.
 type Config struct {
-	UserAgent string           // the User-Agent field, whole; no default
-	Token     string           // product token that robots directives name us by; no default
-	Srcset    bool             // take the images of pages as links too
-	AllowNet  []netip.Prefix   // nets that may be asked although they are not public
-	Roots     *x509.CertPool   // whose certificates are trusted; the system's
+	UserAgent string           // value of the User-Agent field; no default
+	Token     string           // product token under which robots directives address the crawler; no default
+	Srcset    bool             // the images of pages are links too
+	AllowNet  []netip.Prefix   // networks that are allowed although they are not public
+	Roots     *x509.CertPool   // trusted certificate authorities; the system's
 	Lookup    LookupFunc       // resolves names; the system's resolver
 	Clock     func() time.Time // for stamps, deadlines and the name cache; time.Now
 
-	MaxBody        int64         // bytes of a body, as received; 16 MiB; a longer one is cut there
-	ConnectTimeout time.Duration // name and TCP together, and TLS once more; 10 s
-	HeaderTimeout  time.Duration // from the request sent to the header received; 20 s
-	Timeout        time.Duration // of the whole request, unless its body arrives steadily, see Client.Fetch; 60 s
-	MaxIdle        int           // connections kept open without a request; 256
-	MaxLarge       int           // bodies above 1 MiB held at a time, others wait; 8
-	Processors     int           // answers assembled at a time; GOMAXPROCS
+	MaxBody        int64         // longest body without transfer coding, in bytes; the rest is cut; 16 MiB
+	ConnectTimeout time.Duration // limit for name and TCP together, and again for TLS; 10 s
+	HeaderTimeout  time.Duration // limit from the request sent to the header received, for HTTP/1.1 only; 20 s
+	Timeout        time.Duration // limit of the whole request, unless its body arrives steadily, see Client.Fetch; 60 s
+	MaxIdle        int           // most connections open without a request; 256
+	MaxLarge       int           // most bodies above 1 MiB buffered at a time, others wait; 8
+	Processors     int           // most answers assembled at a time; GOMAXPROCS
 
 	Compression warc.Compression // of the records; gzip level 1
 }
@@ -135,9 +137,9 @@ func or[T int | int64 | time.Duration](v, def T) T {
 	return v
 }
 
-// requestFields lists the fields of every request after Host, in the order in which net/http
-// sends them: by name, after the first. Bodies are wanted in every coding that Assemble can
-// undo, and stored as they come: what the server has compressed is not compressed again.
+// requestFields lists the fields of every request after Host, in the order of HTTP/1.1 requests.
+// Accept-Encoding names every coding that Assemble can decode. Bodies are stored
+// as received: a body that the server has compressed is not compressed again.
 func (c Config) requestFields() []warc.HeaderField {
 	return []warc.HeaderField{
 		{Name: "User-Agent", Value: c.UserAgent},
@@ -146,11 +148,11 @@ func (c Config) requestFields() []warc.HeaderField {
 	}
 }
 
-// Client fetches. It may be used by any number of goroutines, each with its own host: a host
-// that is asked twice at a time gets two connections, or two streams whose bytes are not told
-// apart in Outcome.Wire. It holds at most one idle connection per host and scheme, and one more for each
-// address that Request.Addr named for it: those are never used for one another. Of more than
-// Config.MaxIdle it closes the one whose host, by Request.Next, will be requested last.
+// Client fetches URLs. It is safe for concurrent use. Two concurrent requests to one host use two connections,
+// or two streams of one HTTP/2 connection; then Outcome.Wire does not separate their bytes. A client
+// keeps at most one idle connection per origin, and one more for each
+// address that Request.Addr named for that origin: these connections do not replace each other. If there are more than
+// Config.MaxIdle, it closes the one that, by Request.Next, will be needed last.
 type Client struct {
 	cfg     Config
 	fields  []warc.HeaderField // of every request, after Host
@@ -159,11 +161,11 @@ type Client struct {
 	dialer  *dialer
 	pool    *pool
 	buffers sync.Pool     // of *buffers
-	scratch chan *Scratch // one for each answer that may be assembled; a nil one is not made yet
-	large   chan struct{} // a place per large body
+	scratch chan *Scratch // one per answer that may be assembled now; nil until its first use
+	large   chan struct{} // one element per body that has a large buffer
 }
 
-// New returns a Client. What it does with a configuration that Validate refuses is undefined.
+// New returns a Client. The configuration must pass Validate.
 func New(cfg Config) *Client {
 	cfg = cfg.withDefaults()
 	c := &Client{
@@ -186,7 +188,7 @@ func New(cfg Config) *Client {
 		tls: &tls.Config{
 			RootCAs:            cfg.Roots,
 			NextProtos:         []string{"h2", "http/1.1"},
-			ClientSessionCache: tls.NewLRUClientSessionCache(512), // a resumed handshake checks no chain
+			ClientSessionCache: tls.NewLRUClientSessionCache(512), // a resumed handshake does not verify the chain again
 		},
 	}
 	c.pool = &pool{most: cfg.MaxIdle, conns: map[origin]*conn{}}
@@ -196,36 +198,35 @@ func New(cfg Config) *Client {
 // CloseIdle closes the connections that carry no request.
 func (c *Client) CloseIdle() { c.pool.close() }
 
-// Close ends look-ups and idle connections, and waits for the look-ups. Call it once no Fetch
-// runs any more.
+// Close ends name lookups and idle connections, and waits for the lookups. Call it after the last Fetch has returned.
 func (c *Client) Close() {
 	c.names.close()
 	c.pool.close()
 }
 
-// errTimeout and errLongest are the ends of a request's time. Any other end of its context says
+// errTimeout and errLongest are the causes with which a flight ends the context of its request. Any other cause says
 // nothing about the server.
 var (
 	errTimeout = errors.New("took too long")
 	errLongest = errors.New("body took too long")
 )
 
-// Fetch requests req.URL once and returns the outcome; it never fails otherwise. Soon after ctx
-// ends it returns OutcomeAborted. Safe for concurrent use.
+// Fetch requests req.URL and returns the outcome. Every failure is an outcome. Soon after ctx
+// ends, Fetch returns OutcomeAborted. Safe for concurrent use.
 //
-// A request that has lasted for the timeout ends with OutcomeTimeout (OutcomeConnect or OutcomeDNS,
-// if it never got a connection), whatever else may end it at about that time. While a
-// body arrives at MinRate or faster, the request goes on, but not past Patience times
-// the timeout: then the part received is the answer, marked as truncated. A robots.txt has the
-// timeout only: part of the rules could mean anything.
+// A request that reaches the timeout ends with OutcomeTimeout, or with OutcomeConnect or OutcomeDNS
+// if it never got a connection. While a
+// body arrives at MinRate or faster, the request continues up to Patience times
+// the timeout; then the part received is the answer, marked as truncated. A robots.txt never gets more than the
+// timeout, because a part of the rules could mean anything.
 //
-// With req.Resolve it only resolves the name: OutcomeOK with Outcome.Addr and nothing else, or
-// OutcomeDNS, or OutcomeForbidden if no address may be asked. Of several the lowest allowed
-// one is given, IPv4 before IPv6, so that all who are told the same addresses choose alike.
+// If req.Resolve is set, Fetch only resolves the name. It returns OutcomeOK with Outcome.Addr,
+// OutcomeDNS, or OutcomeForbidden if no address is allowed. It chooses the lowest allowed
+// address, IPv4 before IPv6, so that all processes that resolve the same addresses choose the same one.
 //
-// With req.Addr it connects there, whatever the name resolves to, and without resolving it;
-// the certificate is still checked for the name. A host that spells its address can be asked
-// at no other: OutcomeForbidden.
+// If req.Addr is set, Fetch connects to that address without resolving the name;
+// the certificate must still match the name. A host that is itself an address cannot be reached
+// at another one: OutcomeForbidden.
 func (c *Client) Fetch(ctx context.Context, req actor.Request) *actor.Outcome {
 	started := c.cfg.Clock()
 	timed, end := context.WithCancelCause(ctx)
@@ -250,7 +251,7 @@ func (c *Client) Fetch(ctx context.Context, req actor.Request) *actor.Outcome {
 	return out
 }
 
-// resolve is Fetch for a request with Resolve.
+// resolve carries out a request with Resolve.
 func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
 	addr, err := c.dialer.pin(f.ctx, requestURL(req.URL).Hostname())
 	out := blank(req, started, c.cfg.Clock())
@@ -258,13 +259,13 @@ func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *acto
 	case err == nil:
 		out.Page.Outcome, out.Addr = blobschema.OutcomeOK, addr
 		return out
-	case context.Cause(f.ctx) == errTimeout: // all the time that there was went into the name
+	case context.Cause(f.ctx) == errTimeout: // the lookup used up the whole timeout
 		return refuse(out, verdict{blobschema.OutcomeDNS, true, errTimeout.Error()})
 	}
 	return c.failed(f, req, started, 0, err)
 }
 
-// ask is Fetch without what is observed about the connection.
+// ask carries out a request for a URL. The caller adds the figures of the connection to the outcome.
 func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
 	o, ok := originOf(req)
 	if !ok {
@@ -292,20 +293,20 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 		}
 		defer func() { c.scratch <- s }()
 		return Assemble(s, *req, resp)
-	case <-f.outer.Done(): // while it waits to be assembled; another request brings the answer again
+	case <-f.outer.Done(): // a later request fetches the answer again
 		return c.failed(f, req, started, resp.Status, context.Cause(f.outer))
 	}
 }
 
-// requestHead makes, in b, the request for req.URL as it is sent over HTTP/1.1, and as it is
-// stored whatever the protocol: start line, fields, blank line.
+// requestHead writes the head of the request for req.URL into b: start line, fields, blank line. HTTP/1.1 sends these bytes;
+// the records store them for HTTP/2 too.
 func (c *Client) requestHead(b *buffers, req *actor.Request) {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), Conditions(req)...)
 	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
 }
 
-// request makes the HTTP request for req. Header is what all have in common, and is shared.
+// request returns the HTTP/2 request for req. header has the fields of all requests; request does not change it.
 func request(ctx context.Context, req *actor.Request, header http.Header) *http.Request {
 	if fields := Conditions(req); len(fields) > 0 {
 		header = header.Clone()
@@ -320,8 +321,8 @@ func request(ctx context.Context, req *actor.Request, header http.Header) *http.
 	return r.WithContext(ctx)
 }
 
-// requestURL returns u for net/http such that path and query are sent byte for byte, as they
-// were stored and hashed: RawPath keeps net/url from escaping its own way.
+// requestURL returns u for net/http. Path and query are sent byte for byte as they
+// are stored and hashed, because RawPath prevents net/url from escaping the path itself.
 func requestURL(u weburl.URL) *url.URL {
 	path, err := url.PathUnescape(u.Path())
 	if err != nil {

@@ -372,10 +372,10 @@ func TestFetchNoConnection(t *testing.T) {
 					return nil, ctx.Err()
 				}
 			}, blobschema.OutcomeConnect, true, "took too long"},
-		{"forbidden name", "http://metadata.example/", lookup(addrs("169.254.169.254"), nil), blobschema.OutcomeForbidden, false, "address 169.254.169.254 may not be asked"},
-		{"forbidden number", "http://169.254.169.254/latest", nil, blobschema.OutcomeForbidden, false, "address 169.254.169.254 may not be asked"},
-		{"forbidden IPv6", "http://[::1]/", nil, blobschema.OutcomeForbidden, false, "address ::1 may not be asked"},
-		{"forbidden mapped", "https://[::ffff:10.0.0.1]/", nil, blobschema.OutcomeForbidden, false, "address 10.0.0.1 may not be asked"},
+		{"forbidden name", "http://metadata.example/", lookup(addrs("169.254.169.254"), nil), blobschema.OutcomeForbidden, false, "address 169.254.169.254 is not allowed"},
+		{"forbidden number", "http://169.254.169.254/latest", nil, blobschema.OutcomeForbidden, false, "address 169.254.169.254 is not allowed"},
+		{"forbidden IPv6", "http://[::1]/", nil, blobschema.OutcomeForbidden, false, "address ::1 is not allowed"},
+		{"forbidden mapped", "https://[::ffff:10.0.0.1]/", nil, blobschema.OutcomeForbidden, false, "address 10.0.0.1 is not allowed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out := testClient(t, tt.change).Fetch(context.Background(), ask(t, tt.url))

@@ -14,53 +14,53 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// flight is one request under way, and what is observed of it.
+// flight is one running request and its measurements.
 type flight struct {
-	outer context.Context         // without the limits on time
-	ctx   context.Context         // of the request, with its end
-	end   context.CancelCauseFunc // of ctx
+	outer context.Context         // context of the caller, without the time limits
+	ctx   context.Context         // context of the request, with the time limits
+	end   context.CancelCauseFunc // ends ctx
 	next  time.Time               // expected next use of the connection; zero: none is expected
 
-	timeout time.Duration // see Client.Fetch
-	longest time.Duration // of a request whose body arrives steadily; 0: no longer than timeout
+	timeout time.Duration // limit of the request, see Client.Fetch
+	longest time.Duration // limit while its body arrives steadily; 0: timeout
 	begun   time.Time
 	timer   *time.Timer
 
-	conn   *conn // nil: none yet
+	conn   *conn // nil until there is a connection
 	reused bool
-	closed bool      // the connection serves no further request
-	asked  time.Time // for a connection
-	got    time.Time // a connection
+	closed bool      // the connection cannot serve another request
+	asked  time.Time // when the request began to wait for a connection
+	got    time.Time // when it got the connection
 	begin  bool      // the answer has begun
 
-	mu     sync.Mutex // of what measure reads
-	body   int64      // bytes received of it
-	before int64      // of these, those received before the window of time that is measured now
-	queued bool       // waits for a place of the client's, not for the server
-	header time.Time  // was received
-	done   time.Time  // the last byte of the body was received
-	over   bool       // nothing is measured any more
+	mu     sync.Mutex // guards the fields that measure reads
+	body   int64      // bytes of the body received
+	before int64      // bytes of the body received before the current window of time
+	queued bool       // the request waits for a large buffer, not for the server
+	header time.Time  // when the header was received
+	done   time.Time  // when the last byte of the body was received
+	over   bool       // the measurement has ended
 }
 
-// watch begins to measure the request's time, and returns what ends that.
+// watch starts the timer of the request. The returned function stops it.
 func (f *flight) watch() (stop func()) {
-	f.mu.Lock() // the timer is read by measure
+	f.mu.Lock() // measure reads the timer
 	defer f.mu.Unlock()
 	f.begun = time.Now()
 	f.timer = time.AfterFunc(f.timeout-f.timeout/2, f.measure)
 	return func() { f.timer.Stop() }
 }
 
-// measure ends a window of time: from the timeout on, the request with it if too little of a
-// body came in the window, or if the request has had its time.
+// measure runs at the end of each window of time. Once the timeout has passed, it ends the request if too little of the body
+// arrived in the window, or if longest has passed.
 func (f *flight) measure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over || !f.done.IsZero() { // what follows takes our time, not the server's
+	if f.over || !f.done.IsZero() { // the server has done its part
 		return
 	}
 	window, elapsed := f.timeout/2, time.Since(f.begun)
-	arriving := min(window, time.Since(f.header)) // from the header on a body can arrive
+	arriving := min(window, time.Since(f.header)) // a body arrives only after the header
 	steady := f.queued || float64(f.body-f.before) >= max(1, MinRate*arriving.Seconds())
 	f.before = f.body
 	switch {
@@ -76,21 +76,21 @@ func (f *flight) measure() {
 	}
 }
 
-// answered notes that the header is here.
+// answered records that the header was received.
 func (f *flight) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.header = time.Now()
 }
 
-// received notes that the answer is here.
+// received records that the whole answer was received.
 func (f *flight) received() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done = time.Now()
 }
 
-// read notes that n bytes of the body are here.
+// read records that n more bytes of the body were received.
 func (f *flight) read(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,13 +98,13 @@ func (f *flight) read(n int) {
 	f.conn.bodies.Add(int64(n))
 }
 
-// wait takes a place, or returns false when the request's time is up. Meanwhile the body does not
-// arrive, which is not the server's fault.
+// wait takes a place, or returns false when the request ends first. While it waits, the request does not read the body,
+// so this time does not count against the server.
 func (f *flight) wait(places chan<- struct{}) bool {
 	queued := func(is bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.queued, f.before = is, math.MinInt32 // the window in which the wait ends counts as steady, too
+		f.queued, f.before = is, math.MinInt32 // the window in which the wait ends counts as steady too
 	}
 	queued(true)
 	defer queued(false)
@@ -116,7 +116,7 @@ func (f *flight) wait(places chan<- struct{}) bool {
 	}
 }
 
-// observe writes what was seen of the connection into out.
+// observe writes the figures of the connection into out, and ends the measurement.
 func (f *flight) observe(out *actor.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,33 +133,32 @@ func (f *flight) observe(out *actor.Outcome) {
 	}
 }
 
-// Sizes of the buffer for a body: most pages fit the first, bodies above the largest free one
-// wait for a place, and no buffer above it is kept.
+// Sizes of a buffer for an answer, in bytes.
 const (
-	firstBuffer = 64 << 10
-	freeBuffer  = 1 << 20
+	firstBuffer = 64 << 10 // first size; most pages fit
+	freeBuffer  = 1 << 20  // a larger buffer needs a place in Client.large and is not reused
 )
 
-// buffers are what a request needs until its answer is assembled.
+// buffers is the memory of a request until its answer is assembled.
 type buffers struct {
-	raw    []byte // an HTTP/1 answer as received
-	body   []byte // of an answer in chunks or over HTTP/2
-	head   []byte // of the request
+	raw    []byte // HTTP/1 answer as received
+	body   []byte // body of an answer in chunks or over HTTP/2
+	head   []byte // head of the request
 	fields []warc.HeaderField
-	large  bool // holds a place in Client.large
+	large  bool // has a place in Client.large
 }
 
 func (c *Client) release(b *buffers) {
 	if b.large {
 		<-c.large
-		return // the garbage collector has it
+		return
 	}
-	clear(b.fields[:cap(b.fields)]) // the request had some, too
+	clear(b.fields[:cap(b.fields)]) // keep no reference to the values of this request and answer
 	c.buffers.Put(b)
 }
 
-// room returns buf with room for more bytes, up to limit in all. A buffer that outgrows freeBuffer first takes a place for all
-// that may come, not bit by bit: so requests that have a place can finish, and memory is bounded however many connections there are.
+// room returns buf with room for more bytes, up to limit in total. A buffer that outgrows freeBuffer takes one place for its
+// whole growth, so that a request with a place can finish. This bounds memory for any number of connections.
 func (c *Client) room(f *flight, b *buffers, buf []byte, limit int64) ([]byte, error) {
 	if len(buf) < cap(buf) {
 		return buf, nil
@@ -172,12 +171,12 @@ func (c *Client) room(f *flight, b *buffers, buf []byte, limit int64) ([]byte, e
 	return append(make([]byte, 0, min(max(firstBuffer, 2*int64(cap(buf))), limit)), buf...), nil
 }
 
-// readBody reads the body of an HTTP/2 answer into b.body, at most limit bytes of it. truncated says why that is not the whole
-// body: warc.TruncatedLength, warc.TruncatedTime, or "" if it is.
+// readBody reads the body of an HTTP/2 answer into b.body, at most limit bytes. truncated is the reason why the
+// body is incomplete, warc.TruncatedLength or warc.TruncatedTime, or "".
 func (c *Client) readBody(f *flight, r io.Reader, b *buffers, limit int64) (truncated string, err error) {
 	b.body = b.body[:0]
 	for {
-		// One byte more than the limit tells a body that ends there from one that goes on.
+		// One byte more than the limit distinguishes a body that ends there from a longer one.
 		if b.body, err = c.room(f, b, b.body, limit+1); err != nil {
 			return f.cut(err)
 		}
@@ -196,7 +195,7 @@ func (c *Client) readBody(f *flight, r io.Reader, b *buffers, limit int64) (trun
 	}
 }
 
-// cut returns the results of read for an error. The end of the time for a body that arrives steadily is no error.
+// cut returns the result of reading a body that err ended. errLongest is not an error: the body is truncated.
 func (f *flight) cut(err error) (truncated string, _ error) {
 	if context.Cause(f.ctx) == errLongest {
 		return warc.TruncatedTime, nil
@@ -204,7 +203,7 @@ func (f *flight) cut(err error) (truncated string, _ error) {
 	return "", err
 }
 
-// appendFields appends the fields of h by name; fields of one name keep their order.
+// appendFields appends the fields of h, sorted by name; fields of one name keep their order.
 func appendFields(dst []warc.HeaderField, h http.Header) []warc.HeaderField {
 	for name, values := range h {
 		for _, v := range values {

@@ -486,7 +486,7 @@ func TestNeverInside(t *testing.T) {
 			if out.Page.Outcome != blobschema.OutcomeConnect || len(connected) != 1 || connected[0].Addr() != public {
 				t.Errorf("%s: outcome %v, %v was connected to", url, out.Page.Outcome, connected)
 			}
-		} else if out.Page.Outcome != blobschema.OutcomeForbidden || len(connected) != 0 || !strings.Contains(out.Page.Detail, "may not be asked") {
+		} else if out.Page.Outcome != blobschema.OutcomeForbidden || len(connected) != 0 || !strings.Contains(out.Page.Detail, "is not allowed") {
 			t.Errorf("%s%s: outcome %v, %q, %v was connected to", from, url, out.Page.Outcome, out.Page.Detail, connected)
 		}
 		connected = nil

@@ -13,9 +13,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
-// This file reads HTTP/1 answers (RFC 9112) from bytes. It has no sockets and no clock.
+// This file parses the heads of HTTP/1 answers (RFC 9112). It has no sockets and no clock.
 
-// Errors in what a server sent.
+// Errors in the head of an answer.
 var (
 	errHeadTooLong = fmt.Errorf("server's headers exceeded %d bytes", maxHeader)
 	errNoHTTP      = errors.New("malformed HTTP answer")
@@ -26,22 +26,22 @@ var (
 
 // head is the head of an answer: its status line and fields.
 type head struct {
-	raw    []byte // as received, blank line included
+	raw    []byte // as received, with the blank line
 	proto  string // "HTTP/1.0", "HTTP/1.1"
 	status int
 	reason string
 	fields []warc.HeaderField // in the order received; folded values are joined by a space
 }
 
-// beginsHTTP reports whether b may be the beginning of an answer.
+// beginsHTTP reports whether b can be the beginning of an answer. b may have any length.
 func beginsHTTP(b []byte) bool {
 	const begin = "HTTP/"
 	n := min(len(b), len(begin))
 	return string(b[:n]) == begin[:n]
 }
 
-// headLength returns the length of the head at the beginning of b, or 0 if b does not hold its end. The first looked bytes are known
-// not to hold it.
+// headLength returns the length of the head at the beginning of b, or 0 if b does not contain its end. An earlier call has already
+// searched the first looked bytes.
 func headLength(b []byte, looked int) int {
 	for at := max(0, looked-2); ; {
 		i := bytes.IndexByte(b[at:], '\n')
@@ -58,9 +58,9 @@ func headLength(b []byte, looked int) int {
 	}
 }
 
-// parseHead parses a whole head. fields is memory for head.fields.
-// It is as strict as net/http: a line without colon, a name that is no token, and a control character in a value are errors.
-// Unlike net/http it refuses a space before the colon (RFC 9112 section 5.1).
+// parseHead parses a whole head. head.fields uses the memory of fields.
+// A line without a colon, a name that is not a token, and a control character in a value are errors, as in net/http.
+// A space before the colon is an error too (RFC 9112 section 5.1); net/http accepts it.
 func parseHead(raw []byte, fields []warc.HeaderField) (h head, err error) {
 	text := string(raw)
 	line, rest, _ := strings.Cut(text, "\n")
@@ -93,7 +93,7 @@ func parseHead(raw []byte, fields []warc.HeaderField) (h head, err error) {
 	}
 }
 
-// parseStatus parses a status line. Any version HTTP/d.d is taken for one of the two that there are.
+// parseStatus parses a status line. It treats a version up to 1.0 as HTTP/1.0 and any later one as HTTP/1.1.
 func (h *head) parseStatus(line string) error {
 	proto, rest, _ := strings.Cut(line, " ")
 	major, minor, ok := http.ParseHTTPVersion(proto)
@@ -122,15 +122,15 @@ func (h *head) values(name string, yield func(value string)) {
 	}
 }
 
-// framing says where the body of an answer ends (RFC 9112 section 6.3).
+// framing is the way in which the end of a body is marked (RFC 9112 section 6.3).
 type framing struct {
 	chunked bool
-	length  int64 // of the body; -1 if chunks or the end of the connection delimit it
-	closing bool  // the connection serves no further request
+	length  int64 // of the body, in bytes; -1 if chunks or the end of the connection delimit it
+	closing bool  // the connection cannot serve another request
 }
 
-// framing returns the framing of an answer to a GET request. Answers that could be understood in two ways are errors,
-// except that chunks win over a length: then the connection is closed.
+// framing returns the framing of an answer to a GET request. An ambiguous answer is an error, with one exception:
+// if there are chunks and a length, the chunks count and the connection is closed.
 func (h *head) framing() (f framing, err error) {
 	var lengths, codings, closes, keeps int
 	f.length = -1

@@ -186,7 +186,7 @@ var misbehaviours = []struct {
 			answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")(c)
 			hang(c)
 		},
-		want: blobschema.OutcomeProtocol, status: 101, detail: "answer switches protocols, unasked",
+		want: blobschema.OutcomeProtocol, status: 101, detail: "answer switches protocols without a request",
 	},
 	{
 		name: "odd status", serve: answer("HTTP/1.1 999 Request denied\r\nContent-Length: 4\r\n\r\nbody"),

@@ -23,14 +23,14 @@ const (
 // *net.DNSError with IsNotFound. It must be safe for concurrent use and obey ctx.
 type LookupFunc func(ctx context.Context, host string) ([]netip.Addr, error)
 
-// names is a bounded cache of name look-ups. Concurrent callers with the same name share one
-// look-up. It is safe for concurrent use.
+// names is a bounded cache of name lookups. Concurrent callers with the same name share one
+// lookup. It is safe for concurrent use.
 type names struct {
 	lookup  LookupFunc
-	timeout time.Duration // of one look-up
+	timeout time.Duration // limit of one lookup
 	now     func() time.Time
 
-	ctx     context.Context // of all look-ups, which outlive their first caller
+	ctx     context.Context // context of all lookups, which outlive their first caller
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -39,9 +39,9 @@ type names struct {
 }
 
 type name struct {
-	done    chan struct{} // closed when the look-up has ended and the rest is set
-	expires time.Time     // guarded by names.mu; zero while the look-up runs
-	addrs   []netip.Addr  // guarded by names.mu; replaced, never written to
+	done    chan struct{} // closed when the lookup has ended and the other fields are set
+	expires time.Time     // guarded by names.mu; zero while the lookup runs
+	addrs   []netip.Addr  // guarded by names.mu; replaced as a whole
 	err     error
 }
 
@@ -51,14 +51,14 @@ func newNames(lookup LookupFunc, timeout time.Duration, now func() time.Time) *n
 	return n
 }
 
-// close ends the running look-ups and waits for them. None may be started after it.
+// close ends the running lookups and waits for them. No caller may start a lookup after it.
 func (n *names) close() {
 	n.stop()
 	n.running.Wait()
 }
 
-// resolve returns the addresses of host, at most addressesKept, the one that served last
-// first. The slice is shared and read-only. The error is that of ctx or of the look-up.
+// resolve returns at most addressesKept addresses of host. The first is the one that accepted the last
+// connection. The slice is shared and read-only. The error is that of ctx or of the lookup.
 func (n *names) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	e := n.m[host]
@@ -99,8 +99,8 @@ func (n *names) run(host string, e *name) {
 	}
 }
 
-// makeRoom drops any name from a full cache. It does not drop a look-up that still runs: the
-// next caller would start it again. With mu held.
+// makeRoom drops any name from a full cache. It does not drop a running lookup, because the
+// next caller would start it again. The caller holds mu.
 func (n *names) makeRoom() {
 	if len(n.m) < namesKept {
 		return
@@ -173,8 +173,8 @@ func interleave(addrs []netip.Addr) []netip.Addr {
 	return out
 }
 
-// systemLookup uses the machine's resolver, preferably the one in Go, which
-// holds no thread while it waits.
+// systemLookup returns the lookup of the machine's resolver. It prefers the resolver written in Go, which
+// occupies no thread while it waits.
 func systemLookup() LookupFunc {
 	r := &net.Resolver{PreferGo: true}
 	return func(ctx context.Context, host string) ([]netip.Addr, error) {

@@ -4,7 +4,7 @@ package fetch
 
 import "syscall"
 
-// pending reports whether bytes, or the end, have come over an idle socket. It takes nothing.
+// pending reports whether an idle socket has bytes to read or was closed by the server. It consumes nothing.
 func pending(s syscall.Conn) bool {
 	raw, err := s.SyscallConn()
 	if err != nil {

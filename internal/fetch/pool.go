@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// idleTimeout is how long a connection is kept without a request.
+// idleTimeout bounds how long a connection stays open without a request.
 const idleTimeout = time.Minute
 
-// pool keeps the connections that requests may use again: at most one idle one per origin. If there are too many, it closes the
+// pool keeps the connections that requests may reuse: at most one idle connection per origin. If there are too many, it closes the
 // one that will be needed last. A crawler visits its hosts in rotation, so the connection that was used last is usually needed
 // last; closing the oldest one would close each connection just before its next use. Safe for concurrent use.
 type pool struct {
-	most int // connections without a request
+	most int // most connections without a request
 
 	mu    sync.Mutex
-	conns map[origin]*conn // an idle connection, or one of HTTP/2 that further requests may share
-	idle  int              // of them, those without a request
+	conns map[origin]*conn // an idle connection, or an HTTP/2 connection that further requests may share
+	idle  int              // number of conns without a request
 	sweep *time.Timer      // closes connections that have been idle for too long; nil while none is idle
 }
 
-// take returns a connection for one more request to an origin, or nil.
+// take returns a connection for one more request to an origin, or nil if there is no usable one.
 func (p *pool) take(o origin) *conn {
 	p.mu.Lock()
 	c := p.conns[o]
@@ -40,7 +40,7 @@ func (p *pool) take(o origin) *conn {
 	return nil
 }
 
-// add notes a new connection with its first request. An HTTP/2 connection may be shared from now on.
+// add registers a new connection with its first request. Further requests may share an HTTP/2 connection from now on.
 func (p *pool) add(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,8 @@ func (p *pool) add(c *conn) {
 	}
 }
 
-// left notes that a request no longer uses c. If it may be kept, its next request is expected at next; zero: none is expected.
+// left records that a request no longer uses c. keep reports whether c can serve another request, which is expected at next;
+// zero: none is expected.
 func (p *pool) left(c *conn, next time.Time, keep bool) {
 	p.mu.Lock()
 	c.users--
@@ -80,7 +81,7 @@ func (p *pool) left(c *conn, next time.Time, keep bool) {
 	}
 }
 
-// surplus removes the connection that will be needed last, if too many are idle. With mu held.
+// surplus removes and returns the connection that will be needed last, if too many are idle. The caller holds mu.
 func (p *pool) surplus() (last *conn) {
 	if p.idle <= p.most {
 		return nil
@@ -95,7 +96,7 @@ func (p *pool) surplus() (last *conn) {
 	return last
 }
 
-// expire closes the connections that have been idle for idleTimeout, and comes again while any is idle.
+// expire closes the connections that have been idle for idleTimeout. It schedules its next run while any connection is idle.
 func (p *pool) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +106,7 @@ func (p *pool) expire() {
 	}
 }
 
-// closeIdle closes the connections without a request since a time. With mu held.
+// closeIdle closes the connections that have been idle since a time. The caller holds mu.
 func (p *pool) closeIdle(since time.Time) {
 	for o, c := range p.conns {
 		if c.users == 0 && !c.since.After(since) {

@@ -27,7 +27,7 @@ const (
 	chunked = "Transfer-Encoding: chunked\r\n\r\n"
 )
 
-// What is wanted time and again.
+// Results that many cases expect.
 func isOK(body string) Want {
 	return Want{Outcome: blobschema.OutcomeOK, Status: 200, Body: body}
 }
@@ -44,26 +44,26 @@ func isTimeout(status uint16) Want {
 	return Want{Outcome: blobschema.OutcomeTimeout, Status: status, Detail: "t"}
 }
 
-// The bound of most.
+// Bounds that many cases share.
 const (
-	headerBound = "64 KiB of header fields"
-	headerTime  = "header time-out"
-	wholeTime   = "time-out of the request"
-	lengthBound = "the Content-Length"
-	bodyBound   = "the largest body that is kept; the rest is not read"
+	headerBound = "header limit of 64 KiB"
+	headerTime  = "header timeout"
+	wholeTime   = "request timeout"
+	lengthBound = "Content-Length is checked"
+	bodyBound   = "body limit; the rest is not read"
 )
 
-// stageCases end or stall the connection at each stage of an answer.
+// stageCases returns servers that close, reset or stall the connection at each stage of an answer.
 func stageCases() []Case {
 	const before, within = "before the header", "within the body"
 	cases := []Case{
-		{Name: "accepts-and-says-nothing", Does: "takes the connection, reads and writes nothing", Bound: headerTime, Whole: true, Slow: true,
+		{Name: "accepts-and-says-nothing", Does: "accepts the connection, then reads and writes nothing", Bound: headerTime, Whole: true, Slow: true,
 			serve: (*conn).leave, Want: isTimeout(0)},
-		{Name: "closes-on-accept", Does: "ends the connection at once", Bound: "the connection's end", Whole: true,
+		{Name: "closes-on-accept", Does: "closes the connection immediately", Bound: "the end of the connection", Whole: true,
 			serve: func(*conn) {}, Want: isCut(0, before)},
-		{Name: "resets-on-accept", Does: "resets the connection at once", Bound: "the connection's end", Whole: true,
+		{Name: "resets-on-accept", Does: "resets the connection immediately", Bound: "the end of the connection", Whole: true,
 			serve: (*conn).reset, Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeConnect, Detail: ""}},
-		{Name: "speaks-first", Does: "writes an answer before it was asked", Bound: "the connection is used for one request at most", Whole: true,
+		{Name: "speaks-first", Does: "sends an answer before it receives a request", Bound: "the connection is used for one request at most", Whole: true,
 			serve: text(okLine + four), Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeCut}},
 	}
 	for _, stage := range []struct {
@@ -87,27 +87,27 @@ func stageCases() []Case {
 			detail, bound = within, wholeTime
 		}
 		cut := isCut(stage.status, detail)
-		if stage.or { // what came is no answer, whether the connection ended there or not
+		if stage.or { // the bytes so far are malformed, whether or not the connection ends there
 			cut.Or = blobschema.OutcomeProtocol
 		}
 		cases = append(cases,
-			Case{Name: "closes-" + stage.name, Does: "ends the connection " + stage.does, Bound: "the connection's end",
+			Case{Name: "closes-" + stage.name, Does: "closes the connection " + stage.does, Bound: "the end of the connection",
 				serve: text(stage.sent), Want: cut},
-			Case{Name: "resets-" + stage.name, Does: "resets the connection " + stage.does, Bound: "the connection's end",
+			Case{Name: "resets-" + stage.name, Does: "resets the connection " + stage.does, Bound: "the end of the connection",
 				serve: func(x *conn) {
 					x.send(stage.sent)
 					x.reset()
 				}, Want: Want{Outcome: blobschema.OutcomeCut, Or: cut.Or, Detail: "connection ended"}},
-			Case{Name: "stalls-" + stage.name, Does: "says no more " + stage.does, Bound: bound, Slow: true,
+			Case{Name: "stalls-" + stage.name, Does: "sends nothing more " + stage.does, Bound: bound, Slow: true,
 				serve: stall(stage.sent), Want: isTimeout(stage.status)})
 	}
 	return cases
 }
 
-// statusCases have strange status lines.
+// statusCases returns servers with odd status lines.
 func statusCases() []Case {
 	odd := func(name, does, line string, want Want) Case {
-		return Case{Name: "status-" + name, Does: does, Bound: "the status line", serve: text(line + "\r\n" + four), Want: want}
+		return Case{Name: "status-" + name, Does: does, Bound: "status line is checked", serve: text(line + "\r\n" + four), Want: want}
 	}
 	refused := isProtocol(0, "malformed HTTP")
 	serverError := func(status uint16) Want {
@@ -122,29 +122,29 @@ func statusCases() []Case {
 		odd("999", "status 999", "HTTP/1.1 999 No", serverError(999)),
 		odd("no-reason", "no reason phrase", "HTTP/1.1 200", isOK("body")),
 		odd("control-characters", "control and 8-bit characters in the reason phrase", "HTTP/1.1 200 \x00\x1b[31m\x07\xff\xfe\tO\x0bK", isOK("body")),
-		odd("lone-cr", "CR within the reason phrase, and what looks like a field", "HTTP/1.1 200 OK\rX-Injected: yes", isOK("body")),
+		odd("lone-cr", "CR within the reason phrase, then text that looks like a field", "HTTP/1.1 200 OK\rX-Injected: yes", isOK("body")),
 		odd("version-9", "HTTP/9.9", "HTTP/9.9 200 OK", isOK("body")),
 		odd("version-long", "HTTP/1.1111111", "HTTP/1.1111111 200 OK", refused),
-		odd("icy", "ICY 200 OK, as radio streams have it", "ICY 200 OK", refused),
+		odd("icy", "ICY 200 OK, as radio streams send it", "ICY 200 OK", refused),
 		odd("lower-case", "http/1.1", "http/1.1 200 OK", refused),
-		{Name: "status-unauthorised", Does: "401 that asks for a password", Bound: "none is sent",
+		{Name: "status-unauthorised", Does: "401 with a request for a password", Bound: "no password is sent",
 			serve: text("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\n" + four), Want: Want{Outcome: blobschema.OutcomeClientError, Status: 401, Body: "body"}},
-		{Name: "status-not-modified", Does: "304 to a request without condition, with a body", Bound: "such an answer has no body", Alone: true,
+		{Name: "status-not-modified", Does: "304 with a body, to an unconditional request", Bound: "a 304 has no body; the bytes are dropped", Alone: true,
 			serve: text("HTTP/1.1 304 Not Modified\r\n" + four), Want: Want{Outcome: blobschema.OutcomeClientError, Status: 304}},
-		{Name: "status-endless", Does: "a status line without end", Bound: headerBound, serve: endless("HTTP/1.1 200 ", "OK "), Want: isProtocol(0, "headers exceeded")},
-		{Name: "status-drip", Does: "a status line, byte by byte, without end", Bound: headerTime, Slow: true, serve: drip("HTTP/1.1 200 ", "O"), Want: isTimeout(0)},
-		{Name: "http-0.9", Does: "a body without any header, as HTTP/0.9 had it", Bound: "the first line", serve: text("<html>hello</html>\n"), Want: refused},
-		{Name: "not-http", Does: "the greeting of another protocol", Bound: "the first line", serve: text("220 mail.example ESMTP\r\n"), Want: refused},
-		{Name: "garbage", Does: "endless random bytes", Bound: "the first line, or 64 KiB without one", serve: endless("\x00\xff\x80", "\x01\x02\x03\x00\xfe"), Want: isProtocol(0, "")},
-		{Name: "empty-lines", Does: "endless empty lines", Bound: "the first line", serve: endless("", "\r\n"), Want: refused},
-		{Name: "interim", Does: "100, 102 and 103 before the answer", Bound: "64 KiB of header fields, those of the answer included", serve: text("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: </x>\r\n\r\n" + okLine + four), Want: isOK("body")},
+		{Name: "status-endless", Does: "an endless status line", Bound: headerBound, serve: endless("HTTP/1.1 200 ", "OK "), Want: isProtocol(0, "headers exceeded")},
+		{Name: "status-drip", Does: "an endless status line, byte by byte", Bound: headerTime, Slow: true, serve: drip("HTTP/1.1 200 ", "O"), Want: isTimeout(0)},
+		{Name: "http-0.9", Does: "a body without a header, as in HTTP/0.9", Bound: "first line is checked", serve: text("<html>hello</html>\n"), Want: refused},
+		{Name: "not-http", Does: "the greeting of another protocol", Bound: "first line is checked", serve: text("220 mail.example ESMTP\r\n"), Want: refused},
+		{Name: "garbage", Does: "endless random bytes", Bound: "first line is checked", serve: endless("\x00\xff\x80", "\x01\x02\x03\x00\xfe"), Want: isProtocol(0, "")},
+		{Name: "empty-lines", Does: "endless empty lines", Bound: "first line is checked", serve: endless("", "\r\n"), Want: refused},
+		{Name: "interim", Does: "100, 102 and 103 before the answer", Bound: "header limit of 64 KiB, for all these answers together", serve: text("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: </x>\r\n\r\n" + okLine + four), Want: isOK("body")},
 		{Name: "interim-flood", Does: "endless answers with status 103", Bound: headerBound, serve: endless("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), Want: isProtocol(0, "")},
 		{Name: "interim-drip", Does: "endless answers with status 103, slowly", Bound: headerTime, Slow: true, serve: drip("", "HTTP/1.1 103 E\r\n\r\n"), Want: isTimeout(0)},
-		{Name: "switches-protocols", Does: "101, unasked", Bound: "the connection is dropped", serve: stall("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), Want: isProtocol(101, "unasked")},
+		{Name: "switches-protocols", Does: "101 without an Upgrade request", Bound: "the connection is closed", serve: stall("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), Want: isProtocol(101, "switches protocols")},
 	}
 }
 
-// headerCases have strange or many fields.
+// headerCases returns servers with odd or too many fields.
 func headerCases() []Case {
 	refused := isProtocol(0, "malformed MIME header")
 	tooLong := isProtocol(0, "headers exceeded")
@@ -157,7 +157,7 @@ func headerCases() []Case {
 	}
 	// A control character in a value either makes the answer malformed or is stored as a space.
 	value := func(name, does, value string, want Want) Case {
-		return Case{Name: "header-" + name, Does: does, Bound: "the field; a record holds no control character", serve: text(plain + "X-A: " + value + "\r\n" + four), Want: want}
+		return Case{Name: "header-" + name, Does: does, Bound: "field is checked; no control character is stored", serve: text(plain + "X-A: " + value + "\r\n" + four), Want: want}
 	}
 	every := func(c string) string {
 		var b strings.Builder
@@ -168,44 +168,44 @@ func headerCases() []Case {
 		return b.String() + four
 	}
 	return []Case{
-		{Name: "header-endless-field", Does: "a field without end", Bound: headerBound, serve: endless(okLine+"X: ", "y"), Want: tooLong},
-		{Name: "header-endless-name", Does: "a field name without end", Bound: headerBound, serve: endless(okLine, "x"), Want: tooLong},
-		{Name: "header-endless-fields", Does: "fields without end", Bound: headerBound, serve: endless(okLine, "X: y\r\n"), Want: tooLong},
-		{Name: "header-endless-folding", Does: "a folded field without end", Bound: headerBound, serve: endless(okLine+"X: y\r\n", " more\r\n"), Want: tooLong},
-		{Name: "header-drip", Does: "fields without end, slowly", Bound: headerTime, Slow: true, serve: drip(okLine, "X: y\r\n"), Want: isTimeout(0)},
+		{Name: "header-endless-field", Does: "an endless field", Bound: headerBound, serve: endless(okLine+"X: ", "y"), Want: tooLong},
+		{Name: "header-endless-name", Does: "an endless field name", Bound: headerBound, serve: endless(okLine, "x"), Want: tooLong},
+		{Name: "header-endless-fields", Does: "endless fields", Bound: headerBound, serve: endless(okLine, "X: y\r\n"), Want: tooLong},
+		{Name: "header-endless-folding", Does: "an endless folded field", Bound: headerBound, serve: endless(okLine+"X: y\r\n", " more\r\n"), Want: tooLong},
+		{Name: "header-drip", Does: "endless fields, slowly", Bound: headerTime, Slow: true, serve: drip(okLine, "X: y\r\n"), Want: isTimeout(0)},
 		{Name: "header-10000-fields", Does: "10,000 fields", Bound: headerBound, serve: text(okLine + fields(10_000) + four), Want: tooLong},
 		{Name: "header-3000-fields", Does: "3,000 short fields", Bound: headerBound, serve: text(okLine + fields(3000) + four), Want: isOK("body")},
 		{Name: "header-same-field", Does: "one field 5,000 times", Bound: headerBound, serve: text(okLine + strings.Repeat("X: y\r\n", 5000) + four), Want: isOK("body")},
 		{Name: "header-large-etag", Does: "an ETag of 1 MB", Bound: headerBound, serve: text(okLine + "ETag: \"" + strings.Repeat("e", 1<<20) + "\"\r\n" + four), Want: tooLong},
-		{Name: "header-long-etag", Does: "an ETag of 50 KB", Bound: "256 bytes of an ETag are kept, a longer one is none", serve: text(okLine + "ETag: \"" + strings.Repeat("e", 50<<10) + "\"\r\n" + four), Want: isOK("body")},
-		{Name: "header-cookies", Does: "1,000 cookies", Bound: "none is sent back", serve: text(okLine + strings.Repeat("Set-Cookie: session=0123456789abcdef; Path=/\r\n", 1000) + four), Want: isOK("body")},
-		{Name: "header-cookie-flood", Does: "cookies without end", Bound: headerBound, serve: endless(okLine, "Set-Cookie: session=0123456789abcdef; Path=/\r\n"), Want: tooLong},
-		{Name: "header-links", Does: "Link fields with 2,000 targets in all", Bound: "100 links of a header", serve: text(html + strings.Repeat("Link: </page/1>; rel=next, <//>; rel=\"\r\n", 1000) + four), Want: isOK("body")},
+		{Name: "header-long-etag", Does: "an ETag of 50 KB", Bound: "an ETag above 256 bytes is dropped", serve: text(okLine + "ETag: \"" + strings.Repeat("e", 50<<10) + "\"\r\n" + four), Want: isOK("body")},
+		{Name: "header-cookies", Does: "1,000 cookies", Bound: "no cookie is sent back", serve: text(okLine + strings.Repeat("Set-Cookie: session=0123456789abcdef; Path=/\r\n", 1000) + four), Want: isOK("body")},
+		{Name: "header-cookie-flood", Does: "endless cookies", Bound: headerBound, serve: endless(okLine, "Set-Cookie: session=0123456789abcdef; Path=/\r\n"), Want: tooLong},
+		{Name: "header-links", Does: "Link fields with 2,000 targets in total", Bound: "limit of 100 links per header", serve: text(html + strings.Repeat("Link: </page/1>; rel=next, <//>; rel=\"\r\n", 1000) + four), Want: isOK("body")},
 		value("nul", "NUL in a value", "a\x00b", refused),
 		value("escape", "escape sequences of a terminal in a value", "\x1b]0;title\x07\x1b[2J", refused),
 		value("delete", "DEL in a value", "a\x7fb", refused),
-		value("lone-cr", "CR in a value, and what looks like a field", "a\rX-Injected: yes", refused),
-		value("lone-lf", "LF in place of CR LF after a value", "a\nX-B: b", isOK("body")),
+		value("lone-cr", "CR in a value, then text that looks like a field", "a\rX-Injected: yes", refused),
+		value("lone-lf", "LF instead of CR LF after a value", "a\nX-B: b", isOK("body")),
 		value("8-bit", "8-bit characters that are not UTF-8", "caf\xe9 \xff\xfe\x80", isOK("body")),
 		value("folded", "a value folded over three lines", "a\r\n b\r\n\tc", isOK("body")),
 		value("folded-record", "a folded value that looks like a record", "a\r\n WARC/1.1\r\n WARC-Type: response", isOK("body")),
-		value("no-colon", "a line without colon", "a\r\nnonsense", refused),
-		value("space-before-colon", "space before the colon", "a\r\nContent-Length : 2", Want{Outcome: blobschema.OutcomeProtocol, Or: blobschema.OutcomeOK, Detail: ""}),
-		value("empty-name", "a field without name", "a\r\n: b", refused),
+		value("no-colon", "a line without a colon", "a\r\nnonsense", refused),
+		value("space-before-colon", "a space before the colon", "a\r\nContent-Length : 2", Want{Outcome: blobschema.OutcomeProtocol, Or: blobschema.OutcomeOK, Detail: ""}),
+		value("empty-name", "a field without a name", "a\r\n: b", refused),
 		value("odd-name", "a name of 8-bit characters", "a\r\nX-\xe4\xf6: b", refused),
 		value("name-with-control", "a name with NUL", "a\r\nX-\x00: b", refused),
-		{Name: "header-folded-first", Does: "a first field that is folded onto nothing", Bound: "the header", serve: text(okLine + " X: y\r\n" + four), Want: refused},
-		{Name: "header-control-everywhere", Does: "a control character in each field that is looked at", Bound: "the header", serve: text(every("\x01")), Want: refused},
-		{Name: "header-8-bit-everywhere", Does: "bytes that are not UTF-8 in each field that is looked at", Bound: "half a validator is none", serve: text(every("\xff\xc3\x28")), Want: isOK("body")},
-		{Name: "header-bare-lf", Does: "LF in place of CR LF everywhere", Bound: "the header", serve: text("HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 4\n\nbody"), Want: isOK("body")},
-		{Name: "retry-after-absurd", Does: "429, Retry-After of a trillion years", Bound: "a day", Alone: true, Day: true, serve: text("HTTP/1.1 429 No\r\nRetry-After: 99999999999999999999999\r\n" + four), Want: Want{Outcome: blobschema.OutcomeClientError, Status: 429, Body: "body"}},
-		{Name: "retry-after-odd", Does: "503, Retry-After -1 and a date that is none", Bound: "what is malformed is no wait", Alone: true, serve: text("HTTP/1.1 503 No\r\nRetry-After: -1\r\nRetry-After: Tue, 99 Foo 9999 25:61:61 GMT\r\n" + four), Want: Want{Outcome: blobschema.OutcomeServerError, Status: 503, Body: "body"}},
-		{Name: "content-type-odd", Does: "a Content-Type of 8 KB with every delimiter", Bound: "128 bytes of a type are kept, a longer one is none", serve: text(okLine + "Content-Type: " + strings.Repeat("text/html;charset=\";,;=", 350) + "\r\n" + four), Want: isOK("body")},
-		{Name: "connection-odd", Does: "Connection fields that name all others", Bound: "the header", serve: text(okLine + "Connection: content-length, close, keep-alive, transfer-encoding\r\n" + four), Want: isOK("body")},
+		{Name: "header-folded-first", Does: "a continuation line before the first field", Bound: "header is checked", serve: text(okLine + " X: y\r\n" + four), Want: refused},
+		{Name: "header-control-everywhere", Does: "a control character in each field that the crawler uses", Bound: "header is checked", serve: text(every("\x01")), Want: refused},
+		{Name: "header-8-bit-everywhere", Does: "bytes that are not UTF-8 in each field that the crawler uses", Bound: "such an ETag or Last-Modified is dropped", serve: text(every("\xff\xc3\x28")), Want: isOK("body")},
+		{Name: "header-bare-lf", Does: "LF instead of CR LF everywhere", Bound: "accepted", serve: text("HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 4\n\nbody"), Want: isOK("body")},
+		{Name: "retry-after-absurd", Does: "429 with a Retry-After of a trillion years", Bound: "limit of one day", Alone: true, Day: true, serve: text("HTTP/1.1 429 No\r\nRetry-After: 99999999999999999999999\r\n" + four), Want: Want{Outcome: blobschema.OutcomeClientError, Status: 429, Body: "body"}},
+		{Name: "retry-after-odd", Does: "503 with a negative and a malformed Retry-After", Bound: "a malformed Retry-After is ignored", Alone: true, serve: text("HTTP/1.1 503 No\r\nRetry-After: -1\r\nRetry-After: Tue, 99 Foo 9999 25:61:61 GMT\r\n" + four), Want: Want{Outcome: blobschema.OutcomeServerError, Status: 503, Body: "body"}},
+		{Name: "content-type-odd", Does: "a Content-Type of 8 KB with every delimiter", Bound: "a media type above 128 bytes is dropped", serve: text(okLine + "Content-Type: " + strings.Repeat("text/html;charset=\";,;=", 350) + "\r\n" + four), Want: isOK("body")},
+		{Name: "connection-odd", Does: "a Connection field that names other fields", Bound: "only close and keep-alive count", serve: text(okLine + "Connection: content-length, close, keep-alive, transfer-encoding\r\n" + four), Want: isOK("body")},
 	}
 }
 
-// lengthCases lie about the length of the body.
+// lengthCases returns servers that lie about the length of the body.
 func lengthCases() []Case {
 	l := func(name, does, fields string, want Want) Case {
 		return Case{Name: "length-" + name, Does: does, Bound: lengthBound, serve: text(plain + fields + "\r\n\r\nbody"), Want: want}
@@ -214,7 +214,7 @@ func lengthCases() []Case {
 		c.Bound = bound
 		return c
 	}
-	const transfer = "the transfer coding"
+	const transfer = "only chunked is accepted, once"
 	refused := isProtocol(0, "Content-Length")
 	return []Case{
 		l("too-long", "a Content-Length longer than the body", "Content-Length: 5", isCut(200, "within the body")),
@@ -231,26 +231,26 @@ func lengthCases() []Case {
 		l("huge", "a Content-Length of 4 exabytes, and four bytes", "Content-Length: 4611686018427387904", isCut(200, "within the body")),
 		l("over-64-bits", "a Content-Length of 30 digits", "Content-Length: "+strings.Repeat("9", 30), refused),
 		l("long", "a Content-Length of 10,000 zeros and a 4", "Content-Length: "+strings.Repeat("0", 10_000)+"4", Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 0}),
-		otherwise("the chunks count", l("and-chunks", "Content-Length and chunks, which disagree", "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0", isOK("body"))),
+		otherwise("chunks count; the connection is closed", l("and-chunks", "a Content-Length and chunks that disagree", "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0", isOK("body"))),
 		otherwise(transfer, l("coding-unknown", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: gzip, chunked", isProtocol(0, "transfer encoding"))),
 		otherwise(transfer, l("coding-twice", "Transfer-Encoding twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", isProtocol(0, "transfer encoding"))),
 		otherwise(transfer, l("coding-hidden", "Transfer-Encoding: xchunked", "Transfer-Encoding: xchunked", isProtocol(0, "transfer encoding"))),
-		otherwise("the connection's end", l("none", "neither length nor chunks: the connection's end is the body's", "X: y", isOK("body"))),
-		{Name: "length-none-endless", Does: "a body without length or end", Bound: bodyBound, serve: endless(plain+"\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
-		{Name: "length-huge-endless", Does: "a body of 4 exabytes", Bound: bodyBound, serve: endless(plain+"Content-Length: 4611686018427387904\r\n\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
-		{Name: "length-drip", Does: "a body byte by byte, without end", Bound: wholeTime, Slow: true, serve: drip(plain+"\r\n", "b"), Want: isTimeout(200)},
-		{Name: "length-steady", Does: "a body of 5 kB/s, without end", Bound: "four times the time-out of the request", Slow: true, serve: drip(plain+"\r\n", strings.Repeat("b", 100)),
+		otherwise("the end of the connection", l("none", "neither length nor chunks: the body ends with the connection", "X: y", isOK("body"))),
+		{Name: "length-none-endless", Does: "an endless body without a length", Bound: bodyBound, serve: endless(plain+"\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
+		{Name: "length-huge-endless", Does: "an endless body with a Content-Length of 4 exabytes", Bound: bodyBound, serve: endless(plain+"Content-Length: 4611686018427387904\r\n\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
+		{Name: "length-drip", Does: "an endless body, byte by byte", Bound: wholeTime, Slow: true, serve: drip(plain+"\r\n", "b"), Want: isTimeout(200)},
+		{Name: "length-steady", Does: "an endless body at 5 kB/s", Bound: "four times the request timeout", Slow: true, serve: drip(plain+"\r\n", strings.Repeat("b", 100)),
 			Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeCut, Status: 200, Truncated: true}},
-		{Name: "surplus-answer", Does: "a second answer behind the first, to nobody's question", Bound: "the connection is closed; nothing of it becomes another URL's answer",
+		{Name: "surplus-answer", Does: "a second answer after the first, without a request", Bound: "the connection is closed; the second answer is never used for another URL",
 			serve: func(x *conn) {
 				x.send(okLine + four + okLine + "Content-Length: 4\r\n\r\nevil")
 				x.keep = true
 			}, Want: isOK("body")},
-		{Name: "surplus-bytes", Does: "bytes behind the answer", Bound: "the connection is closed", serve: func(x *conn) {
+		{Name: "surplus-bytes", Does: "more bytes after the answer", Bound: "the connection is closed", serve: func(x *conn) {
 			x.send(okLine + four + strings.Repeat("evil", 5000))
 			x.keep = true
 		}, Want: isOK("body")},
-		{Name: "surplus-after-nothing", Does: "204 with a body behind it that looks like an answer", Bound: "such an answer has no body; the connection is closed",
+		{Name: "surplus-after-nothing", Does: "204 followed by a body that looks like an answer", Bound: "a 204 has no body; the connection is closed",
 			serve: func(x *conn) {
 				x.send("HTTP/1.1 204 No Content\r\n\r\n" + okLine + "Content-Length: 4\r\n\r\nevil")
 				x.keep = true
@@ -258,14 +258,14 @@ func lengthCases() []Case {
 	}
 }
 
-// chunkCases attack the transfer coding.
+// chunkCases returns servers that misuse the chunked transfer coding.
 func chunkCases() []Case {
 	refused := func(detail string) Want { return isProtocol(200, detail) }
 	c := func(name, does, body string, want Want) Case {
-		return Case{Name: "chunk-" + name, Does: does, Bound: "the chunk", serve: text(plain + chunked + body), Want: want}
+		return Case{Name: "chunk-" + name, Does: does, Bound: "chunk framing is checked", serve: text(plain + chunked + body), Want: want}
 	}
 	return []Case{
-		c("size-letters", "a chunk size that is no number", "zz\r\nbody\r\n0\r\n\r\n", refused("chunk")),
+		c("size-letters", "a chunk size that is not a number", "zz\r\nbody\r\n0\r\n\r\n", refused("chunk")),
 		c("size-negative", "a negative chunk size", "-4\r\nbody\r\n0\r\n\r\n", refused("chunk")),
 		c("size-plus", "chunk size +4", "+4\r\nbody\r\n0\r\n\r\n", refused("chunk")),
 		c("size-prefix", "chunk size 0x4", "0x4\r\nbody\r\n0\r\n\r\n", refused("chunk")),
@@ -274,30 +274,30 @@ func chunkCases() []Case {
 		c("size-huge", "a chunk of 16 exabytes, and four bytes", "ffffffffffffffff\r\nbody", isCut(200, "within the body")),
 		c("size-zeros", "a chunk size of 1,000 zeros and a 4", strings.Repeat("0", 1000)+"4\r\nbody\r\n0\r\n\r\n", refused("chunk")),
 		c("no-crlf", "no line end after a chunk", "4\r\nbody0\r\n\r\n", refused("chunked encoding")),
-		c("wrong-crlf", "other bytes in place of the line end after a chunk", "4\r\nbodyxx0\r\n\r\n", refused("chunked encoding")),
+		c("wrong-crlf", "other bytes instead of the line end after a chunk", "4\r\nbodyxx0\r\n\r\n", refused("chunked encoding")),
 		c("lone-cr", "CR alone after a chunk size", "4\rbody\r\n0\r\n\r\n", refused("")),
 		c("lone-lf", "LF alone after a chunk size", "4\nbody\r\n0\r\n\r\n", Want{Outcome: blobschema.OutcomeProtocol, Or: blobschema.OutcomeOK}),
 		c("extension", "a short extension on each chunk, and a trailer", "2;a=b\r\nbo\r\n2;\"\r\ndy\r\n0\r\nX: y\r\n\r\n", isOK("body")),
 		c("trailer-length", "a trailer with Content-Length and Content-Encoding", "4\r\nbody\r\n0\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n", isOK("body")),
-		{Name: "chunk-endless-extension", Does: "a chunk extension without end", Bound: "4 KiB of a line", serve: endless(plain+chunked+"1;", "x"), Want: refused("header line too long")},
-		{Name: "chunk-extensions", Does: "chunks of one byte with an extension of 1 KB each", Bound: "16 KiB more than 16 bytes for each chunk and twice the body", serve: endless(plain+chunked, "1;"+strings.Repeat("x", 1000)+"\r\na\r\n"), Want: refused("non-data")},
-		{Name: "chunk-tiny", Does: "chunks of one byte without end", Bound: bodyBound, serve: endless(plain+chunked, "1\r\na\r\n"), Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 200, Truncated: true, Wire: 8 << 20}},
-		{Name: "chunk-endless", Does: "chunks without end", Bound: bodyBound, serve: endless(plain+chunked, "400\r\n"+strings.Repeat("a", 1024)+"\r\n"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
-		{Name: "chunk-huge-endless", Does: "a chunk of 16 exabytes that comes", Bound: bodyBound, serve: endless(plain+chunked+"ffffffffffffffff\r\n", "a"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
-		{Name: "chunk-endless-trailer", Does: "a trailer without end", Bound: "4 KiB of trailer", serve: endless(plain+chunked+"4\r\nbody\r\n0\r\n", "X: y\r\n"), Want: refused("trailer")},
-		{Name: "chunk-endless-trailer-field", Does: "a trailer field without end", Bound: "4 KiB of trailer", serve: endless(plain+chunked+"4\r\nbody\r\n0\r\nX: ", "y"), Want: refused("trailer")},
+		{Name: "chunk-endless-extension", Does: "an endless chunk extension", Bound: "line limit of 4 KiB", serve: endless(plain+chunked+"1;", "x"), Want: refused("header line too long")},
+		{Name: "chunk-extensions", Does: "chunks of one byte with an extension of 1 KB each", Bound: "framing limit: 16 bytes per chunk, twice the body, and 16 KiB", serve: endless(plain+chunked, "1;"+strings.Repeat("x", 1000)+"\r\na\r\n"), Want: refused("non-data")},
+		{Name: "chunk-tiny", Does: "endless chunks of one byte", Bound: bodyBound, serve: endless(plain+chunked, "1\r\na\r\n"), Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 200, Truncated: true, Wire: 8 << 20}},
+		{Name: "chunk-endless", Does: "endless chunks", Bound: bodyBound, serve: endless(plain+chunked, "400\r\n"+strings.Repeat("a", 1024)+"\r\n"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
+		{Name: "chunk-huge-endless", Does: "an endless chunk with a size of 16 exabytes", Bound: bodyBound, serve: endless(plain+chunked+"ffffffffffffffff\r\n", "a"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
+		{Name: "chunk-endless-trailer", Does: "an endless trailer", Bound: "trailer limit of 4 KiB", serve: endless(plain+chunked+"4\r\nbody\r\n0\r\n", "X: y\r\n"), Want: refused("trailer")},
+		{Name: "chunk-endless-trailer-field", Does: "an endless trailer field", Bound: "trailer limit of 4 KiB", serve: endless(plain+chunked+"4\r\nbody\r\n0\r\nX: ", "y"), Want: refused("trailer")},
 		{Name: "chunk-drip", Does: "chunks of one byte, slowly", Bound: wholeTime, Slow: true, serve: drip(plain+chunked, "1\r\na\r\n"), Want: isTimeout(200)},
 		{Name: "chunk-size-drip", Does: "a chunk size of zeros, slowly", Bound: wholeTime, Slow: true, serve: drip(plain+chunked, "0"), Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeProtocol, Status: 200}},
 		{Name: "chunk-trailer-drip", Does: "a trailer, slowly", Bound: wholeTime, Slow: true, serve: drip(plain+chunked+"0\r\n", "X"), Want: isTimeout(200)},
 	}
 }
 
-// bodyCases are hard to parse.
+// bodyCases returns servers whose pages are expensive to parse.
 func bodyCases() []Case {
 	const nest = 100_000
 	cut := Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}
 	b := func(name, does, start, piece string, n int, end string, want Want) Case {
-		return Case{Name: "html-" + name, Does: does, Bound: "bytes and time of one pass; links per page", serve: long(html+"\r\n"+start, piece, n, end), Want: want}
+		return Case{Name: "html-" + name, Does: does, Bound: "one pass over the body; limit of links per page", serve: long(html+"\r\n"+start, piece, n, end), Want: want}
 	}
 	okay := Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20}
 	first := `<a href="/page/1">one</a>`
@@ -306,37 +306,37 @@ func bodyCases() []Case {
 		return w
 	}
 	return []Case{
-		b("one-tag", "50 MB of one tag's attributes", "<a ", "a=b ", 50<<20/4, ">", cut),
+		b("one-tag", "a tag with 50 MB of attributes", "<a ", "a=b ", 50<<20/4, ">", cut),
 		b("one-attribute", "a tag with one attribute of 50 MB", "<a href='", "x", 50<<20, "'>", cut),
 		b("same-tag", "50 MB of the same tag", "", "<b>", 50<<20/3, "", cut),
 		b("nested", "elements nested 100,000 deep", first, "<i>", nest, "</i>", found(okay)),
 		b("nested-tables", "tables nested 40,000 deep", first, "<table><tr><td>", nest*2/5, "", found(okay)),
-		b("nested-forms", "elements that end others, 60,000 of them", first, "<a><p><button>", nest*3/5, "", found(okay)),
+		b("nested-forms", "60,000 elements that end others", first, "<a><p><button>", nest*3/5, "", found(okay)),
 		b("open-comment", "a comment that never ends", first+"<!--", "-- ->", nest, "", found(okay)),
 		b("open-script", "a script that never ends", first+"<script>", "</scrip <!--", nest/2, "", found(okay)),
 		b("open-quote", "a quote that never ends", first+"<a href=\"", "<a href='x'>", nest/2, "", found(okay)),
 		b("entities", "75,000 character references", first, "&amp;&#x;&#9999999999;", nest/4, "", found(okay)),
 		b("links", "50,000 links", "", "<a href=\"/page/1?"+"x\">", nest/2, "", found(okay)),
 		b("long-url", "a link of 500 KB", first+"<a href=\"/", "x", 500_000, "\">", found(okay)),
-		b("control-links", "links with CR, LF, NUL and spaces in them", first+"<a href=\"/page/2\r\nX: y\"><a href='/page/3&#13;&#10;WARC/1.1&#0;'><a href='/a%0d%0ab%00c'><a href='java\nscript:x'>", " ", 1, "", found(okay)),
-		b("base", "a base inside, or of no sense", "<base href='file:///etc/passwd'><base href='http://[::'><a href='/page/1'>", " ", 1, "", okay),
+		b("control-links", "links with CR, LF, NUL and spaces", first+"<a href=\"/page/2\r\nX: y\"><a href='/page/3&#13;&#10;WARC/1.1&#0;'><a href='/a%0d%0ab%00c'><a href='java\nscript:x'>", " ", 1, "", found(okay)),
+		b("base", "unusable base elements", "<base href='file:///etc/passwd'><base href='http://[::'><a href='/page/1'>", " ", 1, "", okay),
 		b("nul", "a page of NULs", first, "\x00", 900_000, "", found(okay)),
-		b("utf-16", "a page that says UTF-16 and is none", "<meta charset=utf-16><meta charset=utf-7>"+first, "\xff\xfe", 1000, "", okay),
+		b("utf-16", "a page that is not UTF-16 but declares it", "<meta charset=utf-16><meta charset=utf-7>"+first, "\xff\xfe", 1000, "", okay),
 		b("large", "50 MB of text", first, strings.Repeat("all work and no play ", 50), 50_000, "", found(cut)),
 	}
 }
 
-// coding is how a content coding is abused: each has the same cases.
+// coding is a content coding with its hostile bodies. All codings have the same cases.
 type coding struct {
-	name string // as in Content-Encoding
-	page []byte // encodes codingPage
+	name string // value of Content-Encoding
+	page []byte // codingPage, encoded
 	bomb func() []byte
-	much string // what it decodes to
+	much string // decoded size of the bomb
 }
 
 const codingPage = `<!doctype html><a href="/page/1">one</a>`
 
-// A new coding is one line here.
+// codings returns all content codings that the crawler accepts.
 func codings() []coding {
 	return []coding{
 		{"gzip", gzipped([]byte(codingPage)), sync.OnceValue(gzipBomb), "800 MB"},
@@ -345,7 +345,7 @@ func codings() []coding {
 	}
 }
 
-// brotlied encodes a body.
+// brotlied encodes a body with brotli.
 func brotlied(body []byte) []byte {
 	var b bytes.Buffer
 	w := brotli.NewWriterLevel(&b, brotli.BestSpeed)
@@ -354,8 +354,8 @@ func brotlied(body []byte) []byte {
 	return b.Bytes()
 }
 
-// brotliBomb is 180 KB that decode to 256 MB: a part of 8 MB again and again, for making it all takes long. A part ends at
-// the end of a byte (RFC 7932 section 9.2), and the second stands for what any further one does.
+// brotliBomb returns 180 KB that decode to 256 MB. It repeats an encoded part of 8 MB, because encoding everything takes long.
+// Each part ends on a byte boundary (RFC 7932 section 9.2). All parts after the first have the same bytes.
 func brotliBomb() []byte {
 	var b bytes.Buffer
 	w := brotli.NewWriterLevel(&b, brotli.BestSpeed)
@@ -371,7 +371,7 @@ func brotliBomb() []byte {
 	return append(bomb, 0x03) // the last part, empty
 }
 
-// gzipBomb is 800 KB that inflate to about 800 MB: as members, for making one takes long.
+// gzipBomb returns 800 KB that inflate to about 800 MB. It repeats one gzip member, because compressing everything takes long.
 func gzipBomb() []byte {
 	var member bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&member, gzip.BestCompression)
@@ -380,8 +380,8 @@ func gzipBomb() []byte {
 	return append(gzipped([]byte(codingPage)), bytes.Repeat(member.Bytes(), 100)...)
 }
 
-// zstdFrame is a frame (RFC 8878 section 3.1.1) with a window of 2^(10+window) bytes: body in one raw
-// block, then what further blocks hold, the last one marked so.
+// zstdFrame returns a frame (RFC 8878 section 3.1.1) with a window of 2^(10+window) bytes: body in one raw
+// block, then further blocks, whose bytes the caller has encoded.
 func zstdFrame(window byte, body []byte, blocks ...byte) []byte {
 	b := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, window << 3}
 	head := len(body) << 3
@@ -392,7 +392,7 @@ func zstdFrame(window byte, body []byte, blocks ...byte) []byte {
 	return append(append(b, body...), blocks...)
 }
 
-// zstdBomb is 400 KB that decode to 12 GB: blocks that each say 128 KB of one byte.
+// zstdBomb returns 400 KB that decode to 12 GB: each block repeats one byte 128 Ki times.
 func zstdBomb() []byte {
 	const size = 128 << 10
 	return zstdFrame(10, []byte(codingPage), bytes.Repeat([]byte{size<<3&0xff | 1<<1, size << 3 >> 8 & 0xff, size << 3 >> 16, '<'}, 100_000)...)
@@ -405,15 +405,15 @@ func codingCases() []Case {
 	stored := func(body []byte) Want {
 		return Want{Outcome: blobschema.OutcomeOK, Status: 200, Body: string(body), Wire: 2 << 20}
 	}
-	const received = "what came is stored as it came; decoding ends at 128 times that, or 1 MiB, and at 64 MiB in any case"
-	const several = "what came is stored; several codings are not undone"
+	const received = "stored as received; decoding stops at 128 times that size (at least 1 MiB, at most 64 MiB)"
+	const several = "stored as received; several codings are not decoded"
 	var cases []Case
 	for _, c := range codings() {
-		links := func(w Want) Want { // of what decodes to its begin, whatever follows
+		links := func(w Want) Want { // the beginning decodes, so its link is found
 			w.Links = 1
 			return w
 		}
-		ofGzip := func(w Want) Want { // which tells what is none, and gives bytes before its end
+		ofGzip := func(w Want) Want { // the gzip decoder recognises plain bodies and returns bytes before the end of the stream
 			if c.name == "gzip" {
 				w.Links = 1
 			}
@@ -426,28 +426,28 @@ func codingCases() []Case {
 			Case{Name: c.name + "-bomb", Does: "a body that decodes to " + c.much + ", " + c.name, Bound: received, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20, Links: links(Want{}).Links},
 				serve: func(x *conn) { answer(c.name, c.bomb())(x) }},
 			Case{Name: c.name + "-truncated", Does: "a body that ends within the coding, " + c.name, Bound: received, serve: answer(c.name, half), Want: ofGzip(stored(half))},
-			Case{Name: c.name + "-trailing-garbage", Does: "garbage behind the coded body, " + c.name, Bound: received, serve: answer(c.name, garbage), Want: links(stored(garbage))},
-			Case{Name: c.name + "-broken", Does: "a body that breaks off in garbage, " + c.name, Bound: received, serve: answer(c.name, broken), Want: stored(broken)},
+			Case{Name: c.name + "-trailing-garbage", Does: "garbage after the coded body, " + c.name, Bound: received, serve: answer(c.name, garbage), Want: links(stored(garbage))},
+			Case{Name: c.name + "-broken", Does: "a body that turns into garbage, " + c.name, Bound: received, serve: answer(c.name, broken), Want: stored(broken)},
 			Case{Name: c.name + "-empty", Does: "an empty body, " + c.name, Bound: received, serve: answer(c.name, nil), Want: stored(nil)},
-			Case{Name: c.name + "-not", Does: "plain text that says " + c.name, Bound: received, serve: answer(c.name, []byte(codingPage)), Want: ofGzip(stored([]byte(codingPage)))})
+			Case{Name: c.name + "-not", Does: "plain text declared as " + c.name, Bound: received, serve: answer(c.name, []byte(codingPage)), Want: ofGzip(stored([]byte(codingPage)))})
 	}
 	twice := gzipped(gzipBomb())
 	window := zstdFrame(21, []byte(codingPage))
 	name := append([]byte("\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x00"), bytes.Repeat([]byte("name"), 100_000)...)
 	return append(cases,
-		Case{Name: "gzip-twice", Does: "gzip of a gzip bomb, as the header says", Bound: several, serve: answer("gzip, gzip", twice), Want: stored(twice)},
-		Case{Name: "gzip-endless", Does: "a gzip bomb without end", Bound: bodyBound, serve: func(x *conn) {
+		Case{Name: "gzip-twice", Does: "a gzip bomb compressed again, declared as gzip twice", Bound: several, serve: answer("gzip, gzip", twice), Want: stored(twice)},
+		Case{Name: "gzip-endless", Does: "an endless gzip bomb", Bound: bodyBound, serve: func(x *conn) {
 			x.send(html + "Content-Encoding: gzip\r\n\r\n")
 			endless("", string(gzipBomb()))(x)
 		}, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20, Links: 1}},
 		Case{Name: "gzip-long-name", Does: "a gzip header with a file name of 400 KB", Bound: received, serve: answer("gzip", name), Want: stored(name)},
-		Case{Name: "zstd-window", Does: "a zstd frame that asks for a window of 2 GiB", Bound: "what came is stored; a window above 8 MiB is not given", serve: answer("zstd", window), Want: stored(window)},
-		Case{Name: "coding-unknown", Does: "a content coding that does not exist", Bound: "what came is stored, nothing is looked for in it", serve: answer("x-rot13", []byte(codingPage)), Want: stored([]byte(codingPage))},
+		Case{Name: "zstd-window", Does: "a zstd frame with a window of 2 GiB", Bound: "stored as received; a window above 8 MiB is refused", serve: answer("zstd", window), Want: stored(window)},
+		Case{Name: "coding-unknown", Does: "a content coding that does not exist", Bound: "stored as received; no links are extracted", serve: answer("x-rot13", []byte(codingPage)), Want: stored([]byte(codingPage))},
 		Case{Name: "coding-many", Does: "a list of 1,000 content codings", Bound: several, serve: answer(strings.Repeat("gzip, ", 999)+"gzip", []byte(codingPage)), Want: stored([]byte(codingPage))},
 	)
 }
 
-// redirectCases lead astray.
+// redirectCases returns servers that redirect in circles, without end, or to forbidden targets.
 func redirectCases() []Case {
 	to := func(target string) func(*conn) {
 		return func(x *conn) {
@@ -457,29 +457,29 @@ func redirectCases() []Case {
 	}
 	redirect := Want{Outcome: blobschema.OutcomeRedirect, Status: 302, Body: "body", Links: 1}
 	none := Want{Outcome: blobschema.OutcomeClientError, Status: 302, Body: "body"}
-	const judged = "stored, not followed by itself: the target is a URL like others, and its address is refused"
-	const noURL = "no URL that is asked for"
+	const judged = "stored; the target becomes a URL of its own, whose address is refused"
+	const noURL = "the target is not a URL to fetch"
 	cases := []Case{
-		{Name: "redirect-loop", Does: "302 to itself", Bound: "a URL is asked for once", serve: to("/x"), Want: redirect},
-		{Name: "redirect-pair", Does: "302 to a URL that leads back", Bound: "a URL is asked for once", serve: func(x *conn) {
+		{Name: "redirect-loop", Does: "302 to itself", Bound: "a URL is requested once", serve: to("/x"), Want: redirect},
+		{Name: "redirect-pair", Does: "302 to a URL that leads back", Bound: "a URL is requested once", serve: func(x *conn) {
 			to(map[string]string{"/x": "/x/back", "/x/back": "/x"}[x.path] + "#")(x)
 		}, Want: redirect},
-		{Name: "redirect-chain", Does: "302 without end, each time to a new URL", Bound: "ten redirects in a row are followed, whatever the depth", serve: func(x *conn) {
+		{Name: "redirect-chain", Does: "endless 302, each to a new URL", Bound: "limit of ten redirects in a row", serve: func(x *conn) {
 			to(x.path + "/" + strings.Repeat("n", 60))(x)
 		}, Want: redirect},
-		{Name: "redirect-grows", Does: "302 to a URL twice as long each time", Bound: "the longest URL", serve: func(x *conn) {
+		{Name: "redirect-grows", Does: "302 to a URL twice as long each time", Bound: "limit on the length of a URL", serve: func(x *conn) {
 			to("/x/" + strings.Repeat("y", 2*len(x.path)))(x)
 		}, Want: redirect},
-		{Name: "redirect-long", Does: "302 to a URL of 50 KB", Bound: "the longest URL", serve: to("/" + strings.Repeat("x", 50<<10)), Want: none},
-		{Name: "redirect-nowhere", Does: "302 without Location", Bound: noURL, serve: text("HTTP/1.1 302 Found\r\n" + four), Want: none},
+		{Name: "redirect-long", Does: "302 to a URL of 50 KB", Bound: "limit on the length of a URL", serve: to("/" + strings.Repeat("x", 50<<10)), Want: none},
+		{Name: "redirect-nowhere", Does: "302 without a Location", Bound: noURL, serve: text("HTTP/1.1 302 Found\r\n" + four), Want: none},
 		{Name: "redirect-empty", Does: "302 with an empty Location", Bound: noURL, serve: to(""), Want: none},
-		{Name: "redirect-twice", Does: "302 with two Locations, of which the second leads inside", Bound: "the first counts", serve: to("/page/1\r\nLocation: http://127.0.0.1:PORT/"), Want: redirect},
-		{Name: "redirect-crlf", Does: "302 to a path with CR LF, escaped, and what looks like a record", Bound: "it stays escaped", serve: to("/page/1%0d%0aX:y%0d%0a%0d%0aWARC/1.1%00"), Want: redirect},
-		{Name: "redirect-control", Does: "302 to a path with a control character", Bound: "the header is malformed", serve: to("/a\x01b"), Want: isProtocol(0, "malformed MIME header")},
+		{Name: "redirect-twice", Does: "302 with two Locations, the second of which leads inside", Bound: "the first counts", serve: to("/page/1\r\nLocation: http://127.0.0.1:PORT/"), Want: redirect},
+		{Name: "redirect-crlf", Does: "302 to a path with escaped CR LF and text that looks like a record", Bound: "it stays escaped", serve: to("/page/1%0d%0aX:y%0d%0a%0d%0aWARC/1.1%00"), Want: redirect},
+		{Name: "redirect-control", Does: "302 to a path with a control character", Bound: "header is checked", serve: to("/a\x01b"), Want: isProtocol(0, "malformed MIME header")},
 		{Name: "redirect-8-bit", Does: "302 to a path with 8-bit characters", Bound: "they are escaped", serve: to("/caf\xe9/\xff\xfe"), Want: redirect},
-		{Name: "redirect-tab", Does: "302 to a path with tabs", Bound: "they are dropped (URL Standard, section 4.4)", serve: to("/pa\tge/1"), Want: redirect},
-		{Name: "redirect-folded", Does: "302 with a folded Location", Bound: "it is one line, with a space", serve: to("/a\r\n b"), Want: redirect},
-		{Name: "redirect-body", Does: "302 with a body without end", Bound: bodyBound, serve: endless("HTTP/1.1 302 Found\r\nLocation: /page/1\r\n\r\n", "body"),
+		{Name: "redirect-tab", Does: "302 to a path with tabs", Bound: "they are removed (URL Standard, section 4.4)", serve: to("/pa\tge/1"), Want: redirect},
+		{Name: "redirect-folded", Does: "302 with a folded Location", Bound: "read as one line with a space", serve: to("/a\r\n b"), Want: redirect},
+		{Name: "redirect-body", Does: "302 with an endless body", Bound: bodyBound, serve: endless("HTTP/1.1 302 Found\r\nLocation: /page/1\r\n\r\n", "body"),
 			Want: Want{Outcome: blobschema.OutcomeRedirect, Status: 302, Truncated: true, Wire: 2 << 20, Links: 1}},
 	}
 	for _, t := range []struct{ name, does, to string }{
@@ -530,9 +530,9 @@ func redirectCases() []Case {
 	return cases
 }
 
-// robotsCases attack by robots.txt; the host's pages are as they should be.
+// robotsCases returns servers with a hostile robots.txt. Their pages are good.
 func robotsCases() []Case {
-	const kept = "512 KiB of a robots.txt"
+	const kept = "robots.txt limit of 512 KiB"
 	r := func(name, does string, serve func(*conn), want Want) Case {
 		return Case{Name: "robots-" + name, Does: does, Bound: kept, Robots: true, path: "/robots.txt", serve: serve, Want: want}
 	}
@@ -541,23 +541,23 @@ func robotsCases() []Case {
 	many := Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 512 << 10}
 	return []Case{
 		r("large", "a robots.txt of 100 MB", long(plain+"\r\n"+allow, "Disallow: /private/a/b/c\n", 4_000_000, ""), cut),
-		r("endless", "a robots.txt without end", endless(plain+"\r\n"+allow, "Disallow: /private/\n"), cut),
-		r("endless-line", "a robots.txt of one line without end", endless(plain+"\r\n"+allow+"Disallow: /private/", "a*"), cut),
-		r("wildcards", "rules of nothing but wildcards", long(plain+"\r\nUser-agent: *\n", "Disallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q*r*s*t*$\n", 5000, ""), many),
+		r("endless", "an endless robots.txt", endless(plain+"\r\n"+allow, "Disallow: /private/\n"), cut),
+		r("endless-line", "a robots.txt of one endless line", endless(plain+"\r\n"+allow+"Disallow: /private/", "a*"), cut),
+		r("wildcards", "rules that consist of wildcards", long(plain+"\r\nUser-agent: *\n", "Disallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q*r*s*t*$\n", 5000, ""), many),
 		r("agents", "10,000 groups", long(plain+"\r\n"+allow, "User-agent: other\nDisallow: /\n\n", 10_000, ""), many),
 		r("sitemaps", "10,000 sitemaps", long(plain+"\r\n"+allow, "Sitemap: http://127.0.0.1/sitemap.xml\n", 10_000, ""), many),
-		r("binary", "a robots.txt of bytes that are no text", long(plain+"\r\n", "\x00\xff\xfe\r\x0b\x1f", 10_000, ""), isOK("")),
-		r("html", "a page in place of robots.txt", text(html+"\r\n<html><body>Disallow: /"), isOK("")),
+		r("binary", "a robots.txt of binary data", long(plain+"\r\n", "\x00\xff\xfe\r\x0b\x1f", 10_000, ""), isOK("")),
+		r("html", "a page instead of robots.txt", text(html+"\r\n<html><body>Disallow: /"), isOK("")),
 		r("bomb", "a robots.txt that inflates to 800 MB", func(x *conn) {
 			x.send(plain + "Content-Encoding: gzip\r\n\r\n")
 			x.Write(gzipped([]byte(allow)))
 			x.Write(gzipBomb())
 		}, cut),
-		{Name: "robots-inside", Does: "a robots.txt that redirects inside", Bound: "the target is refused, so nobody knows the rules, and nothing of the host is asked for",
+		{Name: "robots-inside", Does: "a robots.txt that redirects inside", Bound: "the target is refused; without rules no page of the host is requested",
 			Robots: true, Alone: true, path: "/robots.txt", serve: func(x *conn) {
 				x.send(fmt.Sprintf("HTTP/1.1 301 M\r\nLocation: http://127.0.0.1:%d/robots.txt\r\n%s", x.s.Inside().Port(), four))
 			}, Want: Want{Outcome: blobschema.OutcomeRedirect, Status: 301, Body: "body"}},
-		{Name: "robots-loop", Does: "a robots.txt that redirects to itself", Bound: "five redirects are followed, then there are no rules", Robots: true, path: "/robots.txt",
+		{Name: "robots-loop", Does: "a robots.txt that redirects to itself", Bound: "limit of five redirects; then everything is allowed", Robots: true, path: "/robots.txt",
 			serve: text("HTTP/1.1 301 M\r\nLocation: /robots.txt\r\n" + four), Want: Want{Outcome: blobschema.OutcomeRedirect, Status: 301, Body: "body"}},
 	}
 }

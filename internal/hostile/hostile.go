@@ -1,17 +1,17 @@
-// Package hostile is the web at its worst, on loopback: servers that each misbehave in one way,
-// names that resolve to what they should not, and beside them pages that are as pages should be.
-// A crawler that is let loose on it must get every good page byte for byte, give every bad URL
+// Package hostile is a hostile web on loopback: servers that each misbehave in one way,
+// names that resolve to forbidden addresses, and good pages.
+// A crawler must store every good page byte for byte, give every bad URL
 // an outcome with a reason, and stay within its bounds of bytes, time and memory.
 //
-// [cases] lists what there is to endure, [Start] opens a [Server] that does it all. Each case has a
-// host of its own, an address in [Net] with a port, so that one cannot spoil another. What is
-// written to a connection is raw bytes: net/http could not be made to lie so.
+// [cases] lists the servers. [Start] opens a [Server] that runs them all. Each case has its own
+// host, an address in [Net] with a port, so that cases do not affect each other. The
+// servers write raw bytes, because net/http does not send malformed answers.
 //
-// One listener, the inside, is outside Net: it stands for what redirects and names must never lead
-// to, and counts who comes.
+// One listener, the inside, is outside Net. It represents the addresses to which redirects and names must never
+// lead, and counts the connections it receives.
 //
-// Everything ends by itself: a connection is closed after [MaxLife] or [maxSent], whichever comes
-// first, so that a client that never gives up costs no more than that.
+// Each connection is closed after [MaxLife] or [maxSent], whichever comes
+// first, which bounds the cost of a client that never gives up.
 package hostile
 
 import (
@@ -38,46 +38,46 @@ const (
 	maxSent = 200 << 20 // bytes
 )
 
-// Net holds the addresses of all hosts but the inside, which is at 127.0.0.1.
+// Net returns the network of all hosts except the inside, which is at 127.0.0.1.
 func Net() netip.Prefix { return netip.MustParsePrefix("127.77.0.0/16") }
 
 // Case is one way to misbehave.
 type Case struct {
 	Name  string // words joined by "-"; unique
 	Does  string // what the server does
-	Bound string // what the crawler makes of it, and where it stops
+	Bound string // bound or check that protects the crawler
 	Want  Want
 
-	Robots bool // the URL is a robots.txt, to be asked for as such
-	Slow   bool // only a time-out ends it
-	Whole  bool // also robots.txt cannot be had from the host, nor any page
-	Follow bool // the answer leads to where nobody may go
-	Alone  bool // the answer keeps a polite crawler from asking the host again
-	Day    bool // the answer makes a polite crawler wait for a day before it tries again: Index leaves it out
+	Robots bool // the URL is a robots.txt and is requested as one
+	Slow   bool // only a timeout ends the request
+	Whole  bool // the host serves neither a robots.txt nor a good page
+	Follow bool // the answer redirects to a forbidden address
+	Alone  bool // after the answer a polite crawler does not request another page of the host
+	Day    bool // after the answer a polite crawler waits for a day, so Index does not link to the case
 
-	path   string // asked for; "" stands for "/x"
+	path   string // path of the URL; "" means "/x"
 	secure func(*authority) *tls.Config
 	serve  func(*conn)
-	serve2 func(*stream)                                      // the same over HTTP/2
-	lookup func(n int, good netip.Addr) ([]netip.Addr, error) // the answer to the n-th query, from 0
+	serve2 func(*stream)                                      // serve over HTTP/2
+	lookup func(n int, good netip.Addr) ([]netip.Addr, error) // answer to the n-th query, counted from 0
 }
 
-// Want is what a crawler should make of a case.
+// Want is the expected result of a case.
 type Want struct {
 	Outcome   blobschema.Outcome
-	Or        blobschema.Outcome // as good, as where it is chance which end is noticed; 0 for none
+	Or        blobschema.Outcome // alternative outcome, if chance decides which fault is noticed first; 0: none
 	Status    uint16
-	Detail    string // part of the reason
-	Body      string // stored, if not ""
-	Truncated bool   // the body is cut at the crawler's own bound
-	Wire      int64  // at most so many bytes are read; 0 stands for 256 KiB
-	Links     int    // found, at least
+	Detail    string // substring of the reason
+	Body      string // stored body; "": any
+	Truncated bool   // the crawler cuts the body at its limit
+	Wire      int64  // most bytes read; 0: 256 KiB
+	Links     int    // least number of links found
 }
 
-// Server is all the hosts. Its methods may be called from any goroutine.
+// Server runs all hosts. It is safe for concurrent use.
 type Server struct {
 	cases     []Case
-	hosts     []*host // of cases, in their order; nil for those that are only names
+	hosts     []*host // hosts of the cases, in their order; nil for a case of a name
 	normal    []*host
 	inside    net.Listener
 	authority *authority
@@ -91,10 +91,10 @@ type Server struct {
 	queries map[string]int    // by name
 }
 
-// host is one listener.
+// host is one listener with its counters.
 type host struct {
 	l    net.Listener
-	c    *Case // nil for a host that is as it should be
+	c    *Case // nil for a host of good pages
 	sent atomic.Int64
 	open atomic.Int64
 }
@@ -102,7 +102,7 @@ type host struct {
 // Start opens the servers of all cases.
 func Start() (*Server, error) { return startFor(MaxLife) }
 
-// startFor is Start with another bound than MaxLife.
+// startFor starts the servers with a bound on the life of a connection.
 func startFor(life time.Duration) (*Server, error) {
 	a, err := newAuthority()
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Server) drop(nc net.Conn) {
 	delete(s.conns, nc)
 }
 
-// Close ends all connections and waits until nothing of the server runs any more.
+// Close ends all connections and waits for all goroutines of the server.
 func (s *Server) Close() {
 	if s.inside != nil {
 		s.inside.Close()
@@ -219,7 +219,7 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// cases returns the cases that s serves.
+// Cases returns the cases that s serves.
 func (s *Server) Cases() []Case { return s.cases }
 
 // URL returns the URL of the i-th case.
@@ -239,8 +239,8 @@ func (s *Server) URL(i int) string {
 	return "http://" + s.hosts[i].l.Addr().String() + path
 }
 
-// Sent returns how many bytes were written for the i-th case, TLS included. Some may still be
-// in the kernel's hands.
+// Sent returns the number of bytes written for the i-th case, with those of TLS. Some may still be
+// in buffers of the kernel.
 func (s *Server) Sent(i int) int64 {
 	if s.hosts[i] == nil {
 		return 0
@@ -248,7 +248,7 @@ func (s *Server) Sent(i int) int64 {
 	return s.hosts[i].sent.Load()
 }
 
-// Open returns how many connections to the i-th case's host are open.
+// Open returns the number of open connections to the host of the i-th case.
 func (s *Server) Open(i int) int64 {
 	if s.hosts[i] == nil {
 		return 0
@@ -256,27 +256,27 @@ func (s *Server) Open(i int) int64 {
 	return s.hosts[i].open.Load()
 }
 
-// Inside returns the address and port that nobody should connect to.
+// Inside returns the forbidden address and its port.
 func (s *Server) Inside() netip.AddrPort {
 	return s.inside.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Reached returns how many connections were made to the inside.
+// Reached returns the number of connections to the inside.
 func (s *Server) Reached() int64 { return s.reached.Load() }
 
-// Roots returns the authority whose certificates the hosts with good TLS have.
+// Roots returns the authority that signed the good certificates.
 func (s *Server) Roots() *x509.CertPool { return s.authority.roots }
 
-// conn is a connection on which a case is served.
+// conn is a connection to a host.
 type conn struct {
 	net.Conn
 	s    *Server
 	in   *bufio.Reader
-	path string // of the request that was read, with its query
-	keep bool   // the connection stays open after what was served
+	path string // path and query of the current request
+	keep bool   // the connection stays open after the answer
 }
 
-// metered counts and bounds what is written.
+// metered counts and bounds the bytes written to a connection.
 type metered struct {
 	net.Conn
 	h    *host
@@ -334,7 +334,7 @@ func (s *Server) handle(h *host, nc net.Conn) {
 	}
 }
 
-// is reports whether a request is for the case itself.
+// is reports whether a request is for the URL of the case and not for another page of its host.
 func (c *Case) is(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	return path == c.path || c.path == "" && (path == "/x" || strings.HasPrefix(path, "/x/"))
@@ -343,10 +343,10 @@ func (c *Case) is(path string) bool {
 // send writes s.
 func (x *conn) send(s string) { io.WriteString(x, s) }
 
-// leave waits until the client has gone.
+// leave waits until the client closes the connection.
 func (x *conn) leave() { io.Copy(io.Discard, x.Conn) }
 
-// reset makes the end of the connection an RST in place of a FIN.
+// reset makes the connection end with an RST instead of a FIN.
 func (x *conn) reset() {
 	nc := x.Conn
 	if t, ok := nc.(*tls.Conn); ok {
@@ -359,10 +359,10 @@ func (x *conn) reset() {
 	}
 }
 
-// text sends s and closes.
+// text sends s and closes the connection.
 func text(s string) func(*conn) { return func(x *conn) { x.send(s) } }
 
-// stall sends s and then nothing more.
+// stall sends s and then nothing until the client leaves.
 func stall(s string) func(*conn) {
 	return func(x *conn) {
 		x.send(s)
@@ -370,7 +370,7 @@ func stall(s string) func(*conn) {
 	}
 }
 
-// endless sends start, and then piece for ever.
+// endless sends start and then piece without end.
 func endless(start, piece string) func(*conn) {
 	block := strings.Repeat(piece, 1+(32<<10)/len(piece))
 	return func(x *conn) {
@@ -383,7 +383,7 @@ func endless(start, piece string) func(*conn) {
 	}
 }
 
-// drip sends start, and then piece again and again, slowly.
+// drip sends start and then piece every 20 ms without end.
 func drip(start, piece string) func(*conn) {
 	return func(x *conn) {
 		x.send(start)

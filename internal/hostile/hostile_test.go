@@ -86,7 +86,7 @@ func TestDocumentation(t *testing.T) {
 
 func table() string {
 	var b strings.Builder
-	b.WriteString("| case | what the server does | what the crawler makes of it | outcome |\n|---|---|---|---|\n")
+	b.WriteString("| case | what the server does | bound or check | outcome |\n|---|---|---|---|\n")
 	for _, c := range cases() {
 		outcome := c.Want.Outcome.String()
 		if c.Want.Or != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Lookup answers for the names of cases, and resolves no other. It has the signature that
-// resolvers of the crawler have.
+// Lookup resolves the names of the cases and no others. It has the signature of the
+// crawler's resolvers.
 func (s *Server) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	short, _ := strings.CutSuffix(name, nameSuffix)
 	for i := range s.cases {
@@ -33,9 +33,9 @@ func (s *Server) Lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 }
 
 func nameCases() []Case {
-	const judged = "each address is judged by itself, the bad ones are passed over"
-	const where = "the address is judged again when the socket connects"
-	forbidden := Want{Outcome: blobschema.OutcomeForbidden, Detail: "may not be asked"}
+	const judged = "each address is checked; forbidden ones are skipped"
+	const where = "the address is checked again when the socket connects"
+	forbidden := Want{Outcome: blobschema.OutcomeForbidden, Detail: "is not allowed"}
 	ok := Want{Outcome: blobschema.OutcomeOK, Status: 200, Body: string(pageAt(0).Body)}
 	always := func(s ...string) func(int, netip.Addr) ([]netip.Addr, error) {
 		var addrs []netip.Addr
@@ -49,26 +49,26 @@ func nameCases() []Case {
 	}
 	unresolved := func(detail string) Want { return Want{Outcome: blobschema.OutcomeDNS, Detail: detail} }
 	return []Case{
-		{Name: "dns-rebinds", Does: "a name that is honest first and leads inside from the second query on", Bound: where, Want: ok,
+		{Name: "dns-rebinds", Does: "a name that resolves to an allowed address first and to an inside one later", Bound: where, Want: ok,
 			lookup: func(n int, good netip.Addr) ([]netip.Addr, error) {
 				if n == 0 {
 					return []netip.Addr{good}, nil
 				}
 				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 			}},
-		{Name: "dns-both", Does: "addresses inside and an honest one in one answer", Bound: judged, Want: ok,
+		{Name: "dns-both", Does: "inside addresses and an allowed one in one answer", Bound: judged, Want: ok,
 			lookup: func(_ int, good netip.Addr) ([]netip.Addr, error) {
 				return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), good, netip.MustParseAddr("10.0.0.1")}, nil
 			}},
-		{Name: "dns-inside", Does: "the name of an address inside", Bound: judged, Want: forbidden, lookup: always("127.0.0.1")},
-		{Name: "dns-metadata", Does: "the name of a cloud's metadata service", Bound: judged, Want: forbidden, lookup: always("169.254.169.254", "fd00:ec2::254")},
-		{Name: "dns-mapped", Does: "an address inside, written as IPv6 in several ways", Bound: judged, Want: forbidden,
+		{Name: "dns-inside", Does: "a name that resolves to an inside address", Bound: judged, Want: forbidden, lookup: always("127.0.0.1")},
+		{Name: "dns-metadata", Does: "a name that resolves to a cloud's metadata service", Bound: judged, Want: forbidden, lookup: always("169.254.169.254", "fd00:ec2::254")},
+		{Name: "dns-mapped", Does: "an inside address, written as IPv6 in several ways", Bound: judged, Want: forbidden,
 			lookup: always("::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "64:ff9b:1::7f00:1")},
 		{Name: "dns-zone", Does: "a link-local address with a zone", Bound: judged, Want: forbidden, lookup: always("fe80::1%lo")},
 		{Name: "dns-unspecified", Does: "0.0.0.0 and ::, which connect to this machine", Bound: judged, Want: forbidden, lookup: always("0.0.0.0", "::")},
-		{Name: "dns-invalid", Does: "an address that is none", Bound: judged, Want: Want{Outcome: blobschema.OutcomeForbidden, Detail: "may not be asked"},
+		{Name: "dns-invalid", Does: "an invalid address", Bound: judged, Want: Want{Outcome: blobschema.OutcomeForbidden, Detail: "is not allowed"},
 			lookup: func(int, netip.Addr) ([]netip.Addr, error) { return make([]netip.Addr, 2), nil }},
-		{Name: "dns-many", Does: "10,000 addresses, none of which answers", Bound: "8 addresses are kept, 4 tried", Want: Want{Outcome: blobschema.OutcomeConnect, Detail: "refused"},
+		{Name: "dns-many", Does: "10,000 addresses, none of which answers", Bound: "8 addresses are cached, 4 are tried", Want: Want{Outcome: blobschema.OutcomeConnect, Detail: "refused"},
 			lookup: func(int, netip.Addr) ([]netip.Addr, error) {
 				addrs := make([]netip.Addr, 10_000)
 				for i := range addrs {
@@ -76,12 +76,12 @@ func nameCases() []Case {
 				}
 				return addrs, nil
 			}},
-		{Name: "dns-empty", Does: "an answer without addresses", Bound: "the answer", Want: unresolved("no such host"), lookup: fails(nil)},
-		{Name: "dns-no-such-name", Does: "no such name", Bound: "the answer", Want: unresolved("no such host"),
+		{Name: "dns-empty", Does: "an answer without addresses", Bound: "the failure is cached for 30 s", Want: unresolved("no such host"), lookup: fails(nil)},
+		{Name: "dns-no-such-name", Does: "no such name", Bound: "the failure is cached for 30 s", Want: unresolved("no such host"),
 			lookup: fails(&net.DNSError{Err: "no such host", IsNotFound: true})},
-		{Name: "dns-fails", Does: "a name server that fails", Bound: "the answer", Want: unresolved("server misbehaving"),
+		{Name: "dns-fails", Does: "a name server that fails", Bound: "the failure is cached for 30 s", Want: unresolved("server misbehaving"),
 			lookup: fails(&net.DNSError{Err: "server misbehaving", IsTemporary: true})},
-		{Name: "dns-silent", Does: "a name server that never answers", Bound: "connect time-out", Slow: true, Want: Want{Outcome: blobschema.OutcomeDNS, Detail: "does not answer"},
+		{Name: "dns-silent", Does: "a name server that never answers", Bound: "connect timeout", Slow: true, Want: Want{Outcome: blobschema.OutcomeDNS, Detail: "does not answer"},
 			lookup: func(int, netip.Addr) ([]netip.Addr, error) { return nil, nil }},
 	}
 }

@@ -13,24 +13,24 @@ import (
 
 const (
 	normalHosts = 4
-	normalPages = 200                // of the normal hosts together
-	nameSuffix  = ".hostile.example" // of names that Lookup knows
-	largeBody   = 3 << 19            // bytes of the largest pages
-	besidePage  = 1                  // the page that is also at the host of each case
+	normalPages = 200                // good pages, on all normal hosts together
+	nameSuffix  = ".hostile.example" // suffix of the names that Lookup resolves
+	largeBody   = 3 << 19            // size of the largest pages, in bytes
+	besidePage  = 1                  // index of the page that the host of each case serves too
 	htmlType    = "text/html; charset=utf-8"
 )
 
-// Page is a page that is as it should be.
+// Page is a good page.
 type Page struct {
 	Type   string
-	Coding string // of the content
-	Body   []byte // as sent, with its coding
-	chunks int    // bytes of each chunk; 0: with a Content-Length
+	Coding string // content coding
+	Body   []byte // as sent, in the content coding
+	chunks int    // bytes per chunk; 0: sent with a Content-Length
 }
 
 func pagePath(i int) string { return "/page/" + strconv.Itoa(i) }
 
-// pageAt makes the i-th page: the same each time.
+// pageAt returns the i-th page, which is the same each time.
 func pageAt(i int) Page {
 	r := rand.New(rand.NewPCG(uint64(i), 7))
 	bytesOf := func(n int) []byte {
@@ -41,7 +41,7 @@ func pageAt(i int) Page {
 		return b
 	}
 	switch i % 8 {
-	case 0: // all byte values, in order and not
+	case 0: // all byte values
 		b := make([]byte, 256, 1280)
 		for j := range b {
 			b[j] = byte(j)
@@ -53,7 +53,7 @@ func pageAt(i int) Page {
 		return Page{Type: htmlType, Coding: "gzip", Body: gzipped(prose(r, i, 5000+r.IntN(50_000)))}
 	case 3:
 		return Page{Type: htmlType, Body: prose(r, i, 3000+r.IntN(9000)), chunks: 1 + r.IntN(700)}
-	case 4: // what a record could be mistaken to end in
+	case 4: // text that could be mistaken for the end of a record
 		return Page{Type: "text/plain", Body: fmt.Appendf(nil,
 			"page %d\r\n\r\n\r\n\r\nWARC/1.1\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\x1f\x8b\x08\x00\x00\n\n\x00\r", i)}
 	case 5: // the smallest
@@ -67,7 +67,7 @@ func pageAt(i int) Page {
 	return Page{Type: "application/json", Coding: "gzip", Body: gzipped(bytesOf(3000 + i)), chunks: 1000}
 }
 
-// prose is HTML without links.
+// prose returns HTML without links.
 func prose(r *rand.Rand, i, size int) []byte {
 	b := fmt.Appendf(nil, "<!doctype html><title>Page %d</title><p>", i)
 	for len(b) < size {
@@ -85,7 +85,7 @@ func gzipped(b []byte) []byte {
 }
 
 // Pages returns all good pages by URL: those of the normal hosts, and one at the host of each
-// case that lets a request be read over HTTP.
+// case that can serve it.
 func (s *Server) Pages() map[string]Page {
 	all := map[string]Page{}
 	for i := range normalPages {
@@ -105,8 +105,8 @@ func (s *Server) Pages() map[string]Page {
 	return all
 }
 
-// Index returns the URL of a page that links to all cases and all good pages, but not to a
-// robots.txt, which a crawler asks for by itself, nor to what would keep it for a day.
+// Index returns the URL of a page that links to all cases and all good pages. It omits
+// robots.txt, which a crawler requests by itself, and the case that would make the crawler wait for a day.
 func (s *Server) Index() string { return "http://" + s.normal[0].l.Addr().String() + "/" }
 
 func (s *Server) index() []byte {
@@ -129,7 +129,7 @@ type reply struct {
 	Page
 }
 
-// answer returns what a request that is none of a case gets.
+// answer returns the answer to a request that is not for the URL of a case.
 func (s *Server) answer(path string) reply {
 	if path == "/" {
 		return reply{200, Page{Type: htmlType, Body: s.index()}}
@@ -142,7 +142,7 @@ func (s *Server) answer(path string) reply {
 	return reply{404, Page{Type: "text/plain", Body: []byte("not here\n")}}
 }
 
-// encode returns the answer as HTTP/1.1 sends it, body included.
+// encode returns the bytes of the answer over HTTP/1.1.
 func (r reply) encode() []byte {
 	b := fmt.Appendf(nil, "HTTP/1.1 %d OK\r\nContent-Type: %s\r\n", r.status, r.Type)
 	if r.Coding != "" {

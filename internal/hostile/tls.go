@@ -43,7 +43,7 @@ func newAuthority() (*authority, error) {
 	}
 	a.roots.AddCert(a.cert)
 
-	// One address range is enough of a name: every host of Net in 1.* to 3.* that may need it.
+	// Each good certificate names the addresses of all hosts of cases.
 	for _, c := range []struct {
 		to       *tls.Certificate
 		from, by time.Time
@@ -79,14 +79,14 @@ func (a *authority) template(from, by time.Time) *x509.Certificate {
 	}
 }
 
-// addresses makes t good for all hosts of cases.
+// addresses makes t valid for the hosts of all cases.
 func addresses(t *x509.Certificate) {
 	for i := range 400 {
 		t.IPAddresses = append(t.IPAddresses, net.IPv4(127, 77, byte(1+i/200), byte(1+i%200)))
 	}
 }
 
-// sign makes a certificate of t, signed by itself if there is no parent.
+// sign returns a certificate made from t. Without a parent it is self-signed.
 func (a *authority) sign(t, parent *x509.Certificate, by *ecdsa.PrivateKey) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *authority) sign(t, parent *x509.Certificate, by *ecdsa.PrivateKey) (tls
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// with returns a configuration that shows the certificate which pick picks.
+// with returns a configuration with the certificate that pick returns.
 func with(pick func(*authority) tls.Certificate, protocols ...string) func(*authority) *tls.Config {
 	return func(a *authority) *tls.Config {
 		return &tls.Config{Certificates: []tls.Certificate{pick(a)}, NextProtos: protocols}
@@ -115,10 +115,10 @@ const (
 )
 
 func tlsCases() []Case {
-	const verified = "the certificate is verified before anything is asked"
+	const verified = "the certificate is verified before the request is sent"
 	refused := func(detail string) Want { return Want{Outcome: blobschema.OutcomeTLS, Detail: detail} }
 	ok := text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")
-	// What is there after the client's first message was read.
+	// answer runs f after it has read the first message of the client.
 	answer := func(f func(*conn)) func(*conn) {
 		return func(x *conn) {
 			x.Read(make([]byte, 16<<10))
@@ -126,49 +126,49 @@ func tlsCases() []Case {
 		}
 	}
 	return []Case{
-		{Name: "tls-expired", Does: "certificate that has expired", Bound: verified, Whole: true,
+		{Name: "tls-expired", Does: "an expired certificate", Bound: verified, Whole: true,
 			secure: with(func(a *authority) tls.Certificate { return a.expired }), serve: ok, Want: refused("certificate is expired or not yet valid")},
-		{Name: "tls-not-yet-valid", Does: "certificate of tomorrow", Bound: verified, Whole: true,
+		{Name: "tls-not-yet-valid", Does: "a certificate that is not valid yet", Bound: verified, Whole: true,
 			secure: with(func(a *authority) tls.Certificate { return a.early }), serve: ok, Want: refused("certificate is expired or not yet valid")},
-		{Name: "tls-wrong-name", Does: "certificate of another name", Bound: verified, Whole: true,
+		{Name: "tls-wrong-name", Does: "a certificate of another name", Bound: verified, Whole: true,
 			secure: with(func(a *authority) tls.Certificate { return a.other }), serve: ok, Want: refused("x509: ")},
-		{Name: "tls-self-signed", Does: "certificate that vouches for itself", Bound: verified, Whole: true,
+		{Name: "tls-self-signed", Does: "a self-signed certificate", Bound: verified, Whole: true,
 			secure: with(func(a *authority) tls.Certificate { return a.own }), serve: ok, Want: refused("unknown authority")},
-		{Name: "tls-large-certificate", Does: "certificate with 30,000 names", Bound: "a handshake message is at most 64 KiB, certificates 256 KiB", Whole: true,
+		{Name: "tls-large-certificate", Does: "a certificate with 30,000 names", Bound: "limit of 64 KiB per handshake message, 256 KiB for certificates", Whole: true,
 			secure: with(func(a *authority) tls.Certificate { return a.large }), serve: ok, Want: Want{Outcome: blobschema.OutcomeTLS, Detail: "tls: ", Wire: 1 << 20}},
-		{Name: "tls-old", Does: "speaks TLS 1.1 and nothing newer", Bound: "TLS 1.2 is the oldest that is spoken", Whole: true,
+		{Name: "tls-old", Does: "no TLS newer than 1.1", Bound: "TLS 1.2 is the oldest accepted version", Whole: true,
 			secure: func(a *authority) *tls.Config {
 				return &tls.Config{Certificates: []tls.Certificate{a.good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 			}, serve: ok, Want: refused("tls: ")},
-		{Name: "tls-reset", Does: "reset after the client's hello", Bound: "the connection's end", Whole: true,
+		{Name: "tls-reset", Does: "a reset after the client hello", Bound: "the end of the connection", Whole: true,
 			serve: answer((*conn).reset), Want: refused("connection reset")},
-		{Name: "tls-closed", Does: "end of the connection after the client's hello", Bound: "the connection's end", Whole: true,
+		{Name: "tls-closed", Does: "the end of the connection after the client hello", Bound: "the end of the connection", Whole: true,
 			serve: answer(func(*conn) {}), Want: refused("EOF")},
-		{Name: "tls-plain", Does: "HTTP without TLS, at an https URL", Bound: "the first record is none", Whole: true,
+		{Name: "tls-plain", Does: "HTTP without TLS, at an https URL", Bound: "first record is checked", Whole: true,
 			serve: answer(ok), Want: refused("not TLS")},
-		{Name: "tls-garbage", Does: "endless bytes that are not TLS", Bound: "the first record is none", Whole: true,
+		{Name: "tls-garbage", Does: "endless bytes that are not TLS", Bound: "first record is checked", Whole: true,
 			serve: answer(endless("", "\x00\xff\x13garbage")), Want: refused("not TLS")},
-		{Name: "tls-silent", Does: "nothing after the client's hello", Bound: "connect time-out", Whole: true, Slow: true,
+		{Name: "tls-silent", Does: "nothing after the client hello", Bound: "connect timeout", Whole: true, Slow: true,
 			serve: answer((*conn).leave), Want: Want{Outcome: blobschema.OutcomeTLS, Or: blobschema.OutcomeConnect, Detail: "time"}},
-		{Name: "tls-drip", Does: "a handshake message that claims 16 KiB and comes byte by byte", Bound: "connect time-out", Whole: true, Slow: true,
+		{Name: "tls-drip", Does: "a handshake message of 16 KiB, byte by byte", Bound: "connect timeout", Whole: true, Slow: true,
 			serve: answer(drip(handshakeRecord+"\x40\x00\x02\x00\x3f\x00", "\x03")), Want: Want{Outcome: blobschema.OutcomeTLS, Or: blobschema.OutcomeConnect, Detail: "time"}},
-		{Name: "tls-endless-message", Does: "a handshake message of 16 MiB", Bound: "a handshake message is at most 64 KiB", Whole: true,
+		{Name: "tls-endless-message", Does: "a handshake message of 16 MiB", Bound: "limit of 64 KiB per handshake message", Whole: true,
 			serve: answer(endless(handshakeRecord+"\x00\x04\x02\xff\xff\xff", handshakeRecord+"\x00\x10aaaaaaaaaaaaaaaa")), Want: refused("tls: ")},
-		{Name: "tls-empty-records", Does: "endless empty records", Bound: "16 records in a row that bring nothing", Whole: true,
+		{Name: "tls-empty-records", Does: "endless empty records", Bound: "limit of 16 useless records in a row", Whole: true,
 			serve: answer(endless("", handshakeRecord+"\x00\x00")), Want: refused("tls: ")},
-		{Name: "tls-warnings", Does: "endless warnings in place of a handshake", Bound: "16 records in a row that bring nothing", Whole: true,
+		{Name: "tls-warnings", Does: "endless warnings instead of a handshake", Bound: "limit of 16 useless records in a row", Whole: true,
 			serve: answer(endless("", alertRecord+"\x00\x02\x01\x5a")), Want: refused("tls: ")},
-		{Name: "tls-cut-body", Does: "good TLS whose body ends without a close notify", Bound: "the Content-Length tells that it is not whole",
+		{Name: "tls-cut-body", Does: "good TLS whose body ends without a close notify", Bound: "the Content-Length shows that the body is incomplete",
 			secure: with(goodTLS), serve: func(x *conn) {
 				x.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 				x.Conn.(*tls.Conn).NetConn().Close()
 			}, Want: Want{Outcome: blobschema.OutcomeCut, Status: 200, Detail: "within the body"}},
-		{Name: "tls-cut-body-without-length", Does: "good TLS, a body without length that ends without a close notify", Bound: "taken as whole: popular servers end so, and nothing tells it from a good end",
+		{Name: "tls-cut-body-without-length", Does: "good TLS, a body without length that ends without a close notify", Bound: "accepted as complete: popular servers end like this, and nothing distinguishes it from a proper end",
 			secure: with(goodTLS), serve: func(x *conn) {
 				x.send("HTTP/1.1 200 OK\r\n\r\nhalf")
 				x.Conn.(*tls.Conn).NetConn().Close()
 			}, Want: isOK("half")},
-		{Name: "tls-garbage-in-body", Does: "good TLS, then bytes that are not TLS within the body", Bound: "the record's checksum",
+		{Name: "tls-garbage-in-body", Does: "good TLS, then bytes that are not TLS within the body", Bound: "TLS checks each record",
 			secure: with(goodTLS), serve: func(x *conn) {
 				x.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 				x.Conn.(*tls.Conn).NetConn().Write([]byte("\x17\x03\x03\x00\x20garbagegarbagegarbagegarbagegarbage"))

@@ -196,7 +196,7 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 			continue
 		}
 		followed++
-		if to := stored[got.Redirect]; to.Outcome != blobschema.OutcomeForbidden && to.Outcome != blobschema.OutcomeRobotsGone || !strings.Contains(to.Detail, "may not be asked") {
+		if to := stored[got.Redirect]; to.Outcome != blobschema.OutcomeForbidden && to.Outcome != blobschema.OutcomeRobotsGone || !strings.Contains(to.Detail, "is not allowed") {
 			t.Errorf("%s: its target %s has the outcome %v, %q", c.Name, got.Redirect, to.Outcome, to.Detail)
 		}
 	}
