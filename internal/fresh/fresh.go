@@ -8,48 +8,48 @@ import (
 
 // Bounds of intervals.
 const (
-	Shortest = time.Minute         // no page is looked at more often
-	Longest  = 90 * 24 * time.Hour // no page is forgotten, whatever is believed of it
+	Shortest = time.Minute         // least time between two refetches of a page
+	Longest  = 90 * 24 * time.Hour // every page is refetched after this time
 )
 
-// What is believed of a page of which nothing is known: the mean is one change in ten days, and
+// Prior belief about an unknown page: the mean is one change in ten days, and
 // rates far from that are likely. (Cho and Garcia-Molina, "The Evolution of the Web and
-// Implications for an Incremental Crawler", VLDB 2000: a quarter of pages changed daily, as many
-// not in four months.)
+// Implications for an Incremental Crawler", VLDB 2000: a quarter of the pages changed daily, another quarter
+// not within four months.)
 const (
 	priorShape = 0.5
 	priorHours = 120
 )
 
-// Bounds of what is kept. Shapes and hours out of them are taken for the next bound.
+// Bounds of a belief. A value out of bounds is replaced by the bound.
 const (
 	leastShape, mostShape = 1.0 / 16, 1 << 12
 	leastHours, mostHours = 1.0 / 256, 1 << 20
-	leastGap, mostGap     = 1.0 / 3600, 24 * 3650 // hours between two looks
+	leastGap, mostGap     = 1.0 / 3600, 24 * 3650 // hours between two fetches
 )
 
-// memory is how many looks a belief consists of: each takes the place of a part of those
-// before. Pages that begin to change, or cease to, are noticed so.
+// memory is the number of refetches that a belief remembers: each one replaces a part of the earlier
+// ones. Thus a belief follows a page whose rate of change changes.
 const memory = 64
 
-// unlikely is the probability below which what a look shows puts the belief itself in doubt: it
-// fades in proportion. For the tails of gamma distributions are thin, and real rates lie within
+// unlikely is the probability below which an observation casts doubt on the belief: the belief
+// fades in proportion. The tails of gamma distributions are thin, but real rates span
 // five powers of ten.
 const unlikely = 1.0 / 32
 
-// Look is what asking for a page once more has shown.
+// Look is the result of a refetch.
 type Look struct {
-	Hours   float64 // since the look before
+	Hours   float64 // since the previous fetch
 	Changed bool
-	// Hinted: something said that the page had changed, and the look was taken for that. It comes soon after a
-	// change, where others come anywhere between two.
+	// Hinted: a sitemap said that the page had changed, and this caused the refetch. It follows soon after the
+	// change, whereas other refetches come anywhere between two changes.
 	Hinted bool
 }
 
-// belief is a Change within bounds: a gamma distribution of a rate.
+// belief is a Change within bounds: a gamma distribution of a rate of change per hour.
 type belief struct{ shape, hours float64 }
 
-// of is what c says; nothing known is the prior.
+// of returns the belief that c stores, or the prior if c is empty.
 func of(c blobschema.Change) belief {
 	if !(c.Shape > 0 && c.Hours > 0) {
 		return belief{priorShape, priorHours}
@@ -63,7 +63,7 @@ func (b belief) change() blobschema.Change {
 	}
 }
 
-// clamp makes NaN lo.
+// clamp returns x within lo and hi. It returns lo for NaN.
 func clamp(x, lo, hi float64) float64 {
 	if !(x > lo) {
 		return lo
@@ -71,17 +71,17 @@ func clamp(x, lo, hi float64) float64 {
 	return min(x, hi)
 }
 
-// Prior is what is believed of a page that was never looked at again, given what the host's
-// pages showed as if they were one: a rate like theirs, but far from sure.
+// Prior returns the belief about a page that was never refetched. host is the belief about all pages of its host, as if they were
+// one page. The result has the same mean rate but a much larger variance.
 func Prior(host blobschema.Change) blobschema.Change {
 	b := of(host)
 	return belief{priorShape, priorShape / b.shape * b.hours}.change()
 }
 
-// Learn is what is believed after a look, by Bayes' rule: of no change in h hours the
-// likelihood is e^-rh, of some 1 - e^-rh, and of one just now re^-rh. The second leads out of the gamma
-// distributions; the one with the same mean and variance takes its place. Before that the
-// belief fades a little, or much if the look is a surprise.
+// Learn returns the belief after a refetch, by Bayes' rule. The likelihood of no change in h hours is
+// e^-rh, of at least one change 1 - e^-rh, and of a change just now re^-rh. After the second case the result is not a gamma
+// distribution; Learn uses the gamma distribution with the same mean and variance. Before the update the
+// belief fades, a little if the result was expected and much if it was unlikely.
 func Learn(c blobschema.Change, l Look) blobschema.Change {
 	l.Hours = clamp(l.Hours, leastGap, mostGap)
 	b := of(c)
@@ -94,7 +94,7 @@ func Learn(c blobschema.Change, l Look) blobschema.Change {
 	return b.learn(l).change()
 }
 
-// times makes a belief weaker: the mean stays, and the variance grows.
+// times weakens a belief: the mean stays, and the variance grows by 1/keep.
 func (b belief) times(keep float64) belief {
 	keep = max(keep, leastShape/b.shape)
 	return belief{b.shape * keep, b.hours * keep}
@@ -110,7 +110,7 @@ func (b belief) learn(l Look) belief {
 	return b.changed(l.Hours)
 }
 
-// changed is b after a look that saw a change in so many hours. With L(k) = 1 - (1+h/hours)^-k
+// changed returns b after a refetch that found a change in gap hours. With L(k) = 1 - (1+h/hours)^-k
 // the moments are E[r] = shape/hours L(shape+1)/L(shape), and E[r²] = shape(shape+1)/hours² L(shape+2)/L(shape).
 func (b belief) changed(gap float64) belief {
 	log := log1p(gap / b.hours)
@@ -124,20 +124,20 @@ func (b belief) changed(gap float64) belief {
 	return belief{float64(first*first) / variance, float64(first/variance) * b.hours}
 }
 
-// stale is the probability that a page changed in so many hours.
+// stale returns the probability that a page changed within gap hours.
 func (b belief) stale(gap float64) float64 {
 	return -expm1(-float64(b.shape * log1p(gap/b.hours)))
 }
 
-// worth is what a look adds to freshness if it comes so many hours after the last, in hours, to a
-// page of the usual weight 1. At a known rate r it is 1/r (1 - (1+rh) e^-rh), the derivative of
-// freshness by the number of looks; this is the mean of that over what is believed. It grows with
-// the hours, without end where the belief's shape is 1 or less.
+// worth returns the gain in freshness, in hours, of a refetch gap hours after the previous fetch of a
+// page of weight 1. At a known rate r it is 1/r (1 - (1+rh) e^-rh), the derivative of
+// freshness by the number of refetches. worth is the mean of that over the belief. It grows with
+// the hours, without limit if the shape of the belief is 1 or less.
 func (b belief) worth(gap float64) float64 {
 	t := gap / b.hours
 	log := log1p(t)
 	k := b.shape - 1
-	// (1 - (1+t)^-k) / k, which is the logarithm of 1+t at k = 0.
+	// (1 - (1+t)^-k) / k; its limit at k = 0 is the logarithm of 1+t.
 	power, sum := exp(-float64(k*log)), log
 	if k > 1e-6 || k < -1e-6 {
 		sum = -expm1(-float64(k*log)) / k
@@ -145,12 +145,12 @@ func (b belief) worth(gap float64) float64 {
 	return max(0, b.hours*(sum-float64(t/(1+t)*power)))
 }
 
-// steps halve the logarithm of an interval's bounds: to within a thousandth.
+// steps is the number of bisections of an interval. 14 give a precision of a thousandth.
 const steps = 14
 
-// Interval is how long after a look the next one is worth the threshold: between Shortest and
-// Longest, which it is too where no look is ever worth that. weight is how much the page matters; 1 is usual. A threshold of
-// 0 or less makes it Shortest.
+// Interval returns the time after which the worth of a refetch reaches the threshold, between Shortest and
+// Longest. If the worth never reaches it, the result is Longest. weight is the importance of the page; 1 is usual. A threshold of
+// 0 or less gives Shortest.
 func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
 	b, lo, hi := of(c), Shortest.Hours(), Longest.Hours()
 	reaches := func(gap float64) bool { return weight*b.worth(gap) >= threshold }
@@ -163,11 +163,11 @@ func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
 	return duration(bisect(lo, hi, steps, reaches))
 }
 
-// bisect is about the least x between lo and hi, both above 0, at which a monotone f is true.
+// bisect returns approximately the least x between lo and hi, both above 0, for which a monotone f is true.
 func bisect(lo, hi float64, steps int, f func(x float64) bool) float64 {
 	for range steps {
 		switch mid := sqrt(lo * hi); {
-		case mid <= lo || mid >= hi: // there is no number between them
+		case mid <= lo || mid >= hi: // no float64 lies between them
 			return mid
 		case f(mid):
 			hi = mid

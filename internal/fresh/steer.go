@@ -10,19 +10,19 @@ func sqrt(x float64) float64 { return math.Sqrt(x) } // exact everywhere, by IEE
 
 // Bounds of thresholds.
 const (
-	leastThreshold = 1e-7 // below it all intervals are Shortest
+	leastThreshold = 1e-7 // all intervals are Shortest below it
 	mostThreshold  = 1e7
 )
 
-// gain is how strongly Steer answers. Halving the threshold makes looks more frequent by half as
-// a rule, but shows only after an interval; above about 1 the number of looks swings.
+// gain is the strength of Steer's correction. Half the threshold usually means half as many refetches again,
+// but only after an interval has passed. With a gain above about 1 the number of refetches oscillates.
 const gain = 1
 
-// mostSteer bounds one answer, whatever was counted.
+// mostSteer bounds one correction.
 const mostSteer = 2
 
-// First is the threshold for so many pages of which nothing is known but what their hosts let
-// expect, so that there are perHour looks at all of them in an hour.
+// First returns the threshold at which a number of new pages have perHour refetches per hour in total. prior is the belief
+// about each page.
 func First(prior blobschema.Change, pages, perHour float64) float64 {
 	if !(pages > 0 && perHour > 0) {
 		return leastThreshold
@@ -31,10 +31,10 @@ func First(prior blobschema.Change, pages, perHour float64) float64 {
 	return clamp(of(prior).worth(gap), leastThreshold, mostThreshold)
 }
 
-// Steer is the threshold after a time in which there were so many looks more than wanted (less
-// than 0: fewer), at that many pages. The time does not matter: its answers to two times in a row come to the
-// same as that to both. (So the sum of all looks is steered, not their rate, and needs no
-// smoothing.)
+// Steer returns the next threshold after a period with excess refetches more than the budget (negative: fewer), for
+// a number of pages. The length of the period does not matter: the corrections of two periods in a row equal
+// the correction of both together. Steer controls the total number of refetches, not their rate, and needs no
+// smoothing.
 func Steer(threshold, pages, excess float64) float64 {
 	by := exp(clamp(gain*excess/max(1, pages), -1, 1))
 	return clamp(threshold*clamp(by, 1.0/mostSteer, mostSteer), leastThreshold, mostThreshold)

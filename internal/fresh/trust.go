@@ -6,27 +6,26 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Trust is how often a host's sitemaps told the truth: looks by what they had said of the page since
-// the look before, and by what the look showed. The zero value is nothing known.
+// Trust counts how often a host's sitemaps were right. It counts refetches by the hint that a sitemap gave since
+// the previous fetch, and by their result. The zero value means that nothing is known.
 type Trust struct {
 	_ struct{} `cbor:",toarray"`
 
-	SaidChanged, SaidSame     float32 // of those that were said to have changed
-	SilentChanged, SilentSame float32 // of those of which nothing was said
+	SaidChanged, SaidSame     float32 // refetches of pages with a hint
+	SilentChanged, SilentSame float32 // refetches of pages without a hint
 }
 
-// maxTrust is how many looks are remembered: as of beliefs.
+// maxTrust is the number of refetches that a Trust remembers.
 const maxTrust = 256
 
-// What is believed of a host without looks: of ten changes eight are announced, and of ten pages
-// that have not changed, one is.
+// Prior belief about a host: sitemaps announce eight of ten changes, and one of ten pages
+// that have not changed.
 const (
 	priorRecall, priorAlarm = 0.8, 0.1
-	priorTrust              = 2 // looks that this is worth
+	priorTrust              = 2 // weight of the prior, in refetches
 )
 
-// Learn is the trust after a look at a page of which the host's sitemaps had said that it changed, or
-// nothing.
+// Learn returns the trust after a refetch. said reports whether a sitemap had announced a change of the page.
 func (t Trust) Learn(said, changed bool) Trust {
 	if t.SaidChanged+t.SaidSame+t.SilentChanged+t.SilentSame >= maxTrust {
 		t.SaidChanged, t.SaidSame, t.SilentChanged, t.SilentSame = t.SaidChanged/2, t.SaidSame/2, t.SilentChanged/2, t.SilentSame/2
@@ -44,19 +43,19 @@ func (t Trust) Learn(said, changed bool) Trust {
 	return t
 }
 
-// share is a of a and b, and of what is believed beforehand.
+// share returns the share of a in a + b, mixed with the prior.
 func share(a, b float32, prior float64) float64 {
 	return (float64(a) + float64(priorTrust*prior)) / (float64(a) + float64(b) + priorTrust)
 }
 
-// recall is how many of the changes are announced, alarm of how many unchanged pages a change
-// is.
+// recall returns the share of changes that are announced, and alarm the share of unchanged pages for which a change
+// is announced.
 func (t Trust) recall() float64 { return share(t.SaidChanged, t.SilentChanged, priorRecall) }
 func (t Trust) alarm() float64  { return share(t.SaidSame, t.SilentSame, priorAlarm) }
 
-// gap is after how many hours without a hint a page would be as likely to have changed as it is now, so
-// many hours after the last look, when its host's sitemap was read and said that it has
-// changed, or nothing. It takes the place of the hours in the worth of a look: see [Trust.Next].
+// gap converts a hint into time. hours after the previous fetch the host's sitemap was read and, if said is set, announced a
+// change. The result is the number of hours without a hint after which the page would be equally likely to have
+// changed. It replaces the hours in the worth of a refetch: see [Trust.Next].
 func (t Trust) gap(c blobschema.Change, hours float64, said bool) float64 {
 	b := of(c)
 	hours = clamp(hours, leastGap, mostGap)
@@ -69,7 +68,7 @@ func (t Trust) gap(c blobschema.Change, hours float64, said bool) float64 {
 	return b.gap(fresh)
 }
 
-// gap is after how many hours a page is unchanged with a probability: stale turned round.
+// gap returns the number of hours after which a page is unchanged with probability fresh. It is the inverse of stale.
 func (b belief) gap(fresh float64) float64 {
 	if !(fresh > 0) {
 		return mostGap
@@ -77,13 +76,13 @@ func (b belief) gap(fresh float64) float64 {
 	return min(mostGap, b.hours*expm1(min(log1p((1-fresh)/fresh)/b.shape, 700)))
 }
 
-// Next is how long to wait with a look at a page, so many hours after the last one, when its
-// host's sitemap was read and said that it has changed, or nothing; 0: not at all. weight and
-// threshold as for [Interval].
+// Next returns how long to wait with the next refetch of a page, hours after the previous fetch, when its
+// host's sitemap was read and, if said is set, announced a change. 0 means to refetch now. weight and
+// threshold are as for [Interval].
 func (t Trust) Next(c blobschema.Change, hours float64, said bool, weight, threshold float64) time.Duration {
 	gap := t.gap(c, hours, said)
 	after := Interval(c, weight, threshold)
-	if after == Longest { // no look may be worth it: then a hint makes none so
+	if after == Longest { // the worth may never reach the threshold, and a hint does not change that
 		gap = hours
 	}
 	return max(0, after-duration(gap))
