@@ -2,10 +2,10 @@ package weburl
 
 import "strings"
 
-// Canonical returns the URL whose text is known to be canonical, such as one that
-// this crawl has stored: it only finds the delimiters, and reports false where text
-// has not even the form of a URL. For every text that [Parse] leaves as it is, it
-// returns what Parse does. The result shares text's memory.
+// Canonical returns the URL of a text that is known to be canonical, such as a URL that
+// this crawl has stored. It only finds the delimiters, and reports false if text
+// does not have the form of a URL. If [Parse] would not change text,
+// Canonical returns the same URL as Parse. The result shares the memory of text.
 func Canonical(text string) (URL, bool) {
 	start := len("http://")
 	if strings.HasPrefix(text, "https://") {

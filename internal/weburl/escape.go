@@ -1,6 +1,6 @@
 package weburl
 
-// A class is a set of places in which a byte is not percent-encoded.
+// A class is a set of parts of a URL in which a byte is not percent-encoded.
 type class uint8
 
 const (
@@ -27,11 +27,11 @@ var classes = func() (t [256]class) {
 	return t
 }()
 
-// appendEscaped appends s with every byte outside of the class percent-encoded,
+// appendEscaped appends s with every byte outside the class percent-encoded,
 // and with the percent-encodings in s normalised. It stops before a "/"
-// that is not in the class, and returns what is left of s. Escaping again changes
+// that is not in the class, and returns the rest of s. Escaping the result again changes
 // nothing: a decoded byte is never "%", and a "%" that begins no encoding becomes
-// one.
+// "%25".
 func appendEscaped(dst []byte, s string, where class) (_ []byte, rest string) {
 	const digits = "0123456789ABCDEF"
 	for {
@@ -70,9 +70,9 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// appendPath appends the segments of path, escaped, and carries out dot segments
-// as they come; "%2e" is one, because it is unescaped first. dst[root:] is the
-// directory to start from, from "/" to "/"; nothing climbs out of it past root.
+// appendPath appends the escaped segments of path and resolves dot segments.
+// "%2e" is a dot, because it is unescaped first. dst[root:] is the
+// base directory, which begins and ends with "/"; no ".." leads above root.
 func appendPath(dst []byte, root int, path string) []byte {
 	for {
 		at := len(dst)

@@ -15,26 +15,26 @@ import (
 
 // Host is an authority: a lower-case DNS name or an IP address (IPv6 in
 // brackets), then ":" and the port unless it is the scheme's default. It is the
-// politeness key. http and https URLs with default ports have the same Host; it
-// is one server to be polite to.
+// default politeness key. http and https URLs with default ports have the same Host,
+// because one server answers both.
 //
-// Names are narrower than the standard's, for they must be RFC 3986, must be in
-// DNS, and are parts of keys with delimiters of their own (SURT): one or more
-// labels of 1 to 63 letters, digits, "-" and "_", at most 253 bytes in all.
+// Fewer names are allowed than in the standard, because they must conform to RFC 3986 and
+// DNS, and are parts of keys with their own delimiters (SURT): one or more
+// labels of 1 to 63 letters, digits, "-" and "_", at most 253 bytes in total.
 type Host string
 
 // The bounds of a DNS name (RFC 1035 section 2.3.4), in its usual text form.
 const (
 	maxName  = 253
 	maxLabel = 63
-	// maxRawName bounds a name before IDNA, in code points: each yields at least
-	// one byte of punycode, in quadratic time, and there may be a final dot.
+	// maxRawName bounds a name before IDNA, in code points: each gives at least
+	// one byte of punycode, whose computation takes quadratic time. One more is for a final dot.
 	maxRawName = maxName + 1
 )
 
 // ParseHost returns the host that a person means by s, such as "Bücher.example",
-// "example.com:8080", "[::1]" or "0x7f.1". There is no scheme to tell which port
-// is the default, so a port that is given is kept: give none unless URLs show it.
+// "example.com:8080", "[::1]" or "0x7f.1". Without a scheme there is no default
+// port, so ParseHost keeps any port in s: pass a port only if the URLs of the host have it.
 func ParseHost(s string) (Host, error) {
 	name, port := splitPort(s)
 	name, err := canonicalHost(name)
@@ -49,7 +49,7 @@ func ParseHost(s string) (Host, error) {
 }
 
 // Name returns the host without its port, and without brackets if it is an IPv6
-// address: what is looked up, dialled, and named in TLS.
+// address: the form for DNS lookups, connections and TLS.
 func (h Host) Name() string {
 	name, _ := splitPort(string(h))
 	return strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
@@ -68,13 +68,13 @@ func (h Host) IsIP() bool {
 }
 
 // RegistrableDomain returns the public suffix of the name (ICANN and private
-// parts of https://publicsuffix.org/list/, as linked into this binary) and one
-// label more: the unit that one owner holds. An IP address and a name that is
-// itself a public suffix are returned whole, like Name.
+// parts of https://publicsuffix.org/list/, as linked into this binary) with one
+// more label: the name that one owner registers. It returns an IP address, and a name that is
+// itself a public suffix, unchanged, like Name.
 func (h Host) RegistrableDomain() string {
 	name := h.Name()
 	domain, err := publicsuffix.EffectiveTLDPlusOne(name)
-	if err != nil { // an address is a public suffix, too
+	if err != nil { // also for an address
 		return name
 	}
 	return domain
@@ -90,8 +90,8 @@ func splitPort(authority string) (name, port string) {
 	return authority[:i], authority[i+1:]
 }
 
-// canonicalHost is the host parser of the standard (section 3.5) for special
-// schemes, without its port, narrowed as Host says.
+// canonicalHost returns the canonical form of a host without its port. It implements the host parser of
+// the standard (section 3.5) for special schemes, with the restrictions of Host.
 func canonicalHost(raw string) (string, error) {
 	if inner, ok := strings.CutPrefix(raw, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -122,8 +122,8 @@ func canonicalHost(raw string) (string, error) {
 	return name, nil
 }
 
-// profile is the processing that the standard's "domain to ASCII" asks for.
-// Lengths and ASCII letters are checked by classify.
+// profile is the IDNA processing of the standard's "domain to ASCII".
+// classify checks lengths and ASCII characters.
 var profile = idna.New(
 	idna.MapForLookup(), // with all checks of labels
 	idna.Transitional(false),
@@ -133,9 +133,9 @@ var profile = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// toASCII is "domain to ASCII" (WHATWG section 3.3), not strict: ASCII without a
-// punycode label is only lower-cased. A name that would not map to itself
-// again is refused, for I1.
+// toASCII implements "domain to ASCII" (WHATWG section 3.3), not strict: it only lower-cases ASCII
+// without a punycode label. It refuses a name whose result would not map to itself,
+// because of I1.
 func toASCII(name string) (string, error) {
 	lower := strings.ToLower(name)
 	if isASCII(name) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {
@@ -160,7 +160,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// A nameKind says how much there is to a name.
+// A nameKind is the processing that a name needs.
 type nameKind uint8
 
 const (
@@ -170,7 +170,7 @@ const (
 	numericName                 // the last label begins with a digit: perhaps IPv4
 )
 
-// classify tells the kind of a name in ASCII, of either case.
+// classify returns the kind of an ASCII name in upper or lower case.
 func classify(name string) nameKind {
 	if name == "" || len(name) > maxName {
 		return badName
@@ -200,8 +200,8 @@ func classify(name string) nameKind {
 	}
 }
 
-// endsInNumber is the "ends in a number checker" of the standard: such a name is
-// an IPv4 address or nothing.
+// endsInNumber implements the "ends in a number checker" of the standard: such a name is
+// either an IPv4 address or invalid.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if strings.Trim(last, "0123456789") == "" {
@@ -211,8 +211,8 @@ func endsInNumber(name string) bool {
 	return ok && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// canonicalIPv4 parses up to four numbers, decimal, octal or hexadecimal, of
-// which the last fills all bytes that are left (WHATWG section 3.5).
+// canonicalIPv4 parses up to four decimal, octal or hexadecimal numbers. The
+// last number fills all remaining bytes (WHATWG section 3.5).
 func canonicalIPv4(name string) (string, error) {
 	if ip, err := netip.ParseAddr(name); err == nil && ip.Is4() {
 		return name, nil // four decimals without leading zeros
@@ -247,8 +247,8 @@ func canonicalIPv4(name string) (string, error) {
 	return netip.AddrFrom4(b).String(), nil
 }
 
-// canonicalIPv6 parses what stands in brackets. The standard writes an
-// IPv4-mapped address like any other, unlike netip.
+// canonicalIPv6 parses the address inside the brackets. Unlike netip, the standard writes an
+// IPv4-mapped address like any other.
 func canonicalIPv6(inner string) (string, error) {
 	ip, err := netip.ParseAddr(inner)
 	if err != nil || !ip.Is6() || ip.Zone() != "" {

@@ -8,11 +8,11 @@ import (
 )
 
 // SURT returns the sort-friendly form of the URL, such as
-// "http://(com,baidu,www,)/path?query": labels reversed, each with a comma
-// behind it, so that the URLs of a site and of its subdomains sort together and
-// "http://(com,baidu," is a prefix of them all. A port stands before the
-// parenthesis, "(com,baidu,www,:8080)"; an IP address is left whole, without a
-// comma, "(127.0.0.1)", "([::1]:8080)".
+// "http://(com,baidu,www,)/path?query". The labels are reversed and followed by commas,
+// so the URLs of a site and of its subdomains sort together and
+// "http://(com,baidu," is a prefix of them all. A port comes before the closing
+// parenthesis, "(com,baidu,www,:8080)". An IP address is unchanged, without a
+// comma: "(127.0.0.1)", "([::1]:8080)".
 func (u URL) SURT() string {
 	if u.IsZero() {
 		return ""
@@ -31,9 +31,9 @@ func (u URL) SURT() string {
 	return string(append(append(b, ')'), u.RequestURI()...))
 }
 
-// SURTPrefix returns the beginning of the SURT form that ends with the first segment of the
-// path: "http://(com,baidu,www,)/news" for /news, /news/ and all that is below, and for
-// /news?x; with an empty segment only the slash, as of the root.
+// SURTPrefix returns the SURT form up to the end of the first segment of the
+// path: "http://(com,baidu,www,)/news" for /news, /news?x, /news/ and all paths below. If the
+// segment is empty, as in the root, the prefix ends with the slash.
 func (u URL) SURTPrefix() string {
 	if u.IsZero() {
 		return ""
@@ -58,22 +58,22 @@ func appendReversed(dst []byte, name string) []byte {
 	}
 }
 
-// Key returns the key under which the URL is looked up in a CDXJ index, such as
-// "com,example)/path?a=1&b=2": what version 0.3 of the Python package surt, used
-// by pywb and cdxj-indexer, computes for [URL.String]. Many URLs share a key. In
-// the order of the steps:
+// Key returns the key of the URL in a CDXJ index, such as
+// "com,example)/path?a=1&b=2". It is the key that version 0.3 of the Python package surt, used
+// by pywb and cdxj-indexer, computes for [URL.String]. Many URLs share a key.
+// The steps, in order:
 //
-//   - of the host, the labels are reversed, those of a dotted quad too; a leading
-//     "www", "www1", "www23", ... label is dropped, even before a bare suffix; a
-//     port that is not the default follows after ":", the brackets of IPv6 go;
-//   - path and query are percent-decoded until nothing changes, and encoded again
-//     where they are not printable ASCII, or are "#", "%" or a space;
-//   - in the path, dot and empty segments are resolved (a ".." that would climb
-//     out of the root stays), letters are lower-cased, an ASP.NET session id
-//     before an .aspx file is cut, and so is one final slash, but not the root's;
-//   - of the query, one session id of each known kind is cut, letters are
-//     lower-cased, and the arguments are sorted by name, then value, one without
-//     "=" first. An empty query goes.
+//   - Host: reverse the labels, also those of a dotted quad. Drop a leading
+//     "www", "www1", "www23", ... label, even before a bare suffix. Append ":" and the
+//     port if it is not the default. Drop the brackets of IPv6.
+//   - Path and query: percent-decode until nothing changes, then encode all bytes
+//     that are not printable ASCII, and "#", "%" and spaces.
+//   - Path: resolve dot and empty segments, but keep a ".." that would lead
+//     above the root. Lower-case letters. Remove an ASP.NET session id
+//     before an .aspx file, and one final slash unless the path is the root.
+//   - Query: remove one session id of each known kind. Lower-case letters.
+//     Sort the arguments by name, then value; an argument without
+//     "=" comes first. Drop an empty query.
 func (u URL) Key() string {
 	if u.IsZero() {
 		return ""
@@ -148,8 +148,8 @@ func keyQuery(query string) string {
 	return strings.Join(args, "&")
 }
 
-// The session ids that keys are blind to, with what is kept in groups 1 and 2.
-// Of each kind the last one in a query is cut, with the "&" behind it.
+// Session ids that Key removes; groups 1 and 2 match the parts that stay.
+// Key removes the last id of each kind in a query, with the "&" after it.
 var (
 	pathSessions = compile(
 		`(?i)^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$`,
@@ -172,8 +172,8 @@ func compile(patterns ...string) []*regexp.Regexp {
 	return all
 }
 
-// reencode decodes s until nothing changes, maps what came out, if edit is given,
-// and encodes it once.
+// reencode decodes s until nothing changes, applies edit unless it is nil,
+// and encodes the result once.
 func reencode(s string, edit func(string) string) string {
 	b := []byte(s)
 	for changed := true; changed; {
@@ -194,7 +194,7 @@ func reencode(s string, edit func(string) string) string {
 	return string(out)
 }
 
-// decodeOnce percent-decodes b in place, and reports whether there was anything.
+// decodeOnce percent-decodes b in place, and reports whether that changed it.
 func decodeOnce(b []byte) ([]byte, bool) {
 	out := b[:0]
 	for i := 0; i < len(b); i++ {

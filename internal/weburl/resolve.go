@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// resolve is the one way to a URL; base may be zero. It is the standard's "basic
-// URL parser" (section 4.4) for the two schemes, in which the state machine comes
-// down to a few cuts. The common errors are the bare sentinels: pages are full of
+// resolve makes every URL except those of Canonical; base may be zero. It implements the standard's "basic
+// URL parser" (section 4.4) for the two schemes, for which the state machine reduces
+// to a few cuts. It returns common errors as bare sentinels, without allocating: pages have many
 // mailto: and javascript: links.
 func resolve(base URL, raw string) (URL, error) {
 	ref := clean(raw)
@@ -31,9 +31,8 @@ func resolve(base URL, raw string) (URL, error) {
 
 	var stack [512]byte // most URLs fit; the rest moves to the heap
 	b := stack[:0]
-	// Behind a scheme that is not the base's comes an authority, with as many
-	// slashes before it as the author thought right; behind the base's own scheme
-	// all is as if it were not there.
+	// After a scheme other than the base's, an authority follows, preceded by any number of
+	// slashes. The base's own scheme is ignored.
 	if strings.HasPrefix(path, "//") || scheme != "" && scheme != base.Scheme() {
 		if scheme == "" {
 			scheme = base.Scheme()
@@ -79,8 +78,8 @@ func resolve(base URL, raw string) (URL, error) {
 }
 
 // clean returns raw without surrounding C0 controls and spaces, without tabs and
-// newlines, and without its fragment, which the first "#" begins in every state
-// of the standard's parser. Tabs are left in what is too long anyway.
+// newlines, and without its fragment. The first "#" begins the fragment in every state
+// of the standard's parser. clean leaves tabs in a reference that is too long anyway.
 func clean(raw string) string {
 	for raw != "" && raw[0] <= ' ' {
 		raw = raw[1:]
@@ -101,8 +100,8 @@ func clean(raw string) string {
 	return raw
 }
 
-// cutScheme splits a reference at its scheme. The scheme is "http", "https" or,
-// if there is none, ""; any other is an error.
+// cutScheme splits a reference after its scheme. The scheme is "http", "https", or
+// "" if the reference has no scheme. Any other scheme is an error.
 func cutScheme(ref string) (scheme, rest string, err error) {
 	for i := range len(ref) {
 		switch c := ref[i]; {
@@ -123,7 +122,7 @@ func cutScheme(ref string) (scheme, rest string, err error) {
 	return "", ref, nil
 }
 
-// appendAuthority appends the canonical form of an authority: without
+// appendAuthority appends the canonical form of an authority. It drops
 // credentials, which end at the last "@".
 func appendAuthority(dst []byte, base URL, scheme, authority string) ([]byte, error) {
 	if classify(authority) == plainName {

@@ -1,7 +1,6 @@
-// Package weburl holds canonical web URLs and the keys derived from them. It
-// imports no other package of this module: links, seeds, redirects and stored
-// addresses all become a [URL] here, once, and the others compare, hash and
-// print what comes out.
+// Package weburl defines canonical web URLs and the keys derived from them. Links, seeds,
+// redirects and stored addresses all become a [URL] here. Other packages compare, hash and
+// print these URLs. This package imports no other package of this module.
 //
 // # What canonical means
 //
@@ -20,45 +19,42 @@
 //   - a default port is dropped, others are decimal without leading zeros;
 //   - dot segments ("." and "..", also percent-encoded) are removed; other
 //     segments, empty ones too, are kept as they are;
-//   - an empty path is "/", and a "?" with nothing behind it is dropped (WHATWG
-//     keeps it; servers that care are not known, and lookup keys drop it too);
+//   - an empty path is "/", and a "?" with nothing after it is dropped (WHATWG
+//     keeps it; no known server distinguishes the two, and lookup keys drop it too);
 //   - path and query are UTF-8, percent-encoded: hexadecimal digits in upper
 //     case, the unreserved A-Z a-z 0-9 - . _ ~ (RFC 3986 section 2.3) never
-//     encoded, every other encoded byte left so, every raw byte that RFC 3986
+//     encoded, every other encoded byte left encoded, every raw byte that RFC 3986
 //     does not allow there encoded (also | ^ [ ] { } and quotation marks, which
 //     WHATWG leaves raw in places), and a "%" without two hexadecimal digits
-//     behind it is "%25". Bytes that are not UTF-8 are encoded one by one.
+//     after it is "%25". Bytes that are not UTF-8 are encoded one by one.
 //
-// It is at most [MaxLen] bytes. The text is plain printable ASCII.
+// A canonical URL is printable ASCII and at most [MaxLen] bytes long.
 //
 // # Invariants
 //
 // I1: a canonical URL canonicalises to itself, byte for byte; so does the result
-// of [URL.Resolve]. I2, in part: the host key of a URL depends on nothing but
-// its text. (The tables of IDNA and of public suffixes come with this binary.)
+// of [URL.Resolve]. I2, in part: the host key of a URL depends only on
+// its text. (The tables of IDNA and of public suffixes are part of the binary.)
 //
 // # What it does not do
 //
-// It fetches and resolves nothing, judges no scope, removes no session ids or
-// tracking parameters from URLs (only [URL.Key], a lookup key, does), and reads
-// no encoding but UTF-8: the query of a page in another encoding is the caller's
-// to transcode.
+// The package fetches nothing, resolves no names and decides no scope. It does not remove session ids or
+// tracking parameters from URLs (only [URL.Key], a lookup key, does). It reads
+// UTF-8 only: the caller transcodes the query of a page in another encoding.
 //
 // All functions are pure and safe for concurrent use.
 package weburl
 
 import "errors"
 
-// MaxLen is the longest canonical URL, in bytes: what RFC 9110 section 4.1 asks all to support at least.
+// MaxLen bounds a canonical URL, in bytes. It is the length that RFC 9110 section 4.1 recommends to support at least.
 const MaxLen = 8000
 
-// maxRef bounds, in bytes, a reference without its fragment. A canonical URL can
-// be shorter than its source, by dot segments or credentials, but not by much in
-// good faith.
+// maxRef bounds a reference without its fragment, in bytes. Dot segments or credentials can make
+// a reference longer than its canonical URL, but rarely by much.
 const maxRef = 2 * MaxLen
 
-// The reasons why there is no URL. Errors of this package match one of them with
-// errors.Is.
+// Reasons why a reference is not a URL. All errors of this package wrap one of them.
 var (
 	// ErrScheme: a scheme other than http and https.
 	ErrScheme = errors.New("scheme is not http or https")
@@ -70,8 +66,8 @@ var (
 	ErrSyntax = errors.New("bad url syntax")
 )
 
-// URL is a canonical absolute http or https URL. It is comparable: two URLs are
-// the same if and only if they are ==. The zero value is no URL; its accessors
+// URL is a canonical absolute http or https URL. Two URLs are
+// the same if and only if they compare equal with ==. The zero value is not a URL; its accessors
 // return "".
 type URL struct {
 	s                           string
@@ -81,12 +77,12 @@ type URL struct {
 // Parse returns the canonical form of an absolute URL. The result shares no
 // memory with raw.
 //
-// A reference is cut at its delimiters and written once, escaped on the way, into one
-// buffer: one allocation unless the host has to be converted, and time linear in its
-// length. There is no other way to a URL.
+// Parse cuts a reference at its delimiters and writes it once, escaped, into one
+// buffer. It allocates once unless the host has to be converted, and takes time linear in the
+// length.
 func Parse(raw string) (URL, error) { return resolve(URL{}, raw) }
 
-// Resolve returns the canonical URL that ref, absolute or relative, means in a
+// Resolve returns the canonical URL of an absolute or relative reference in a
 // document at u (WHATWG section 4.4 with u as the base). The result shares no
 // memory with ref. If u is zero, ref must be absolute.
 func (u URL) Resolve(ref string) (URL, error) { return resolve(u, ref) }
@@ -94,7 +90,7 @@ func (u URL) Resolve(ref string) (URL, error) { return resolve(u, ref) }
 // String returns the canonical text, or "" for the zero URL.
 func (u URL) String() string { return u.s }
 
-// IsZero reports whether u is no URL.
+// IsZero reports whether u is the zero value.
 func (u URL) IsZero() bool { return u.s == "" }
 
 // Scheme returns "http" or "https".
@@ -105,13 +101,13 @@ func (u URL) Scheme() string {
 	return u.s[:u.hostStart-uint16(len("://"))]
 }
 
-// Host returns the authority: the politeness key.
+// Host returns the authority without credentials.
 func (u URL) Host() Host { return Host(u.s[u.hostStart:u.hostEnd]) }
 
 // Path returns the path: "/" or longer.
 func (u URL) Path() string { return u.s[u.hostEnd:u.pathEnd] }
 
-// RequestURI returns the path and, if there is one, "?" and the query: the
-// request target of HTTP in origin form (RFC 9112 section 3.2.1), and what
-// robots.txt rules are matched against.
+// RequestURI returns the path and, if there is one, "?" and the query. It is the
+// request target of HTTP in origin form (RFC 9112 section 3.2.1). Rules of
+// robots.txt are matched against it.
 func (u URL) RequestURI() string { return u.s[u.hostEnd:] }
