@@ -102,7 +102,8 @@ func TestAgainWithinACommit(t *testing.T) {
 		t.Errorf("asked for again: %d", got)
 	}
 	wantState(t, "the commit", r.state(8), "fetched 0 at 8", "pending 1, rank 0, depth 0, former 8: "+urlX)
-	if got := r.mustNext(urlX).Former(); got != (blobschema.Origin{Partition: 3, Seq: 8}) {
+	task := r.mustNext(urlX)
+	if got := task.Former(); got != (blobschema.Origin{Partition: 3, Seq: 8}) {
 		t.Errorf("former is %v", got)
 	}
 }

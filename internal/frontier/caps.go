@@ -99,9 +99,9 @@ func (c *caps) domainFull(k *schedule.Key, q *blobschema.Queued) bool {
 	return c.full[name] || q.Flags.Listed() && c.half[name] || c.domain > 0 && c.sizes[name] >= share(c.domain, q)
 }
 
-// siteFull reports whether a URL is too much for its site, of which some are known.
-func (c *caps) siteFull(known uint64, q *blobschema.Queued) bool {
-	return c.host > 0 && known >= uint64(share(c.host, q)) && !exempt(q)
+// siteFull reports whether a URL is too much for its site.
+func (f *Frontier) siteFull(k *schedule.Key, u weburl.URL, q *blobschema.Queued) bool {
+	return f.caps.host > 0 && f.schedule.Known(k, u) >= uint64(share(f.caps.host, q)) && !exempt(q)
 }
 
 // leaveOut drops a URL that is over a cap; k is nil if its domain is full. A URL that is in

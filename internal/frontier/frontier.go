@@ -199,7 +199,7 @@ func (f *Frontier) add(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp
 	if at == inItems {
 		added = lowered(f.schedule.Join(now, &p.Pool, i, q, from))
 	} else {
-		added = f.addNew(now, p, k, u, fp, q, from)
+		added = f.addNew(now, p, k, u, fp, q, from, i, at)
 	}
 	if from == schedule.Outside && (q.Rank == 0 || q.Generation > 0) {
 		if i, at := p.find(fp); at == inItems { // else it was forwarded, or left out
@@ -212,9 +212,8 @@ func (f *Frontier) add(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp
 	return added
 }
 
-// addNew adds a URL that is not pending.
-func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued, from schedule.Source) Added {
-	mark, at := p.find(fp)
+// addNew adds a URL that is not pending; mark and at say where it is.
+func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued, from schedule.Source, mark uint32, at kind) Added {
 	isNew := at == absent && from != schedule.Stored
 	if isNew && f.caps.domainFull(k, q) {
 		return f.leaveOut(p, nil, u, fp, q, from)
@@ -224,7 +223,7 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 	}
 	settler := k
 	k, q = f.names.added(k, q)
-	if isNew && (f.caps.siteFull(f.schedule.Known(k, u), q) || !p.Fits()) {
+	if isNew && (f.siteFull(k, u, q) || !p.Fits()) {
 		return f.leaveOut(p, k, u, fp, q, from)
 	}
 	if k.Pinned() {
@@ -313,9 +312,9 @@ func (f *Frontier) SetTopics(topics []schedule.Topic) { f.schedule.SetTopics(top
 // failure may pass and attempts are left. There is no page record of a name that was
 // to be resolved, whatever the verdict: see Placements and Refusals.
 func (f *Frontier) Done(now time.Time, t schedule.Task, o *actor.Outcome) schedule.Verdict {
-	v, next := f.schedule.Answered(now, t, o)
+	v, next := f.schedule.Answered(now, &t, o)
 	f.settleEnded()
-	f.names.answered(now, t)
+	f.names.answered(now, &t)
 	if next != nil {
 		p := f.slots.partOf(t.Key().Slot(), t.Fingerprint())
 		f.add(now, p, t.Key(), t.Request.URL, t.Fingerprint(), next, schedule.Outside)
@@ -323,14 +322,16 @@ func (f *Frontier) Done(now time.Time, t schedule.Task, o *actor.Outcome) schedu
 			f.schedule.Visited(&p.Pool, i, next, now)
 		}
 	}
-	f.schedule.Close(now, t, o)
+	f.schedule.Close(now, &t, o)
 	f.settleEnded()
 	return v
 }
 
 // settleEnded settles the URLs that wait no longer.
 func (f *Frontier) settleEnded() {
-	for _, e := range f.schedule.Ended() {
+	ended := f.schedule.Ended()
+	for i := range ended {
+		e := &ended[i]
 		p := f.slots.partOf(e.Key.Slot(), e.Fingerprint)
 		f.addSettled(p, e.Fingerprint, e.Queued.Generation, e.State, e.Queued.Former)
 		p.Drop(e.Item)

@@ -420,23 +420,3 @@ func slotInMemory(t *testing.T) partition.Slot {
 	}
 	return s
 }
-
-func BenchmarkAddNextDone(b *testing.B) {
-	r := newRig(b, Config{})
-	r.add(0, "https://a.example/0")
-	r.run(nil)
-	b.ReportAllocs()
-	for i := 1; b.Loop(); i++ {
-		u := mustParse(b, fmt.Sprintf("https://a.example/%d", i))
-		r.f.Add(r.now, r.link(u, blobschema.Queued{Host: "a.example", Depth: 1, Rank: 2}))
-		task, ok := r.f.Next(r.now, false)
-		if !ok {
-			b.Fatal("nothing to ask for")
-		}
-		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
-		if i%1000 == 0 {
-			r.f.Delta(1)
-			r.f.Committed()
-		}
-	}
-}

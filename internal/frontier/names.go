@@ -52,7 +52,7 @@ func (n *names) added(k *schedule.Key, q *blobschema.Queued) (*schedule.Key, *bl
 }
 
 // answered forwards the URLs of a name whose address the task has found.
-func (n *names) answered(now time.Time, t schedule.Task) {
+func (n *names) answered(now time.Time, t *schedule.Task) {
 	if n != nil && t.Request.Resolve && t.Key().Pinned() {
 		n.f.schedule.Pin(now, t.Key(), n.near(t.Key()))
 		n.f.settleEnded()

@@ -121,7 +121,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 	}
 	looks := 0
 	for range 12 {
-		if next().Revisit() {
+		if task := next(); task.Revisit() {
 			looks++
 		}
 	}

@@ -22,10 +22,11 @@ type Ended struct {
 	Detail      string
 }
 
-// Ended returns the URLs that ended since the last call.
+// Ended returns the URLs that ended since the last call. The list is good until the next change of
+// the schedule.
 func (s *Schedule) Ended() []Ended {
 	e := s.ended
-	s.ended = nil
+	s.ended = s.ended[:0]
 	return e
 }
 
@@ -77,7 +78,7 @@ const (
 // Answered takes the outcome of a task. A URL ends, or is queued again when the failure may pass
 // and attempts are left. If next is not nil, the URL is to be added again with it. Close must
 // follow.
-func (s *Schedule) Answered(now time.Time, t Task, o *actor.Outcome) (v Verdict, next *blobschema.Queued) {
+func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict, next *blobschema.Queued) {
 	l, k := t.lane, t.Key()
 	s.seen = now
 	l.pool.asked--
@@ -101,7 +102,7 @@ func (s *Schedule) Answered(now time.Time, t Task, o *actor.Outcome) (v Verdict,
 }
 
 // Close ends a task that was answered: its key gets its next turn.
-func (s *Schedule) Close(now time.Time, t Task, o *actor.Outcome) {
+func (s *Schedule) Close(now time.Time, t *Task, o *actor.Outcome) {
 	k := t.Key()
 	if !t.Request.Resolve {
 		s.pause(now, t, o)
@@ -113,7 +114,7 @@ func (s *Schedule) Close(now time.Time, t Task, o *actor.Outcome) {
 }
 
 // pause keeps the pace of a key after a request, and gives up a site that does not answer.
-func (s *Schedule) pause(now time.Time, t Task, o *actor.Outcome) {
+func (s *Schedule) pause(now time.Time, t *Task, o *actor.Outcome) {
 	st, k := t.lane.origin.site, t.Key()
 	free := k.free
 	k.free = false
@@ -135,7 +136,7 @@ func (s *Schedule) pause(now time.Time, t Task, o *actor.Outcome) {
 }
 
 // observe takes the pace of an answer.
-func (s *Schedule) observe(k *Key, t Task, o *actor.Outcome, now time.Time) {
+func (s *Schedule) observe(k *Key, t *Task, o *actor.Outcome, now time.Time) {
 	k.observed, k.silent = true, polite.Silent(o.Page.Outcome)
 	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
 	if t.page {
@@ -165,7 +166,7 @@ func (s *Schedule) observe(k *Key, t Task, o *actor.Outcome, now time.Time) {
 }
 
 // urlDone decides whether a URL ends or is tried again.
-func (s *Schedule) urlDone(now time.Time, t Task, o *actor.Outcome) (Verdict, *blobschema.Queued) {
+func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *blobschema.Queued) {
 	k, p := t.Key(), t.lane.pool
 	it := &p.items[t.item]
 	again, after := false, time.Duration(0)

@@ -13,7 +13,6 @@ type heap[T entry[T]] []T
 
 func (h *heap[T]) push(x T) {
 	*h = append(*h, x)
-	x.moved(len(*h) - 1)
 	h.up(len(*h) - 1)
 }
 
@@ -23,9 +22,7 @@ func (h *heap[T]) pop() T { return h.remove(0) }
 func (h *heap[T]) remove(at int) T {
 	q := *h
 	x, last := q[at], len(q)-1
-	if at != last {
-		h.swap(at, last)
-	}
+	q[at] = q[last]
 	clear(q[last:])
 	*h = q[:last]
 	if at != last {
@@ -52,39 +49,45 @@ func (h *heap[T]) init() {
 	}
 }
 
-func (h *heap[T]) swap(i, j int) {
-	q := *h
-	q[i], q[j] = q[j], q[i]
-	q[i].moved(i)
-	q[j].moved(j)
-}
-
-func (h *heap[T]) up(at int) {
+// up moves an entry towards the top.
+func (h heap[T]) up(at int) {
+	x := h[at]
 	for at > 0 {
 		parent := (at - 1) / 2
-		if !(*h)[at].before((*h)[parent]) {
-			return
+		if !x.before(h[parent]) {
+			break
 		}
-		h.swap(at, parent)
+		h.put(at, h[parent])
 		at = parent
 	}
+	h.put(at, x)
 }
 
-// down reports whether it moved the entry.
-func (h *heap[T]) down(at int) bool {
-	q, begin := *h, at
+// down moves an entry away from the top, and reports whether it did.
+func (h heap[T]) down(at int) bool {
+	x, begin := h[at], at
 	for {
 		child := 2*at + 1
-		if child >= len(q) {
-			return at > begin
+		if child >= len(h) {
+			break
 		}
-		if child+1 < len(q) && q[child+1].before(q[child]) {
+		if child+1 < len(h) && h[child+1].before(h[child]) {
 			child++
 		}
-		if !q[child].before(q[at]) {
-			return at > begin
+		if !h[child].before(x) {
+			break
 		}
-		h.swap(at, child)
+		h.put(at, h[child])
 		at = child
 	}
+	if at == begin {
+		return false
+	}
+	h.put(at, x)
+	return true
+}
+
+func (h heap[T]) put(at int, x T) {
+	h[at] = x
+	x.moved(at)
 }

@@ -25,23 +25,25 @@ const (
 
 // Key is a politeness key: everything with its name shares one pace.
 type Key struct {
+	// First stand the fields that each new URL needs, so that they share cache lines.
 	name     string
 	group    *Group
 	domain   *domain
-	own      site              // whose authority is the name, if there is one
-	stands   []*stand          // of the topics that it has, or had, URLs of
-	blocked  heap[blockedLane] // lanes whose robots.txt may not be requested yet
-	later    heap[delayed]     // URLs that wait for a time
-	pace     polite.Pace
-	allowed  int           // requests that may be under way at once
-	asked    int           // requests under way
-	starting *lane         // of the request that was taken and has not begun
-	delay    time.Duration // configured
-
 	addr     netip.Addr // of a placed key, or what a name is pinned to
 	placed   bool       // the name is an address
-	resolves uint8      // failed attempts to resolve the name
-	hold     time.Time  // earliest time of the next attempt
+	place    place
+	resolves uint8             // failed attempts to resolve the name
+	allowed  int               // requests that may be under way at once
+	asked    int               // requests under way
+	pending  int               // URLs in memory that are not settled
+	blocked  heap[blockedLane] // lanes whose robots.txt may not be requested yet
+	later    heap[delayed]     // URLs that wait for a time
+	stands   []*stand          // of the topics that it has, or had, URLs of
+	own      site              // whose authority is the name, if there is one
+	pace     polite.Pace
+	starting *lane         // of the request that was taken and has not begun
+	delay    time.Duration // configured
+	hold     time.Time     // earliest time of the next attempt to resolve the name
 
 	revisits    bool              // its pages are revisited
 	revisited   bool              // the last request was a revisit
@@ -51,14 +53,12 @@ type Key struct {
 
 	requests, failures uint64
 	settled, capped    uint64 // of all its sites
-	pending            int
 	asks               []ask
 	version            uint64 // of the stored state; grows with every delta that holds it
 	dirty              bool
 	observed           bool // requested from since the last delta
 	silent             bool // its last request got no answer
 
-	place     place
 	index     int // in the timers
 	pause     pause
 	at        time.Time
@@ -167,13 +167,13 @@ func (st *stand) urgency() urgency {
 type site struct {
 	name    string
 	key     *Key
-	origins [2]origin // for http and https
 	settled uint64
 	capped  uint64
 	pending int
 	silent  int    // different URLs in a row that got no answer
 	version uint64 // of the stored state of a further site
 	dirty   bool
+	origins [2]origin // for http and https
 }
 
 // init makes the site of a key.

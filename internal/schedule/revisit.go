@@ -111,7 +111,7 @@ func (s *Schedule) Rank(generation, rank uint32) uint32 {
 
 // nextVisit returns the next generation of a URL that ended just now, nil if it is not to be
 // revisited. was is its previous entry.
-func (s *Schedule) nextVisit(now time.Time, t Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
+func (s *Schedule) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
 	answered := o.Page.Outcome.Answered()
 	if !answered && !t.revisit {
 		return nil // refused, as in crawls without revisits
@@ -218,7 +218,7 @@ func (k *Key) believed(change blobschema.Change) blobschema.Change {
 }
 
 // learn takes what a look has shown of a URL, and of its unit.
-func (s *Schedule) learn(k *Key, t Task, o *actor.Outcome) blobschema.Change {
+func (s *Schedule) learn(k *Key, t *Task, o *actor.Outcome) blobschema.Change {
 	former := t.Request.Former
 	if former == nil || !o.Page.Outcome.Answered() {
 		return t.Change

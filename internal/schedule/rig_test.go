@@ -68,13 +68,13 @@ func (r *rig) add(p *Pool, raw string, q blobschema.Queued) {
 // end ends a task with an outcome.
 func (r *rig) end(t Task, o *actor.Outcome) {
 	r.t.Helper()
-	_, next := r.s.Answered(r.now, t, o)
+	_, next := r.s.Answered(r.now, &t, o)
 	r.drop()
 	if next != nil {
 		r.at[t.Fingerprint()] = spot{t.Pool(), r.s.Insert(r.now, t.Pool(), t.Key(), t.Request.URL, t.Fingerprint(), next, Outside)}
 		r.s.Visited(t.Pool(), r.at[t.Fingerprint()].item, next, r.now)
 	}
-	r.s.Close(r.now, t, o)
+	r.s.Close(r.now, &t, o)
 	r.drop()
 }
 

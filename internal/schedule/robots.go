@@ -43,7 +43,7 @@ func (s *Schedule) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 }
 
 // robotsDone ends a request for a robots.txt.
-func (s *Schedule) robotsDone(now time.Time, t Task, o *actor.Outcome) (v Verdict) {
+func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdict) {
 	d := t.lane.origin
 	k := d.site.key
 	v = Final

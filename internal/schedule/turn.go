@@ -28,19 +28,19 @@ type Task struct {
 }
 
 // Key is the politeness key of the request.
-func (t Task) Key() *Key { return t.lane.stand.key }
+func (t *Task) Key() *Key { return t.lane.stand.key }
 
 // Pool returns the pool of the URL.
-func (t Task) Pool() *Pool { return t.lane.pool }
+func (t *Task) Pool() *Pool { return t.lane.pool }
 
 // Host is the name of the politeness key.
-func (t Task) Host() string { return t.lane.origin.site.key.name }
+func (t *Task) Host() string { return t.lane.origin.site.key.name }
 
 // Fingerprint is that of the URL, 0 for a robots.txt or a name to resolve.
-func (t Task) Fingerprint() uint64 { return t.fp }
+func (t *Task) Fingerprint() uint64 { return t.fp }
 
 // FlagsNow returns the flags that the URL of a task under way has now: mail may have added some since it began.
-func (t Task) FlagsNow() blobschema.QueuedFlags {
+func (t *Task) FlagsNow() blobschema.QueuedFlags {
 	if t.page {
 		return t.lane.pool.items[t.item].flags
 	}
@@ -48,17 +48,17 @@ func (t Task) FlagsNow() blobschema.QueuedFlags {
 }
 
 // Rank is that of the URL, 0 if the task is for none.
-func (t Task) Rank() uint32 { return t.rank }
+func (t *Task) Rank() uint32 { return t.rank }
 
 // Former is where the page record of the URL's previous generation is; zero for none.
-func (t Task) Former() blobschema.Origin { return t.former }
+func (t *Task) Former() blobschema.Origin { return t.former }
 
 // Urgent reports whether the task is for a URL that was requested on purpose.
-func (t Task) Urgent() bool { return t.urgent }
+func (t *Task) Urgent() bool { return t.urgent }
 
 // Revisit reports whether the task is for a URL that was settled with an answer, and may have
 // changed since.
-func (t Task) Revisit() bool { return t.revisit }
+func (t *Task) Revisit() bool { return t.revisit }
 
 // Next returns the best request that may be made now, if there is one. Its key is
 // busy until Close, or, if it allows several requests at once, until Begun. With urgentOnly it is
