@@ -319,7 +319,7 @@ func (f *Frontier) Done(now time.Time, t schedule.Task, o *actor.Outcome) schedu
 		p := f.slots.partOf(t.Key().Slot(), t.Fingerprint())
 		f.add(now, p, t.Key(), t.Request.URL, t.Fingerprint(), next, schedule.Outside)
 		if i, at := p.find(t.Fingerprint()); at == inItems {
-			f.schedule.Visited(&p.Pool, i, next, now)
+			p.Visited(i, next, now)
 		}
 	}
 	f.schedule.Close(now, &t, o)

@@ -92,7 +92,7 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 	for i := range sums {
 		h := p.slot.put(sums[i].Part)
 		h.want, h.replan = p.want, p.replan
-		f.schedule.Split(&h.Pool, &p.Pool)
+		h.Pool.Split(&p.Pool)
 		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
 		for _, q := range fresh {
 			if of(q) {

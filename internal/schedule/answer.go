@@ -39,7 +39,7 @@ func (s *Schedule) end(w spot, state blobschema.State) *Ended {
 	s.pending[it.topic]--
 	st.pending--
 	st.key.pending--
-	p.touched = s.delta + 1
+	p.touched = s.changes.delta + 1
 	s.countSettled(st, 1)
 	e := Ended{
 		Key: st.key, Item: w.item, Fingerprint: it.fp, State: state, Queued: blobschema.Queued{
@@ -56,7 +56,7 @@ func (s *Schedule) refuse(w spot, o blobschema.Outcome, detail string) {
 	e.URL, e.Outcome, e.Detail = w.pool.url(w.it()), o, detail
 	k := w.pool.lanes[w.it().lane].stand.key
 	k.observed = true // its figures have changed, though it got no request
-	s.touchKey(k)
+	s.changes.key(k)
 }
 
 // refuseAll refuses items that are in no queue.
@@ -87,12 +87,12 @@ func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict
 	if k.starting == l {
 		k.starting = nil
 	}
-	s.dequeue(k)
+	s.queues.dequeue(k)
 	k.place = busy // until Close: what is added meanwhile must not give it a turn
 	if t.Request.Resolve {
 		return s.resolved(now, k, o), nil
 	}
-	s.observe(k, t, o, now)
+	k.observe(t, o, now, s.cfg.Retry.Backoff)
 	if !t.page {
 		return s.robotsDone(now, t, o), nil
 	}
@@ -109,7 +109,7 @@ func (s *Schedule) Close(now time.Time, t *Task, o *actor.Outcome) {
 	}
 	if k.starting == nil {
 		k.place = idle
-		s.enqueue(k, now)
+		s.queues.enqueue(k, now)
 	}
 }
 
@@ -130,19 +130,19 @@ func (s *Schedule) pause(now time.Time, t *Task, o *actor.Outcome) {
 		if st.silent++; s.cfg.Retry.GivenUp(st.silent) {
 			s.giveUp(now, st, o)
 		}
-		s.touchSite(st)
+		s.changes.site(st)
 	}
-	s.touchKey(k)
+	s.changes.key(k)
 }
 
 // observe takes the pace of an answer.
-func (s *Schedule) observe(k *Key, t *Task, o *actor.Outcome, now time.Time) {
+func (k *Key) observe(t *Task, o *actor.Outcome, now time.Time, backoff time.Duration) {
 	k.observed, k.silent = true, polite.Silent(o.Page.Outcome)
 	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
 	if t.page {
 		end.Attempt = t.Request.Attempt
 	}
-	k.pace.Done(now, end, s.cfg.Retry.Backoff)
+	k.pace.Done(now, end, backoff)
 	k.requests++
 	if !o.Page.Outcome.Answered() {
 		k.failures++
@@ -189,7 +189,7 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 			at = now.Add(after).UnixMilli()
 		}
 		p.setNotBefore(t.item, at)
-		s.touch(p, t.item)
+		s.changes.item(p, t.item)
 		k.add(p, t.item, now)
 		return Again, nil
 	}

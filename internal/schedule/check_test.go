@@ -52,8 +52,8 @@ func (r *rig) check() {
 func (r *rig) checkQueues() {
 	r.t.Helper()
 	s := r.s
-	for n, h := range slices.Concat(s.ready.heaps, s.ready.looks) {
-		topic, revisits := n%len(s.ready.heaps), n >= len(s.ready.heaps)
+	for n, h := range slices.Concat(s.queues.ready.heaps, s.queues.ready.looks) {
+		topic, revisits := n%len(s.queues.ready.heaps), n >= len(s.queues.ready.heaps)
 		for i, st := range h {
 			k := st.key
 			if k.place != ready || st.index != i || int(st.topic) != topic || (st.urgent == revisit) != revisits || s.keys[k.name] != k ||
@@ -62,8 +62,8 @@ func (r *rig) checkQueues() {
 			}
 		}
 	}
-	for i, k := range s.timers {
-		if k.place != waiting || k.index != i || s.keys[k.name] != k || !k.at.Equal(k.readyAt()) || i > 0 && k.before(s.timers[(i-1)/2]) {
+	for i, k := range s.queues.timers {
+		if k.place != waiting || k.index != i || s.keys[k.name] != k || !k.at.Equal(k.readyAt()) || i > 0 && k.before(s.queues.timers[(i-1)/2]) {
 			r.t.Errorf("waiting key %d (%s) stands in %d at %d", i, k.name, k.place, k.index)
 		}
 	}

@@ -17,21 +17,24 @@ func (d *domain) nextTurn(virtual uint64) uint64 {
 	return start
 }
 
-// domain returns the domain of a key that is about to be made.
-func (s *Schedule) domain(key string) *domain {
+// domains are those with keys in memory, by name.
+type domains map[string]*domain
+
+// enter returns the domain of a key that is about to be made.
+func (m domains) enter(key string) *domain {
 	name := weburl.Host(key).RegistrableDomain()
-	d := s.domains[name]
+	d := m[name]
 	if d == nil {
 		d = &domain{name: name}
-		s.domains[name] = d
+		m[name] = d
 	}
 	d.keys++
 	return d
 }
 
-// dropDomain is called when a key leaves memory.
-func (s *Schedule) dropDomain(d *domain) {
+// leave is called when a key leaves memory.
+func (m domains) leave(d *domain) {
 	if d.keys--; d.keys == 0 {
-		delete(s.domains, d.name)
+		delete(m, d.name)
 	}
 }

@@ -31,7 +31,7 @@ func (s *Schedule) CountCapped(k *Key, u weburl.URL) {
 	st := s.site(k, u)
 	st.capped++
 	k.capped++
-	s.touchSite(st)
+	s.changes.site(st)
 }
 
 // Fits reports whether a pool has room for the text of another URL.
@@ -54,9 +54,9 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	st.pending++
 	s.countRank(p, q.Rank, 1)
 	k.add(p, i, now)
-	s.enqueue(k, now)
+	s.queues.enqueue(k, now)
 	if from != Stored {
-		s.touch(p, i)
+		s.changes.item(p, i)
 	}
 	return i
 }
@@ -104,7 +104,7 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 	}
 	s.moved(now, p, i, old.rank, lane)
 	if from != Stored {
-		s.touch(p, i)
+		s.changes.item(p, i)
 	}
 	return true
 }
@@ -116,7 +116,7 @@ func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued)
 	switch {
 	case it.bits&isAsked != 0:
 		return true, s.wish(p, i, q, false)
-	case s.waitsForRevisit(p, i):
+	case p.waitsForRevisit(i):
 		s.reschedule(now, p, i, now, 0)
 		return true, true
 	}
@@ -129,7 +129,7 @@ func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued)
 func (s *Schedule) RetryRobots(now time.Time, p *Pool, i uint32) {
 	if d := p.lanes[p.items[i].lane].origin; d.rules != nil && d.rules.Unreachable() && d.until.After(now) {
 		d.until = now
-		s.touchSite(d.site)
+		s.changes.site(d.site)
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 		l.down(int(it.pos))
 		l.enlist(now)
 	}
-	s.enqueue(l.stand.key, now)
+	s.queues.enqueue(l.stand.key, now)
 }
 
 // setLane moves an item that is in no queue to a lane.
@@ -200,7 +200,7 @@ func (s *Schedule) wish(p *Pool, i uint32, q *blobschema.Queued, firm bool) bool
 		p.wishes = map[uint32]wish{}
 	}
 	p.wishes[i] = w
-	s.touch(p, i)
+	s.changes.item(p, i)
 	return true
 }
 
@@ -228,42 +228,7 @@ func (s *Schedule) move(w spot, to *Key, now time.Time) {
 	st.pending++
 	to.pending++
 	it.lane, it.flags = s.lane(p, st, url, l.topic).number, it.flags|blobschema.FlagPlaced
-	s.touch(p, w.item)
+	s.changes.item(p, w.item)
 	to.add(p, w.item, now)
-	s.enqueue(to, now)
-}
-
-// touch marks an item for the next delta.
-func (s *Schedule) touch(p *Pool, i uint32) {
-	s.TouchPool(p)
-	if it := &p.items[i]; it.bits&isDirty == 0 {
-		it.bits |= isDirty
-		if len(p.dirty) == 0 {
-			s.dirtyPools = append(s.dirtyPools, p)
-		}
-		p.dirty = append(p.dirty, i)
-	}
-}
-
-// TouchPool says that the next delta holds something of a pool.
-func (s *Schedule) TouchPool(p *Pool) { p.touched = s.delta + 1 }
-
-func (s *Schedule) touchKey(k *Key) {
-	k.group.touched = s.delta + 1
-	if !k.dirty {
-		k.dirty = true
-		s.dirtyKeys = append(s.dirtyKeys, k)
-	}
-}
-
-func (s *Schedule) touchSite(st *site) {
-	if !st.further() {
-		s.touchKey(st.key)
-		return
-	}
-	st.key.group.touched = s.delta + 1
-	if !st.dirty {
-		st.dirty = true
-		s.dirtySites = append(s.dirtySites, st)
-	}
+	s.queues.enqueue(to, now)
 }

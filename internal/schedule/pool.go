@@ -97,6 +97,9 @@ const maxText = 3 << 30
 // NewPool returns an empty pool of a group.
 func NewPool(g *Group) Pool { return Pool{group: g} }
 
+// Split gives an emptied pool the history of another one, half of whose URLs it is for.
+func (p *Pool) Split(of *Pool) { p.touched = of.touched }
+
 // Len returns the number of URLs.
 func (p *Pool) Len() int { return p.npend }
 

@@ -51,7 +51,7 @@ func (s *Schedule) Threshold() float64 { return s.planned }
 func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 	for i := range uint32(len(p.items)) {
 		it := &p.items[i]
-		if it.length == 0 || !s.waitsForRevisit(p, i) {
+		if it.length == 0 || !p.waitsForRevisit(i) {
 			continue
 		}
 		k, r := p.lanes[it.lane].origin.site.key, p.rareOf(i)
@@ -92,12 +92,6 @@ func firstOf(fp uint64, interval time.Duration) time.Duration {
 	return time.Duration(float64(interval) * float64(uint32(fp)) / (1 << 32))
 }
 
-// waitsForRevisit reports whether an item is not due, and for no other reason.
-func (s *Schedule) waitsForRevisit(p *Pool, i uint32) bool {
-	it := &p.items[i]
-	return p.lanes[it.lane].stand.key.isRevisit(it) && it.bits&isAsked == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
-}
-
 // isRevisit reports whether a pending URL waits for a revisit, and for nothing else.
 func (k *Key) isRevisit(it *item) bool { return k.revisits && it.gen > 0 && it.rank == revisitRank }
 
@@ -130,13 +124,6 @@ func (s *Schedule) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blob
 	return &blobschema.Queued{
 		Host: k.name, Rank: revisitRank, Generation: was.Generation + 1, Depth: was.Depth, Flags: was.Flags, Topic: was.Topic,
 		NotBefore: s.visitAt(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
-	}
-}
-
-// Visited says that a URL, which is pending again with next, was answered now.
-func (s *Schedule) Visited(p *Pool, i uint32, next *blobschema.Queued, now time.Time) {
-	if next.Rank == revisitRank {
-		p.setRare(i, func(r *rare) { r.visited = now.UnixMilli() })
 	}
 }
 
@@ -228,7 +215,7 @@ func (s *Schedule) learn(k *Key, t *Task, o *actor.Outcome) blobschema.Change {
 		k.trust = k.trust.Learn(l.Hinted, l.Changed)
 	}
 	k.changes = fresh.Learn(k.changes, l)
-	s.touchKey(k)
+	s.changes.key(k)
 	return fresh.Learn(k.believed(t.Change), l)
 }
 
@@ -268,7 +255,7 @@ const (
 // whose part is not loaded, is left as it is.
 func (s *Schedule) Hint(now time.Time, p *Pool, i uint32, modified time.Time) {
 	r := p.rareOf(i)
-	if !s.waitsForRevisit(p, i) || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
+	if !p.waitsForRevisit(i) || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
 		return
 	}
 	it := &p.items[i]
@@ -311,9 +298,9 @@ func (s *Schedule) reschedule(now time.Time, p *Pool, i uint32, at time.Time, ra
 	it.rank = rank
 	s.countRank(p, it.rank, 1)
 	p.setNotBefore(i, ms)
-	s.touch(p, i)
+	s.changes.item(p, i)
 	k.add(p, i, now)
-	s.enqueue(k, now)
+	s.queues.enqueue(k, now)
 }
 
 // postpone keeps the looks among items that are in no queue any more from being refused: it puts them
@@ -329,8 +316,21 @@ func (s *Schedule) postpone(now time.Time, items []spot) (others []spot) {
 			continue
 		}
 		w.pool.setRare(w.item, func(r *rare) { r.notBefore = max(r.notBefore, now.Add(afterFailure).UnixMilli()) })
-		s.touch(w.pool, w.item)
+		s.changes.item(w.pool, w.item)
 		w.pool.lanes[it.lane].origin.site.key.add(w.pool, w.item, now)
 	}
 	return others
+}
+
+// waitsForRevisit reports whether an item is not due, and for no other reason.
+func (p *Pool) waitsForRevisit(i uint32) bool {
+	it := &p.items[i]
+	return p.lanes[it.lane].stand.key.isRevisit(it) && it.bits&isAsked == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
+}
+
+// Visited says that a URL, which is pending again with next, was answered now.
+func (p *Pool) Visited(i uint32, next *blobschema.Queued, now time.Time) {
+	if next.Rank == revisitRank {
+		p.setRare(i, func(r *rare) { r.visited = now.UnixMilli() })
+	}
 }

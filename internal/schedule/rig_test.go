@@ -72,7 +72,7 @@ func (r *rig) end(t Task, o *actor.Outcome) {
 	r.drop()
 	if next != nil {
 		r.at[t.Fingerprint()] = spot{t.Pool(), r.s.Insert(r.now, t.Pool(), t.Key(), t.Request.URL, t.Fingerprint(), next, Outside)}
-		r.s.Visited(t.Pool(), r.at[t.Fingerprint()].item, next, r.now)
+		t.Pool().Visited(r.at[t.Fingerprint()].item, next, r.now)
 	}
 	r.s.Close(r.now, &t, o)
 	r.drop()

@@ -33,7 +33,7 @@ func (s *Schedule) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 		addr = k.addr
 	}
 	k.pace.Start(now, d.delay())
-	s.touchKey(k)
+	s.changes.key(k)
 	d.relist(now, func() { d.asking = true })
 	return Task{
 		Request: actor.Request{URL: target, Host: k.name, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
@@ -76,7 +76,7 @@ func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdi
 // readRobots takes the rules of an origin from an answer.
 func (s *Schedule) readRobots(now time.Time, d *origin, o *actor.Outcome) Verdict {
 	out, status := o.Page.Outcome, int(o.Page.Status)
-	s.touchSite(d.site)
+	s.changes.site(d.site)
 	if out == blobschema.OutcomeRedirect && d.hops < robotsHops {
 		if next, err := weburl.Parse(o.Page.Redirect); err == nil {
 			d.next, d.hops = next, d.hops+1
@@ -117,7 +117,7 @@ func (s *Schedule) resolved(now time.Time, k *Key, o *actor.Outcome) Verdict {
 	if o.Page.Outcome == blobschema.OutcomeAborted && !o.Addr.IsValid() {
 		return Again
 	}
-	s.touchKey(k)
+	s.changes.key(k)
 	if o.Addr.IsValid() {
 		k.addr, k.resolves, k.hold = o.Addr.Unmap().WithZone(""), 0, time.Time{}
 		return Final

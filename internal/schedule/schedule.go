@@ -50,29 +50,18 @@ type Schedule struct {
 	quality func(Waiting) float64 // for the score of a key
 	keys    map[string]*Key       // in memory
 	sites   map[siteKey]*site
-	domains map[string]*domain
-	ready   readyQueue
-	timers  heap[*Key]
-	pauses  [pauseKinds]int // keys in the timers, by their reason
-	seq     uint32          // of the item added last
-	turn    uint64
-	virtual uint64 // time of fair queueing: the turn of the key taken last
+	domains domains
+	queues  queues
+	seq     uint32 // of the item added last
 	floor   time.Time
 	seen    time.Time // latest time known
 
 	counts    Counts
 	pending   [256]int64 // URLs by topic
 	ended     []Ended
-	view      HostView  // for rank, which is called often
-	viewed    [1]*stand // by it
-	threshold float64   // see SetThreshold
-	planned   float64   // highest threshold that waiting revisits are planned with, to within ReplanAt
-
-	// Since the last delta.
-	delta      uint64  // number of the last delta
-	dirtyPools []*Pool // with items in their dirty lists
-	dirtyKeys  []*Key
-	dirtySites []*site
+	threshold float64 // see SetThreshold
+	planned   float64 // highest threshold that waiting revisits are planned with, to within ReplanAt
+	changes   changes
 }
 
 // Counts are figures of the URLs and keys in memory, and of the urgent URLs of all pools.
@@ -94,11 +83,11 @@ func New(cfg Config) *Schedule {
 		cfg.Threshold = fresh.First(blobschema.Change{}, 24, 1)
 	}
 	s := &Schedule{
-		cfg: cfg, quality: qualities(cfg.Policy), keys: map[string]*Key{}, sites: map[siteKey]*site{}, domains: map[string]*domain{},
-		threshold: cfg.Threshold, planned: cfg.Threshold,
+		cfg: cfg, quality: qualities(cfg.Policy), keys: map[string]*Key{}, sites: map[siteKey]*site{}, domains: domains{},
+		threshold: cfg.Threshold, planned: cfg.Threshold, queues: queues{policy: cfg.Policy},
 	}
-	s.ready.began, s.ready.pending = cfg.Began, &s.pending
-	s.ready.setTopics(cfg.Topics)
+	s.queues.ready.began, s.queues.ready.pending = cfg.Began, &s.pending
+	s.queues.ready.setTopics(cfg.Topics)
 	return s
 }
 
@@ -109,10 +98,10 @@ func (s *Schedule) Counts() Counts { return s.counts }
 func (s *Schedule) PendingOf(topic uint8) int64 { return s.pending[topic] }
 
 // SetTopics changes priorities and slices of the topics, by number; 0 is that of URLs without one.
-func (s *Schedule) SetTopics(topics []Topic) { s.ready.setTopics(topics) }
+func (s *Schedule) SetTopics(topics []Topic) { s.queues.ready.setTopics(topics) }
 
 // Active reports whether any request is under way or may be made now.
-func (s *Schedule) Active() bool { return s.counts.Asked > 0 || !s.ready.empty() }
+func (s *Schedule) Active() bool { return s.counts.Asked > 0 || !s.queues.ready.empty() }
 
 // Floor forbids any request to a key before at plus the key's pace. Call it on an empty schedule.
 func (s *Schedule) Floor(at time.Time) { s.floor = at }
@@ -124,7 +113,7 @@ func (s *Schedule) Find(name string) *Key { return s.keys[name] }
 func (s *Schedule) Key(g *Group, name string) *Key {
 	k := s.keys[name]
 	if k == nil {
-		k = &Key{name: name, group: g, domain: s.domain(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
+		k = &Key{name: name, group: g, domain: s.domains.enter(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
 		if rule, ok := s.cfg.Hosts[name]; ok {
 			k.allowed, k.delay = max(1, rule.Connections), rule.Delay
 		}
@@ -180,7 +169,7 @@ func (s *Schedule) lane(p *Pool, st *site, u weburl.URL, topic uint8) *lane {
 func (s *Schedule) Freeze(g *Group) {
 	g.Frozen = true
 	for _, k := range g.keys {
-		s.dequeue(k)
+		s.queues.dequeue(k)
 	}
 }
 
@@ -191,7 +180,7 @@ func (s *Schedule) Stop(p *Pool, now time.Time) {
 		l.delist()
 	}
 	for _, l := range p.lanes {
-		s.enqueue(l.stand.key, now)
+		s.queues.enqueue(l.stand.key, now)
 	}
 }
 
@@ -199,7 +188,7 @@ func (s *Schedule) Stop(p *Pool, now time.Time) {
 func (s *Schedule) Filled(g *Group, now time.Time) {
 	g.Filling = false
 	for _, k := range g.keys {
-		s.enqueue(k, now)
+		s.queues.enqueue(k, now)
 	}
 }
 
@@ -224,9 +213,9 @@ func (s *Schedule) Empty(p *Pool, last bool) {
 // forgetKeys drops the keys of a group.
 func (s *Schedule) forgetKeys(g *Group) {
 	for _, k := range g.keys {
-		s.dequeue(k)
+		s.queues.dequeue(k)
 		delete(s.keys, k.name)
-		s.dropDomain(k.domain)
+		s.domains.leave(k.domain)
 		s.counts.Keys--
 	}
 	for _, st := range g.further {
@@ -253,7 +242,7 @@ func (s *Schedule) leave(p *Pool) {
 	for _, k := range p.group.keys { // by order, not that of the map
 		if touched[k] {
 			k.forget(p)
-			s.enqueue(k, s.seen)
+			s.queues.enqueue(k, s.seen)
 		}
 	}
 }
@@ -284,7 +273,7 @@ func (s *Schedule) countSettled(st *site, n int) {
 	}
 	st.settled += uint64(n)
 	st.key.settled += uint64(n)
-	s.touchSite(st)
+	s.changes.site(st)
 }
 
 // Fill prepares an emptied pool to be filled: the keys of its group get no turns before Filled.
@@ -293,6 +282,3 @@ func (s *Schedule) Fill(now time.Time, p *Pool) {
 	*p = Pool{group: p.group, touched: p.touched}
 	p.group.Filling = true
 }
-
-// Split gives an emptied pool the past of another one, a half of whose URLs it is for.
-func (s *Schedule) Split(half, of *Pool) { half.touched = of.touched }

@@ -257,7 +257,7 @@ func (s *Schedule) FirstAsk(k *Key, request, fp uint64, now time.Time) bool {
 		k.asks = slices.Delete(k.asks, 0, n)
 	}
 	k.asks = append(k.asks, ask{id: id, unix: uint32(now.Unix())})
-	s.touchKey(k)
+	s.changes.key(k)
 	return true
 }
 
@@ -312,67 +312,3 @@ func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.HostState) 
 
 // Still reports whether nothing of a group has changed since a delta.
 func (g *Group) Still(delta uint64) bool { return g.touched <= delta }
-
-// Dirty reports whether the next delta holds anything.
-func (s *Schedule) Dirty() bool { return len(s.dirtyPools)+len(s.dirtyKeys)+len(s.dirtySites) > 0 }
-
-// Delta adds the pending URLs, keys and sites that changed since the last delta to a run, and
-// returns its number, and what was observed of the keys that got requests.
-func (s *Schedule) Delta(run *blobschema.Run) (uint64, []blobschema.HostObservation) {
-	s.delta++
-	s.takeDirty(run)
-	return s.delta, s.takeStates(run)
-}
-
-// takeDirty puts the pending URLs that changed into a run.
-func (s *Schedule) takeDirty(run *blobschema.Run) {
-	n := 0
-	for _, p := range s.dirtyPools {
-		n += len(p.dirty)
-	}
-	run.Queued = slices.Grow(run.Queued, n)
-	for _, p := range s.dirtyPools {
-		for _, i := range p.dirty {
-			if it := &p.items[i]; it.bits&isDirty != 0 { // else it is not that item any more, or it is here twice
-				it.bits &^= isDirty
-				run.Queued = append(run.Queued, p.queued(i))
-			}
-		}
-		p.dirty = nil
-	}
-	s.dirtyPools = nil
-}
-
-// takeStates puts the states of keys and sites that changed into a run.
-func (s *Schedule) takeStates(run *blobschema.Run) (observed []blobschema.HostObservation) {
-	for _, k := range s.dirtyKeys {
-		k.dirty = false
-		k.version++
-		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: k.group.Slot, Host: k.name, Version: k.version, Data: k.encode()})
-		if k.observed {
-			k.observed = false
-			observed = append(observed, s.observation(k))
-		}
-	}
-	s.dirtyKeys = s.dirtyKeys[:0]
-	for _, st := range s.dirtySites {
-		st.dirty = false
-		st.version++
-		run.Hosts = append(run.Hosts, blobschema.HostState{
-			Slot: st.key.group.Slot, Host: joinSite(st.key.name, st.name), Version: st.version, Data: st.encode(),
-		})
-	}
-	s.dirtySites = s.dirtySites[:0]
-	return observed
-}
-
-// observation is what others may know of a key. Its score is the capability, whatever
-// the policy.
-func (s *Schedule) observation(k *Key) blobschema.HostObservation {
-	view := HostView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, stands: k.stands}
-	return blobschema.HostObservation{
-		Host: k.name, Slot: k.group.Slot, Conn: k.pace.ConnTime, Resp: k.pace.RespTime,
-		PerConnection: k.pace.PerConnection, Requests: k.requests, Failures: k.failures,
-		Score: view.capability(s.quality), Known: k.settled + uint64(k.pending), Pending: uint64(k.pending), Capped: k.capped,
-	}
-}

@@ -65,33 +65,27 @@ func (t *Task) Revisit() bool { return t.revisit }
 // one for a URL that is requested on purpose or due for a revisit.
 func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	s.seen = now
-	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
-		k := s.timers.pop()
-		s.counts.WaitMillis += now.Sub(k.since).Milliseconds()
-		k.place = idle
-		s.pauses[k.pause]--
-		s.enqueue(k, now)
-	}
-	if urgentOnly {
-		s.awaitUrgent(now)
+	s.counts.WaitMillis += s.queues.wake(now)
+	if urgentOnly && (s.counts.Urgent > 0 || s.cfg.Revisits) {
+		s.queues.awaitUrgent(now, s.cfg.Revisits)
 	}
 	for {
-		st := s.ready.next(now, urgentOnly)
+		st := s.queues.ready.next(now, urgentOnly)
 		if st == nil {
 			return Task{}, false
 		}
 		k := st.key
-		s.dequeue(k)
+		s.queues.dequeue(k)
 		if t, ok := s.take(st, now, urgentOnly); ok {
-			s.ready.revisit = st.urgent == revisit
-			s.virtual = max(s.virtual, k.start)
+			s.queues.ready.revisit = st.urgent == revisit
+			s.queues.virtual = max(s.queues.virtual, k.start)
 			t.lane.pool.asked++
 			s.counts.Asked++
 			k.asked++
 			k.place, k.starting = busy, t.lane
 			return t, true
 		}
-		s.enqueue(k, now)
+		s.queues.enqueue(k, now)
 	}
 }
 
@@ -107,36 +101,7 @@ func (s *Schedule) Begun(now time.Time, t Task) {
 	k.pace.Floor(now, d.delay())
 	if k.asked < k.allowed {
 		k.place = idle
-		s.enqueue(k, now)
-	}
-}
-
-// awaitUrgent moves ready keys that have no urgent URL now, but perhaps one that waits for a
-// time, to the timers until the first is due. Nobody takes them while only urgent URLs are taken.
-func (s *Schedule) awaitUrgent(now time.Time) {
-	if s.counts.Urgent == 0 && !s.cfg.Revisits {
-		return
-	}
-	var hidden []*Key
-	for _, h := range s.ready.heaps {
-		for _, st := range h {
-			if k := st.key; len(k.blocked)+len(k.later) > 0 && !k.hasUrgent() && (s.cfg.Revisits || k.group.urgent > 0) {
-				hidden = append(hidden, k)
-			}
-		}
-	}
-	for _, k := range hidden {
-		if k.place != ready { // it has several stands
-			continue
-		}
-		k.revisited = false // new URLs have no turn now
-		if s.enqueue(k, now); k.hasUrgent() || k.place != ready {
-			continue
-		}
-		if at := k.nextTry(); !at.IsZero() {
-			s.dequeue(k)
-			s.await(k, at, now)
-		}
+		s.queues.enqueue(k, now)
 	}
 }
 
@@ -148,10 +113,10 @@ func (k *Key) hasUrgent() bool {
 // NextAt is when Next may have something that it has not now; zero when only a
 // new URL or the end of a task can change that.
 func (s *Schedule) NextAt() time.Time {
-	if len(s.timers) == 0 {
+	if len(s.queues.timers) == 0 {
 		return time.Time{}
 	}
-	return s.timers[0].at
+	return s.queues.timers[0].at
 }
 
 // take makes the next task of a stand that was ready. It ends URLs that robots.txt
@@ -194,7 +159,7 @@ func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		k.revisited = k.isRevisit(it)
 		it.bits |= isAsked
 		k.pace.Start(now, d.delay())
-		s.touchKey(k)
+		s.changes.key(k)
 		var next time.Time
 		if k.waits() || len(l.queue) > 0 {
 			next = k.pace.ReadyAt()
@@ -231,128 +196,6 @@ func reason(r *polite.Robots, rule polite.Rule) string {
 	return r.Reason()
 }
 
-// enqueue puts a key that is not busy into the queue it belongs in.
-func (s *Schedule) enqueue(k *Key, now time.Time) {
-	if k.place == busy || k.group.Filling { // Filled does it for all keys
-		return
-	}
-	k.promote(now)
-	if k.group.Frozen {
-		return
-	}
-	switch k.place {
-	case ready: // it keeps its turn
-		if k.open() {
-			s.stand(k)
-			return
-		}
-		s.dequeue(k)
-	case waiting:
-		if k.waits() && k.at.Equal(k.readyAt()) && k.at.After(now) {
-			return
-		}
-		s.dequeue(k)
-	}
-	if !k.waits() {
-		return
-	}
-	s.turn++
-	k.turn = s.turn
-	if at := k.readyAt(); at.After(now) {
-		s.await(k, at, now)
-		return
-	}
-	if k.connected && k.requests == 1 && s.outranked(k) {
-		k.served, k.connected = 0, false
-	}
-	if !k.connected { // else its visit goes on: the turn is the same
-		k.start = k.domain.nextTurn(s.virtual)
-	}
-	k.place = ready
-	s.stand(k)
-}
-
-// rank sets what a visit to a stand, which has URLs, is worth now by the policy.
-func (s *Schedule) rank(st *stand) {
-	k := st.key
-	s.viewed[0] = st
-	s.view = HostView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, stands: s.viewed[:]}
-	st.rank = s.cfg.Policy.HostRank(&s.view)
-	st.ranked, st.top = k.pending, st.best()
-}
-
-// outranked reports whether a key that has answered once is worth less than another one
-// that is ready. The first answer tells how long an answer takes; later ones change little, and
-// are no reason to leave an open connection.
-func (s *Schedule) outranked(k *Key) bool {
-	for _, st := range k.stands {
-		if len(st.lanes) == 0 {
-			continue
-		}
-		s.rank(st)
-		if q := *s.ready.heap(st); len(q) > 0 && q[0].rank > st.rank {
-			return true
-		}
-	}
-	return false
-}
-
-// stand puts the stands of a ready key into the queues of their topics, and takes out those
-// that have no URL.
-func (s *Schedule) stand(k *Key) {
-	for _, st := range k.stands {
-		urgent := st.urgency()
-		if st.urgent != urgent {
-			s.ready.remove(st)
-			st.urgent = urgent
-		}
-		queue := s.ready.heap(st)
-		switch {
-		case len(st.lanes) == 0:
-			s.ready.remove(st)
-		case st.index < 0:
-			if !k.connected || st.ranked == 0 { // else its visit goes on
-				s.rank(st)
-			}
-			queue.push(st)
-		case k.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
-			s.rank(st)
-			queue.fix(st.index)
-		}
-	}
-}
-
-// dequeue takes a key out of the queue it is in, if any.
-func (s *Schedule) dequeue(k *Key) {
-	switch k.place {
-	case waiting:
-		s.timers.remove(k.index)
-		s.pauses[k.pause]--
-	case ready:
-		for _, st := range k.stands {
-			s.ready.remove(st)
-		}
-	default:
-		return
-	}
-	k.place = idle
-}
-
-// await puts an idle key into the timers.
-func (s *Schedule) await(k *Key, at, now time.Time) {
-	k.place, k.at, k.since = waiting, at, now
-	switch {
-	case !k.pace.BackoffUntil.After(now):
-		k.pause = paced
-	case k.silent:
-		k.pause = unanswered
-	default:
-		k.pause = backedOff
-	}
-	s.pauses[k.pause]++
-	s.timers.push(k)
-}
-
 // pause says why a key is in the timers.
 type pause uint8
 
@@ -373,7 +216,7 @@ type Rest struct {
 
 // Rest describes the keys that wait, as of the last call that changed it.
 func (s *Schedule) Rest() Rest {
-	return Rest{Until: s.NextAt(), Units: len(s.timers), Failed: s.pauses[backedOff], Silent: s.pauses[unanswered]}
+	return Rest{Until: s.NextAt(), Units: len(s.queues.timers), Failed: s.queues.pauses[backedOff], Silent: s.queues.pauses[unanswered]}
 }
 
 // Add adds the keys of another schedule.

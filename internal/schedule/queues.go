@@ -1,0 +1,175 @@
+package schedule
+
+import "time"
+
+// queues holds the keys that wait for a request, each in one place.
+type queues struct {
+	policy  Policy
+	ready   readyQueue
+	timers  heap[*Key]
+	pauses  [pauseKinds]int // keys in the timers, by their reason
+	turn    uint64
+	virtual uint64    // time of fair queueing: the turn of the key taken last
+	view    HostView  // for rank, which is called often
+	viewed  [1]*stand // by it
+}
+
+// wake enqueues the keys whose time has come, and returns how long they waited, in milliseconds.
+func (q *queues) wake(now time.Time) (waited int64) {
+	for len(q.timers) > 0 && !q.timers[0].at.After(now) {
+		k := q.timers.pop()
+		waited += now.Sub(k.since).Milliseconds()
+		k.place = idle
+		q.pauses[k.pause]--
+		q.enqueue(k, now)
+	}
+	return waited
+}
+
+// enqueue puts a key that is not busy into the queue it belongs in.
+func (q *queues) enqueue(k *Key, now time.Time) {
+	if k.place == busy || k.group.Filling { // Filled does it for all keys
+		return
+	}
+	k.promote(now)
+	if k.group.Frozen {
+		return
+	}
+	switch k.place {
+	case ready: // it keeps its turn
+		if k.open() {
+			q.stand(k)
+			return
+		}
+		q.dequeue(k)
+	case waiting:
+		if k.waits() && k.at.Equal(k.readyAt()) && k.at.After(now) {
+			return
+		}
+		q.dequeue(k)
+	}
+	if !k.waits() {
+		return
+	}
+	q.turn++
+	k.turn = q.turn
+	if at := k.readyAt(); at.After(now) {
+		q.await(k, at, now)
+		return
+	}
+	if k.connected && k.requests == 1 && q.outranked(k) {
+		k.served, k.connected = 0, false
+	}
+	if !k.connected { // else its visit goes on: the turn is the same
+		k.start = k.domain.nextTurn(q.virtual)
+	}
+	k.place = ready
+	q.stand(k)
+}
+
+// rank sets what a visit to a stand, which has URLs, is worth now by the policy.
+func (q *queues) rank(st *stand) {
+	k := st.key
+	q.viewed[0] = st
+	q.view = HostView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, stands: q.viewed[:]}
+	st.rank = q.policy.HostRank(&q.view)
+	st.ranked, st.top = k.pending, st.best()
+}
+
+// outranked reports whether a key that has answered once is worth less than another one
+// that is ready. The first answer tells how long an answer takes; later ones change little, and
+// are no reason to leave an open connection.
+func (q *queues) outranked(k *Key) bool {
+	for _, st := range k.stands {
+		if len(st.lanes) == 0 {
+			continue
+		}
+		q.rank(st)
+		if h := *q.ready.heap(st); len(h) > 0 && h[0].rank > st.rank {
+			return true
+		}
+	}
+	return false
+}
+
+// stand puts the stands of a ready key into the queues of their topics, and takes out those
+// that have no URL.
+func (q *queues) stand(k *Key) {
+	for _, st := range k.stands {
+		urgent := st.urgency()
+		if st.urgent != urgent {
+			q.ready.remove(st)
+			st.urgent = urgent
+		}
+		queue := q.ready.heap(st)
+		switch {
+		case len(st.lanes) == 0:
+			q.ready.remove(st)
+		case st.index < 0:
+			if !k.connected || st.ranked == 0 { // else its visit goes on
+				q.rank(st)
+			}
+			queue.push(st)
+		case k.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
+			q.rank(st)
+			queue.fix(st.index)
+		}
+	}
+}
+
+// dequeue takes a key out of the queue it is in, if any.
+func (q *queues) dequeue(k *Key) {
+	switch k.place {
+	case waiting:
+		q.timers.remove(k.index)
+		q.pauses[k.pause]--
+	case ready:
+		for _, st := range k.stands {
+			q.ready.remove(st)
+		}
+	default:
+		return
+	}
+	k.place = idle
+}
+
+// await puts an idle key into the timers.
+func (q *queues) await(k *Key, at, now time.Time) {
+	k.place, k.at, k.since = waiting, at, now
+	switch {
+	case !k.pace.BackoffUntil.After(now):
+		k.pause = paced
+	case k.silent:
+		k.pause = unanswered
+	default:
+		k.pause = backedOff
+	}
+	q.pauses[k.pause]++
+	q.timers.push(k)
+}
+
+// awaitUrgent moves ready keys that have no urgent URL now, but perhaps one that waits for a
+// time, to the timers until the first is due. Nobody takes them while only urgent URLs are taken.
+func (q *queues) awaitUrgent(now time.Time, revisits bool) {
+	var hidden []*Key
+	for _, h := range q.ready.heaps {
+		for _, st := range h {
+			if k := st.key; len(k.blocked)+len(k.later) > 0 && !k.hasUrgent() && (revisits || k.group.urgent > 0) {
+				hidden = append(hidden, k)
+			}
+		}
+	}
+	for _, k := range hidden {
+		if k.place != ready { // it has several stands
+			continue
+		}
+		k.revisited = false // new URLs have no turn now
+		if q.enqueue(k, now); k.hasUrgent() || k.place != ready {
+			continue
+		}
+		if at := k.nextTry(); !at.IsZero() {
+			q.dequeue(k)
+			q.await(k, at, now)
+		}
+	}
+}
