@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkRecord refuses what section 5 does not allow in a record of this type, and
-// any value that could end its line or be read as something else.
+// checkRecord returns an error for a field that section 5 does not allow in a record of this type, and
+// for a value that could end its line or change the meaning of the record.
 func checkRecord(r *Record) error {
 	info, revisit := r.Type == TypeInfo, r.Type == TypeRevisit
 	switch {
@@ -56,8 +56,8 @@ func checkRecord(r *Record) error {
 	return checkBlock(r)
 }
 
-// checkBlock keeps Header and Body where a reader will find them again: the
-// first blank line of an HTTP block is the end of Header.
+// checkBlock ensures that a reader can separate Header and Body again: the
+// first blank line of an HTTP block must be the end of Header.
 func checkBlock(r *Record) error {
 	if n := len(r.Header) + len(r.stored()); n > MaxBlock {
 		return fmt.Errorf("%w: block of %d bytes", ErrField, n)
@@ -107,11 +107,11 @@ func isAlnum(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// clip keeps error texts short whatever a record holds.
+// clip returns at most 80 bytes of s, for error texts.
 func clip(s string) string { return s[:min(len(s), 80)] }
 
 // checkURI accepts a scheme and characters that a URI may have (RFC 3986 appendix A):
-// nothing that could end the field. It does not look at the structure: the URLs of
+// nothing that could end the field. It does not check the structure, because the URLs of
 // records come from package weburl, which makes them canonical.
 func checkURI(s string) error {
 	scheme, rest, ok := strings.Cut(s, ":")

@@ -9,7 +9,7 @@ import (
 const (
 	maxChunkLine = 4 << 10  // a chunk size with its extensions
 	maxTrailer   = 4 << 10  // all trailer fields
-	maxExcess    = 16 << 10 // framing beyond 16 bytes per chunk and twice the body
+	maxExcess    = 16 << 10 // framing in excess of 16 bytes per chunk and twice the body
 )
 
 // Errors of [Dechunker.Append].
@@ -21,15 +21,16 @@ var (
 	errTrailer   = errors.New("suspiciously long trailer")
 )
 
-// Dechunker undoes the chunked transfer coding (RFC 9112 section 7.1) of bytes as they come. The zero value begins a body.
+// Dechunker decodes the chunked transfer coding (RFC 9112 section 7.1) of a body that arrives in pieces. The zero value begins
+// a body.
 type Dechunker struct {
 	state  chunkState
-	left   uint64 // bytes of the chunk that are still to come
-	line   int    // bytes of the line so far
-	excess int64  // bytes of framing beyond what is usual
-	digits bool
-	size   uint64
-	lines  [2]byte // last bytes of the trailer
+	left   uint64  // bytes missing from the current chunk
+	line   int     // bytes of the current line, or of the trailer
+	excess int64   // bytes of framing in excess of the allowance, see maxExcess
+	digits bool    // the current size line has a digit
+	size   uint64  // chunk size parsed so far
+	lines  [2]byte // last two bytes of the trailer
 }
 
 type chunkState uint8
@@ -45,8 +46,8 @@ const (
 	chunksEnd
 )
 
-// Append appends the body in b to dst, until that has most bytes. It returns how many bytes of b it took: fewer than len(b) if dst
-// is full, or if the last chunk and its trailer have ended, which Done reports.
+// Append decodes b and appends the body to dst, until dst has most bytes. It returns the number of bytes of b that it consumed: fewer
+// than len(b) if dst is full, after an error, or after the end of the trailer, which Done reports.
 func (d *Dechunker) Append(dst, b []byte, most int) (_ []byte, n int, err error) {
 	for n < len(b) && d.state != chunksEnd && len(dst) < most {
 		if d.state == inData {
@@ -69,7 +70,7 @@ func (d *Dechunker) Append(dst, b []byte, most int) (_ []byte, n int, err error)
 // Done reports whether the last chunk and its trailer have ended.
 func (d *Dechunker) Done() bool { return d.state == chunksEnd }
 
-// frame takes one byte of the framing.
+// frame consumes one byte of the framing.
 func (d *Dechunker) frame(c byte) error {
 	switch d.state {
 	case inSize, inExtension, sizeEnds:
@@ -85,7 +86,7 @@ func (d *Dechunker) frame(c byte) error {
 		if d.line++; d.line > maxTrailer {
 			return errTrailer
 		}
-		// An empty line ends it: CR LF at the beginning, or after a line.
+		// An empty line ends the trailer: CR LF at its beginning or after a line.
 		if c == '\n' && (d.line == 2 && d.lines[1] == '\r' || d.line > 2 && d.lines == [2]byte{'\n', '\r'}) {
 			d.state = chunksEnd
 		}
@@ -94,7 +95,7 @@ func (d *Dechunker) frame(c byte) error {
 	return nil
 }
 
-// sizeLine takes one byte of the line before a chunk.
+// sizeLine consumes one byte of the line before a chunk.
 func (d *Dechunker) sizeLine(c byte) error {
 	if d.line++; d.line > maxChunkLine {
 		return errChunkLine
@@ -123,12 +124,12 @@ func (d *Dechunker) sizeLine(c byte) error {
 	return nil
 }
 
-// begin begins a chunk, or the trailer.
+// begin begins a chunk or, after a size of 0, the trailer.
 func (d *Dechunker) begin() error {
 	if !d.digits {
 		return errChunk
 	}
-	// Single bytes may be streamed in chunks of their own, but extensions must not outweigh the body.
+	// A server may stream single bytes in chunks of their own, but extensions must not outweigh the body.
 	d.excess = max(0, d.excess+int64(d.line)+2-16-2*int64(min(d.size, 1<<40)))
 	if d.excess > maxExcess {
 		return errExcess

@@ -11,7 +11,7 @@ import (
 // HeaderField is one field of an HTTP header, as received or to be written.
 type HeaderField struct{ Name, Value string }
 
-// OriginalPrefix marks a received field that does not hold for the stored
+// OriginalPrefix marks a received field that does not apply to the stored
 // bytes, so that no reader decodes a body that is already decoded.
 const OriginalPrefix = "X-Crawler-Original-"
 
@@ -80,8 +80,8 @@ func appendHTTPField(dst []byte, name, value string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// appendPrintable appends s with a space for each control character but tab.
-// Bytes above 0x7f stay: headers of the web are not always UTF-8.
+// appendPrintable appends s with a space for each control character except tab.
+// Bytes above 0x7f stay, because headers are not always UTF-8.
 func appendPrintable(dst []byte, s string) []byte {
 	start := len(dst)
 	dst = append(dst, s...)

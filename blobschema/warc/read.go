@@ -25,14 +25,14 @@ var (
 )
 
 // Reader reads a WARC file record by record, gzip members and plain records
-// alike (WARC 1.1 section 4, annex D.2). It holds one record at a time: its memory is
+// alike (WARC 1.1 section 4, annex D.2). It buffers one record at a time: its memory is
 // bounded by MaxBlock, and grows only with the bytes that it
 // has read. It may be used by one goroutine at a time.
 type Reader struct {
 	base  int64 // offset at which src begins
 	src   memberSource
 	in    *bufio.Reader // over src
-	gz    *gzip.Reader  // over in; nil until a member was seen
+	gz    *gzip.Reader  // over in; nil before the first member
 	text  *bufio.Reader // over gz
 	head  []byte
 	body  []byte // scratch: a body without its chunks
@@ -41,8 +41,8 @@ type Reader struct {
 	err   error
 }
 
-// memberSource counts the bytes read, and keeps the error of the source, which decoders
-// replace by their own.
+// memberSource counts the bytes read, and keeps the error of the source, because decoders
+// replace it by their own.
 type memberSource struct {
 	r   io.Reader
 	n   int64

@@ -97,12 +97,12 @@ func Info(date time.Time, filename string, f InfoFields) *Record {
 	return &Record{Type: TypeInfo, Date: date, Filename: filename, ContentType: "application/warc-fields", Body: b}
 }
 
-// Revisit returns the record of a capture whose payload is that of an earlier one,
-// of, and is not stored again (section 6.7). Profile is ProfileNotModified for an answer
-// that says so itself, or ProfileIdenticalPayload for one whose payload has the same
+// Revisit returns the record of a capture whose payload equals that of the earlier capture
+// of and is not stored again (section 6.7). Profile is ProfileNotModified for a 304,
+// or ProfileIdenticalPayload for an answer whose payload has the same
 // digest. Digest is the payload's digest; ip is the server's address or empty; head is the
 // answer's start line and fields, with the blank line that ends them, or nil. Replay tools
-// show the header of a revisit that has one, and that of a 304 shows nothing. The caller may
+// show head if there is one; pass nil for a 304, for which a browser shows nothing. The caller may
 // set ConcurrentTo.
 //
 // A record without its identical payload is marked as truncated, as section 6.7.2
