@@ -20,9 +20,9 @@ type detected struct {
 
 // detect finds the charset as browsers do: byte order mark, Content-Type, a meta
 // element in the first 1,024 bytes, then a guess (HTML Living Standard, 13.2.3.2).
-// The guess differs: a body that is UTF-8 throughout is taken as UTF-8 where
-// windows-1252 would be the default or is claimed by a meta element only; a page
-// that the rule misreads was mojibake in every browser.
+// The guess differs: a body that is UTF-8 throughout is read as UTF-8 if
+// windows-1252 would be the default or only a meta element declares it. A page
+// that this rule misreads is unreadable in browsers too.
 func detect(body []byte, contentType string) detected {
 	if d, ok := byteOrderMark(body); ok {
 		return d
@@ -45,8 +45,8 @@ func detect(body []byte, contentType string) detected {
 
 // detectXML finds the charset of XML or plain text: byte order mark, two-byte
 // brackets, Content-Type, the encoding of the XML declaration (RFC 7303 section 3),
-// then a guess as for HTML. Markup that can be read as ASCII is not UTF-16, whatever
-// is declared: many programs write UTF-16 in the declaration and UTF-8 in the file.
+// then a guess as for HTML. Markup that can be read as ASCII is not UTF-16, even if it
+// declares UTF-16: many programs write UTF-16 in the declaration and UTF-8 in the file.
 func detectXML(body []byte, contentType string) detected {
 	if d, ok := byteOrderMark(body); ok {
 		return d
@@ -120,7 +120,7 @@ func lookup(label string) (detected, bool) {
 }
 
 // charsetParam returns the charset parameter of a Content-Type, or "". It is more
-// forgiving than RFC 9110 section 8.3.1: servers write much that is not grammar.
+// forgiving than RFC 9110 section 8.3.1, because many servers ignore its grammar.
 func charsetParam(contentType string) string {
 	_, params, _ := strings.Cut(contentType, ";")
 	for params != "" {
@@ -147,9 +147,9 @@ func validPrefix(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// A transcoder converts strings from the document's charset. Almost every string
-// worth keeping is ASCII, so conversion waits until one is met that is not. The
-// zero transcoder is that of UTF-8.
+// A transcoder converts strings from the document's charset to UTF-8. Almost every string
+// to keep is ASCII, so a transcoder creates its decoder only for the first other string. The
+// zero transcoder is for UTF-8.
 type transcoder struct {
 	enc encoding.Encoding
 	dec *encoding.Decoder // made on first use
@@ -173,11 +173,11 @@ func (d *transcoder) decode(b []byte) []byte {
 	return out
 }
 
-// query rewrites the query of a reference in UTF-8 the way a browser sends it from
-// a document in another charset: in that charset, percent-encoded, what has no
-// place there as a decimal character reference (URL Standard, 4.4 query state and
-// 5.1 percent-encode after encoding). After ISO-2022-JP it stays UTF-8, as the
-// standard has it for UTF-16 only.
+// query encodes the UTF-8 query of a reference as a browser does in
+// a document of another charset: percent-encoded in that charset, with a decimal character
+// reference for each character that the charset lacks (URL Standard, 4.4 query state and
+// 5.1 percent-encode after encoding). For ISO-2022-JP the query stays UTF-8, which the
+// standard demands for UTF-16 only.
 func (d *transcoder) query(href []byte) []byte {
 	at := bytes.IndexByte(href, '?')
 	if at < 0 || !d.foreign(href[at:]) {
@@ -199,8 +199,8 @@ func (d *transcoder) query(href []byte) []byte {
 		}
 		rest = rest[n:]
 		for _, c := range encoded {
-			// Some charsets have ASCII in second place, but never these: they are of
-			// a character reference.
+			// In some charsets the second byte of a character can be ASCII, but never one of
+			// these, which belong to a character reference.
 			if c >= utf8.RuneSelf || c == '&' || c == '#' || c == ';' {
 				out = append(out, '%', upperHex[c>>4], upperHex[c&15])
 			} else {

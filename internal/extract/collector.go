@@ -11,7 +11,7 @@ import (
 // none is the index of no reference.
 const none = -1
 
-// firstHrefs is how many bytes of hrefs there is room for at first.
+// firstHrefs is the first capacity of collector.hrefs, in bytes.
 const firstHrefs = 2 << 10
 
 // A reference is a link as the page writes it, without its fragment.
@@ -47,7 +47,7 @@ func (c *collector) reset() {
 }
 
 // add adds one reference and returns its index, or none if it is too long or a
-// bound is reached. A repeated href costs a look-up and allocates nothing.
+// bound is reached. A repeated href costs one lookup and allocates nothing.
 func (c *collector) add(kind actor.LinkKind, href, rel []byte) int {
 	noFollow := hasToken(rel, "nofollow")
 	if i, ok := c.seen[string(href)]; ok {

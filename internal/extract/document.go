@@ -180,8 +180,7 @@ func (d *document) endTag() {
 	}
 }
 
-// elementName returns the name of a tag, given from its name on, if it is one
-// that matters here, and "" otherwise.
+// elementName returns the name of a relevant tag, and "" for other tags. tag begins with the name.
 func elementName(tag []byte) string {
 	letter := int(tag[0]|0x20) - 'a'
 	if letter < 0 || letter >= len(elements) {
@@ -190,7 +189,7 @@ func elementName(tag []byte) string {
 	return nameAmong(elements[letter], tag)
 }
 
-// nameAmong returns the name that a tag, given from its name on, has among some.
+// nameAmong returns the name of a tag if it is one of names, and "" otherwise. tag begins with the name.
 func nameAmong(names []string, tag []byte) string {
 	for _, name := range names {
 		if n := len(name); n < len(tag) && nameEnds(tag[n]) && equalFold(tag[:n], name) {
@@ -203,7 +202,7 @@ func nameAmong(names []string, tag []byte) string {
 // nameEnds reports whether c ends the name of a tag.
 func nameEnds(c byte) bool { return c == '>' || space(c) || c == '/' }
 
-// elements are the names that matter, by their first letter.
+// elements lists the names of relevant elements by their first letter.
 var elements = [...][]string{
 	0:         {"a", "area"},
 	'b' - 'a': {"base"},
@@ -218,5 +217,5 @@ var elements = [...][]string{
 	'x' - 'a': {"xmp"},
 }
 
-// imageElements are those that matter with Options.Srcset.
+// imageElements lists the elements that are relevant with Options.Srcset.
 var imageElements = []string{"img", "source"}

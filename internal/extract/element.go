@@ -16,10 +16,10 @@ type attributes struct {
 	content, href, httpEquiv, name, rel, shadowRoot, src, srcset, typ []byte
 }
 
-// attributes reads those of the current tag, once. The tokenizer resolves
-// character references as it hands a value out; if the document is in another
-// charset and the tag is not all ASCII, it has to be converted before that, so a
-// second tokenizer reads the converted tag. That is dear enough to be bounded.
+// attributes reads the attributes of the current tag, once. The tokenizer resolves
+// character references when it returns a value. If the document is in another
+// charset and the tag is not all ASCII, the tag must be converted before that, so a
+// second tokenizer reads the converted tag. This is expensive, so maxConverted bounds it.
 func (d *document) attributes() attributes {
 	z, src := d.z, d.src
 	switch {
@@ -46,7 +46,7 @@ func (d *document) attributes() attributes {
 		if to := a.named(key); to != nil {
 			*to = val
 			if val == nil {
-				*to = []byte{} // there, but empty
+				*to = []byte{} // present but empty
 			}
 		}
 	}

@@ -14,9 +14,9 @@ const maxHeaderLinks = 100
 // that a link element of HTML would give: rel canonical, next, prev, and
 // alternate if it has no type or one of HTML (actor.LinkHeader) or of a feed
 // (actor.LinkFeed). It keeps at most [MaxLinks] links, without duplicates and without self.
-// rel=nofollow sets NoFollow; a link that is in the page too has it only if both have it. A
-// link whose anchor parameter names another document is ignored. Of a value that breaks
-// the grammar, the links before that place count.
+// rel=nofollow sets NoFollow; a link that also occurs in the page has NoFollow only if both have it. A
+// link whose anchor parameter names another document is ignored. If a value violates
+// the grammar, the links before the error count.
 func AddLinkHeader(links []actor.Link, values []string, self weburl.URL) []actor.Link {
 	n := 0
 	for _, v := range values {
@@ -63,14 +63,14 @@ func mergeLink(links []actor.Link, l actor.Link) []actor.Link {
 	return append(links, l)
 }
 
-// A headerLink is one link of a Link field: its target and those parameters that
-// matter, nil if absent. Of a repeated one the first counts (RFC 8288 section 3.3).
+// A headerLink is one link of a Link field: its target and its relevant parameters,
+// nil if absent. The first of repeated parameters counts (RFC 8288 section 3.3).
 type headerLink struct {
 	target, rel, typ, anchor []byte
 }
 
 // nextHeaderLink cuts the first link off a value (RFC 8288 appendix B.2). It
-// reports false if there is none.
+// returns false if the value has no link.
 func nextHeaderLink(s []byte) (l headerLink, rest []byte, ok bool) {
 	s = bytes.TrimLeft(s, " \t,")
 	if len(s) == 0 || s[0] != '<' {
@@ -103,7 +103,7 @@ func nextHeaderLink(s []byte) (l headerLink, rest []byte, ok bool) {
 		}
 	}
 	if len(s) > 0 && s[0] != ',' {
-		return l, nil, false // the parameters of this link cannot be told from what follows
+		return l, nil, false // the end of the parameters is unclear
 	}
 	return l, s, true
 }

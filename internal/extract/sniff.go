@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sniffed is how many bytes tell what a body is.
+// sniffed is the number of bytes that suffice to recognise a body.
 const sniffed = 512
 
 const (
@@ -15,10 +15,10 @@ const (
 	typeText  = "text/plain"
 )
 
-// Wanted reports whether a body is worth having whole because [Links] may find
-// something in it. head is how it begins, without its content coding: 512 bytes
-// tell, and none will do where the content type does. sitemap is Options.Sitemap.
-// What is wanted without a head is wanted with any.
+// Wanted reports whether [Links] may find links in a body, so that it must be read
+// whole. head is the beginning of the body without its content coding: 512 bytes
+// suffice, and it may be empty if the content type decides. sitemap is Options.Sitemap.
+// If Wanted is true for an empty head, it is true for any head.
 func Wanted(contentType string, head []byte, sitemap bool) bool {
 	if sitemap {
 		return true
@@ -27,14 +27,14 @@ func Wanted(contentType string, head []byte, sitemap bool) bool {
 	case typeHTML, typeXHTML, typeXML:
 		return true
 	default:
-		// The URL decides whether it may be a sitemap, and inflating is up to Links.
+		// Links decompresses the body if its URL may be a sitemap.
 		return (gzipType(mime) || saysNothing(mime)) && gzipped(head) || gzipType(mime) && sniff("", head) == typeXML
 	}
 }
 
-// sniff returns the media type to treat a body as: in most cases the type and
+// sniff returns the effective media type of a body: in most cases the type and
 // subtype of the Content-Type header in lower case, without parameters. All types of
-// XML but XHTML are application/xml. If the header is missing or says nothing,
+// XML except XHTML are application/xml. If the header is missing or says nothing,
 // a body that begins as HTML does is text/html, and one that begins as XML does is
 // application/xml. So is a sitemap or feed that claims to be text/html (for feeds,
 // MIME Sniffing Standard, section 7.3).
@@ -60,7 +60,7 @@ func sniff(contentType string, body []byte) string {
 	return mime
 }
 
-// saysNothing reports whether a media type, in lower case, is that of bytes, or one
+// saysNothing reports whether a media type, in lower case, is that of arbitrary bytes or one
 // of the unknown types of the MIME Sniffing Standard.
 func saysNothing(mime string) bool {
 	switch mime {
@@ -109,7 +109,7 @@ func absolute(ref []byte) bool {
 	return len(ref) > len(http) && equalFold(ref[:len(http)], http) || len(ref) > len(https) && equalFold(ref[:len(https)], https)
 }
 
-// A form is what XML is to be read as.
+// A form is the kind of an XML document.
 type form uint8
 
 const (
@@ -119,7 +119,7 @@ const (
 	formXHTML
 )
 
-// rootForm tells by the local name of the first element.
+// rootForm returns the form of a document whose first element has a local name.
 func rootForm(root []byte) form {
 	for _, r := range [...]struct {
 		name string

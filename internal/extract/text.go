@@ -45,8 +45,8 @@ func trimSpace(b []byte) []byte {
 	return b
 }
 
-// hasToken reports whether a list separated by white space, such as rel, holds a
-// token, given in lower case.
+// hasToken reports whether a list separated by white space, such as rel, contains a
+// token, which must be in lower case.
 func hasToken(list []byte, token string) bool {
 	for t := range bytes.FieldsSeq(list) {
 		if equalFold(t, token) {
@@ -56,10 +56,10 @@ func hasToken(list []byte, token string) bool {
 	return false
 }
 
-// fold appends src to dst with runs of white space and control characters made
-// one space and invalid bytes made U+FFFD. It keeps dst[start:], of which it
-// assumes the same, within limit bytes; full reports that something did not fit.
-// A last space may remain.
+// fold appends src to dst. It replaces each run of white space and control characters by
+// one space, and invalid bytes by U+FFFD. dst[start:] must already have this form;
+// fold keeps it within limit bytes. full reports that a part of src did not fit.
+// The result may end in a space.
 func fold(dst []byte, start int, src []byte, limit int) (out []byte, full bool) {
 	limit += start
 	for i := 0; i < len(src); {

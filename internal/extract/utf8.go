@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Media returns the media type to treat a body as, in lower case and without
-// parameters: that of the Content-Type header, unless it says nothing, or the body is
-// XML and its first element says more. It is application/xhtml+xml for XHTML,
-// application/x-sitemap+xml for sitemaps, application/xml for other XML, feeds among it. It
-// is empty where neither header nor body tells.
+// Media returns the effective media type of a body, in lower case and without
+// parameters. This is the type of the Content-Type header unless that says nothing or the body is
+// XML whose first element says more. It is application/xhtml+xml for XHTML,
+// application/x-sitemap+xml for sitemaps, and application/xml for other XML, including feeds. It
+// is empty if neither header nor body decides.
 func Media(contentType string, body []byte) string {
 	mime := sniff(contentType, body)
 	if mime == typeXML {
@@ -26,12 +26,12 @@ func Media(contentType string, body []byte) string {
 
 const (
 	typeSitemap = "application/x-sitemap+xml"
-	maxProlog   = 16 << 10 // bytes in which the first element is looked for
+	maxProlog   = 16 << 10 // bytes in which the first element must begin
 )
 
-// UTF8 returns a document in UTF-8 and without a byte order mark: the charset is found as
-// browsers do, as that of XML and plain text if xml is set. What cannot be
-// decoded becomes U+FFFD. The result may share memory with the body.
+// UTF8 returns a document in UTF-8 without a byte order mark. It finds the charset as
+// browsers do; if xml is set, it applies the rules for XML and plain text. Bytes that cannot be
+// decoded become U+FFFD. The result may share memory with the body.
 func UTF8(body []byte, contentType string, xml bool) []byte {
 	var cs detected
 	if xml {

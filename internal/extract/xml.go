@@ -7,8 +7,8 @@ import (
 )
 
 // An xmlScanner reads the tokens of an XML document that need not be well-formed: real sitemaps and
-// feeds have stray ampersands, undeclared entities and tags without end, and their links are wanted
-// all the same. The tokenizer of HTML finds the tokens. It keeps no stack, so nesting costs nothing.
+// feeds have stray ampersands, undeclared entities and tags without end, and their links still
+// count. The tokenizer of HTML finds the tokens. There is no stack, so nesting costs nothing.
 // Names, attributes and text are slices of the body as written.
 type xmlScanner struct {
 	scanner
