@@ -120,7 +120,7 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 type End struct {
 	Outcome    blobschema.Outcome
 	Status     uint16        // counts only for outcomes that are answers
-	RetryAfter time.Duration // of the answer, whatever its status; 0: none; bounded to maxRetryAfter
+	RetryAfter time.Duration // Retry-After of an answer of any status, at most maxRetryAfter; 0: none
 	// Attempt counts the earlier failed requests for the same URL. Another failure tells nothing new about
 	// the host. For a robots.txt it is 0, because its failures concern the host.
 	Attempt uint8
@@ -140,7 +140,7 @@ type End struct {
 //	                                        delay and 1 s; failures stay as they are
 //	DNS, connect, TLS, timeout              it does not: one failure more; no request for 2^failures times
 //	                                        the larger of its delay and 1 s, at most maxSilentBackoff
-//	all others                              nothing: it was not asked, or we broke off
+//	all others                              nothing: it was not requested, or the crawler aborted
 //
 // The 10 s and 1 s are for the default unit, defaultBackoff (or 0), and scale with the unit.
 // Done never shortens a running back-off, which another connection may have caused.

@@ -169,7 +169,7 @@ func (r *Robots) Reason() string { return r.reason }
 
 // CrawlDelay returns the Crawl-delay between 0 and MaxCrawlDelay, and whether there is
 // one. A negative number counts as 0, a number above MaxCrawlDelay as MaxCrawlDelay, and a value that is not
-// a number is ignored. If the groups that apply have several, the longest holds.
+// a number is ignored. If the groups that apply have several, the longest applies.
 func (r *Robots) CrawlDelay() (time.Duration, bool) { return r.delay, r.hasDelay }
 
 // Sitemaps returns the values of all Sitemap lines as written, in order. They are neither
@@ -189,8 +189,8 @@ func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
 //	User-agent: b
 //	Disallow: /
 //
-// is one group of both a and b (RFC 9309 section 2.2.4 demands it). That holds for
-// Crawl-delay too, which applies only to the agents named above it. A pattern that begins
+// is one group of both a and b (RFC 9309 section 2.2.4 demands it). The same is true of
+// Crawl-delay, which applies only to the agents named above it. A pattern that begins
 // neither with "/" nor "*" gets a "/".
 func ParseRobots(body []byte, token string) *Robots {
 	p := parser{token: productToken([]byte(token))}
@@ -368,7 +368,7 @@ const blanks = " \t\v\f"
 
 func trim(b []byte) []byte { return bytes.Trim(b, blanks) }
 
-// firstField is what precedes the first blank.
+// firstField returns the bytes before the first blank.
 func firstField(b []byte) []byte {
 	if i := bytes.IndexAny(b, blanks); i >= 0 {
 		return b[:i]
@@ -376,8 +376,8 @@ func firstField(b []byte) []byte {
 	return b
 }
 
-// productToken is the part of a user agent's name that counts, in lower case: its leading
-// letters, "_" and "-" (RFC 9309 section 2.2.1). "Bot/2.0" is "bot".
+// productToken returns the relevant part of a user agent's name in lower case: its leading
+// letters, "_" and "-" (RFC 9309 section 2.2.1). For "Bot/2.0" it is "bot".
 func productToken(name []byte) string {
 	n := 0
 	for n < len(name) && (isLetter(name[n]) || name[n] == '_' || name[n] == '-') {
@@ -389,9 +389,9 @@ func productToken(name []byte) string {
 func isLetter(c byte) bool { c |= 0x20; return 'a' <= c && c <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
-// parseDelay reads the number a Crawl-delay begins with, in seconds, and brings it into
-// [0, MaxCrawlDelay], in whole milliseconds. What follows the number ("10s", "5 # sec")
-// is not looked at; NaN and Inf are no numbers.
+// parseDelay parses the number of seconds at the beginning of a Crawl-delay. It returns a delay within
+// [0, MaxCrawlDelay], in whole milliseconds. It ignores text after the number ("10s", "5 # sec")
+// and refuses NaN and Inf.
 func parseDelay(value []byte) (time.Duration, bool) {
 	n := 0
 	digits := func() {
