@@ -14,17 +14,17 @@ type analyzer struct {
 	lang language
 	out  []Token
 
-	// The stretch in hand.
+	// The current stretch.
 	script     script
 	start, end int
-	pos        int32 // its position, after emit that of the next one
+	pos        int32 // its position; after emit, that of the next one
 
 	units units // the characters of a run
-	cuts  []int // where its words end
+	cuts  []int // ends of its words
 
 	folder cases.Caser
-	known  [languages]map[string]terms // of words, by the word as it was written
-	grams  map[string]string           // terms of runs: the same strings again and again
+	known  [languages]map[string]terms // terms by word as written
+	grams  map[string]string           // terms of runs, so that equal terms share one string
 }
 
 func newAnalyzer() *analyzer {
@@ -42,7 +42,7 @@ func (a *analyzer) release() {
 	analyzers.Put(a)
 }
 
-// next goes to the next stretch and reports whether there is one.
+// next advances to the next stretch and reports whether there is one.
 func (a *analyzer) next() bool {
 	for at := a.end; at < len(a.text); {
 		s, n := a.class(at)
@@ -77,7 +77,7 @@ func (a *analyzer) class(at int) (script, int) {
 	return scriptOf(r), n
 }
 
-// extendWord goes to the end of a word of letters, digits and marks.
+// extendWord advances to the end of a word of letters, digits and marks.
 func (a *analyzer) extendWord() {
 	t := a.text
 	for a.end < len(t) {
@@ -98,8 +98,8 @@ func (a *analyzer) extendWord() {
 	a.end += signs(t[a.start:a.end], t[a.end:])
 }
 
-// signs returns the length of what belongs to the name of a programming language:
-// the ++ of C++ and the # of C#. Behind a longer word # is a link to a heading.
+// signs returns the length of the signs that belong to the name of a programming language:
+// the ++ of C++ and the # of C#. A # after a longer word is a link to a heading.
 func signs(word, rest string) int {
 	n := 0
 	switch {
@@ -116,7 +116,7 @@ func signs(word, rest string) int {
 	return n
 }
 
-// extendRun goes to the end of a run of one script, or to its bound.
+// extendRun advances to the end of a run of one script, or by at most maxRun characters.
 func (a *analyzer) extendRun() {
 	for count := 1; a.end < len(a.text) && count < maxRun; count++ {
 		s, n := a.class(a.end)
@@ -167,7 +167,7 @@ func (a *analyzer) emit() {
 	}
 }
 
-// emitWord appends a word that stands apart, and its stem.
+// emitWord appends a word of a script with spaces, and its stem.
 func (a *analyzer) emitWord() {
 	t := a.terms(a.text[a.start:a.end], a.lang)
 	if t.exact == "" {
@@ -180,7 +180,7 @@ func (a *analyzer) emitWord() {
 	a.pos++
 }
 
-// emitHangul appends a word and its syllables by twos.
+// emitHangul appends a word and the pairs of its syllables.
 func (a *analyzer) emitHangul() {
 	a.split()
 	if t := a.terms(a.text[a.start:a.end], unknown); t.exact != "" {
@@ -191,7 +191,7 @@ func (a *analyzer) emitHangul() {
 	}
 }
 
-// emitPairs appends the characters [from, to) of a run by twos, or a single one.
+// emitPairs appends the pairs of the characters [from, to) of a run, or a single character.
 func (a *analyzer) emitPairs(from, to int) {
 	if to == from+1 {
 		a.addUnits(from, to)
@@ -201,7 +201,7 @@ func (a *analyzer) emitPairs(from, to int) {
 	}
 }
 
-// emitCharacters appends the characters [from, to) of a run, and by twos.
+// emitCharacters appends the characters [from, to) of a run, and their pairs.
 func (a *analyzer) emitCharacters(from, to int) {
 	for i := from; i < to; i++ {
 		a.addUnits(i, i+1)
@@ -211,8 +211,8 @@ func (a *analyzer) emitCharacters(from, to int) {
 	}
 }
 
-// emitChinese appends the words of a run of Han, the words in them, and what is
-// between them.
+// emitChinese appends the words of a run of Han, the words inside them, and the
+// characters between them.
 func (a *analyzer) emitChinese() {
 	d := chinese()
 	a.cuts = d.cut(a.cuts[:0], a.units.han)
@@ -232,7 +232,7 @@ func (a *analyzer) emitChinese() {
 	}
 }
 
-// emitInner appends the words of more than one character in a longer one.
+// emitInner appends the words of more than one character inside a longer word.
 func (a *analyzer) emitInner(d *dictionary, from, to int) {
 	for i := from; i+2 <= to && to-from > 2; i++ {
 		d.each(a.units.han[i:to], func(n int, _ uint8) {
@@ -268,7 +268,7 @@ func (a *analyzer) unit(from, to int) string {
 	return term
 }
 
-// split splits the run into what a reader sees as characters.
+// split splits the run into characters as a reader sees them.
 func (a *analyzer) split() {
 	u := &a.units
 	u.reset()
@@ -293,7 +293,7 @@ type units struct {
 	norm          []byte
 	ends          []int32
 	starts, stops []int32
-	han           []uint16 // their code points; 0 for what no word of the dictionary has
+	han           []uint16 // their code points; 0 for a character in no word of the dictionary
 }
 
 func (u *units) reset() {
@@ -303,8 +303,8 @@ func (u *units) reset() {
 
 func (u *units) count() int { return len(u.han) }
 
-// normal reports whether a character is one that normalization leaves alone, unless a
-// mark follows: the most of those in runs.
+// normal reports whether normalization leaves a character unchanged unless a
+// mark follows. Most characters in runs are like this.
 func normal(r rune) bool {
 	return r >= 0x4E00 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0x3041 && r <= 0x3096 || r >= 0x30A1 && r <= 0x30FC
 }
@@ -316,8 +316,8 @@ func (u *units) addNormal(r rune, n, start int) {
 	u.han = append(u.han, uint16(r))
 }
 
-// add adds the source [start, stop), which ends where normalization has a boundary.
-// What becomes several characters is of one place in the text.
+// add adds the normalized form of the source [start, stop), which ends at a boundary of normalization.
+// If one source becomes several characters, they share its place in the text.
 func (u *units) add(raw string, start int) {
 	stop := int32(start + len(raw))
 	i := len(u.norm)

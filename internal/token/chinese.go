@@ -23,9 +23,9 @@ const (
 	unknownCost = 255 // cost of a character that is not a word
 )
 
-// A dictionary holds words and what each costs: how improbable it is, as
-// 14 ln(all / frequency), at most 254. Words are sorted, so those that begin alike are a
-// range of them.
+// A dictionary is a list of words with costs. The cost of a word is
+// 14 ln(all / frequency), at most 254. Words are sorted, so the words with a common prefix are a
+// range.
 type dictionary struct {
 	text  []uint16 // all words, one after another
 	ends  []uint32 // word i is text[ends[i]:ends[i+1]]
@@ -33,12 +33,12 @@ type dictionary struct {
 	first []uint32 // words that begin with the character c are [first[c], first[c+1])
 }
 
-// chinese returns the dictionary. The first call unpacks it, which takes about 30 ms and 8 MB;
-// programs without Chinese text pay nothing.
+// chinese returns the dictionary. The first call unpacks it, which takes about 30 ms and 8 MB,
+// so programs without Chinese text do not pay for it.
 var chinese = sync.OnceValue(func() *dictionary {
 	d, err := openDictionary(packed)
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // unreachable: the dictionary is embedded
 	}
 	return d
 })
@@ -105,8 +105,8 @@ func (d *dictionary) each(s []uint16, f func(n int, cost uint8)) {
 	}
 }
 
-// bound returns the first of the words [lo, hi), all longer than n, whose unit n is
-// at least c; after the last character there is none.
+// bound returns the index of the first of the words [lo, hi), all longer than n, whose unit n is
+// at least c, or hi if there is no such word.
 func (d *dictionary) bound(lo, hi uint32, n int, c uint16) uint32 {
 	if c == 0 {
 		return hi
@@ -122,15 +122,15 @@ func (d *dictionary) bound(lo, hi uint32, n int, c uint16) uint32 {
 	return lo
 }
 
-// cut appends where the words of a run of at most maxRun end, by the cheapest way
-// through it.
+// cut appends the ends of the words of a run of at most maxRun characters, for the division
+// with the lowest cost.
 func (d *dictionary) cut(dst []int, run []uint16) []int {
 	var costs [maxRun + 1]uint32
 	var steps [maxRun]uint8
 	for i := len(run) - 1; i >= 0; i-- {
 		costs[i], steps[i] = costs[i+1]+unknownCost, 1
 		d.each(run[i:], func(n int, cost uint8) {
-			// Of two ways that cost the same the one with the longer word is better.
+			// Of two divisions with equal cost the one with the longer word is better.
 			if c := costs[i+n] + uint32(cost); c <= costs[i] {
 				costs[i], steps[i] = c, uint8(n)
 			}

@@ -6,46 +6,46 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 )
 
-// A Word is a piece of a query that is looked for as one: a word, a compound such as
-// "wi-fi", a Chinese word, a run of Kana.
+// A Word is a piece of a query that is searched as a unit: a word, a compound such as
+// "wi-fi", a Chinese word, or a run of Kana.
 type Word struct {
-	Text       string // as it was written
+	Text       string // as written
 	Start, End int    // Text is [Start, End) of the query
 
-	// Position says where the word stands among the others, counted as in documents: in a
-	// phrase, words stand that far apart.
+	// Position is the place of the word among the others, counted as in documents. The words of a
+	// phrase have the same distances in a document.
 	Position int32
 
-	// Alternatives are what the word may be in the index: a document has the word if it
-	// has any of them. There is at least one; all differ. Exact ones come first.
+	// Alternatives are the forms of the word in the index: a document contains the word if it
+	// contains any of them. There is at least one; all differ. Exact ones come first.
 	Alternatives []Alternative
 }
 
-// An Alternative is one or more terms in order of Offset. A document has the alternative if it has
-// all of them, each Offset after the position of the word. The first Offset is 0.
+// An Alternative is one or more terms in order of Offset. A document contains the alternative if it contains
+// all of them, each at its Offset from the position of the word. The first Offset is 0.
 type Alternative struct {
 	Terms []Term
 
 	// Langs are the languages of the documents in which the terms are forms of the word. It is empty for
-	// the word as it was written, which counts in all documents.
+	// the word as written, which counts in all documents.
 	Langs Langs
 }
 
-// Exact reports whether the alternative is the word as it was written.
+// Exact reports whether the alternative is the word as written.
 func (a *Alternative) Exact() bool { return a.Langs == 0 }
 
-// A Term is a place in an [Alternative]: any of some terms of the index is there.
+// A Term is a place in an [Alternative]. Any one of its terms of the index may be there.
 type Term struct {
 	Any    []string
 	Offset int32
 }
 
-// maxAlternative is how many terms one alternative has: what is longer is matched by
+// maxAlternative bounds the terms of one alternative. A longer word is matched by
 // its beginning.
 const maxAlternative = 32
 
-// Query analyses a piece of query text. Each word stands for itself as it is written, and in documents of some
-// languages for its stem there. langs are the codes of these languages (ISO 639-1); nil means all with stems.
+// Query analyses a piece of query text. Each word matches itself as written and, in documents of some
+// languages, its stem there. langs are the codes of these languages (ISO 639-1); nil means all with stems.
 //
 // The words are in order; their Positions make phrases. The caller bounds the number of words.
 func Query(text string, langs []string) []Word {
@@ -69,15 +69,15 @@ func Query(text string, langs []string) []Word {
 	return q.words
 }
 
-// A querier makes words of what an analyzer cuts.
+// A querier makes words from the stretches of an analyzer.
 type querier struct {
 	*analyzer
 	langs []language
 	words []Word
 }
 
-// compound makes one word of stretches that nothing but a joint parts. It goes to the
-// stretch behind them, and reports whether there is one.
+// compound makes one word of stretches with only joints between them. It advances to the
+// stretch after them, and reports whether there is one.
 func (q *querier) compound() (more bool) {
 	type stretch struct{ start, end int }
 	parts := []stretch{{q.start, q.end}}
@@ -110,14 +110,14 @@ func (q *querier) compound() (more bool) {
 // stem, marked, if the word is another one; else the word, which is the stem.
 func (q *querier) formsOf(t terms, l language) []string {
 	stem := t.stem()
-	if t.form != "" && q.terms(stem, l).form != "" { // as a word the stem has another stem
+	if t.form != "" && q.terms(stem, l).form != "" { // the stem, as a word, has another stem
 		return []string{t.form}
 	}
 	return []string{stem, stem + segment.FormMark}
 }
 
-// joint reports whether what stands between two words makes them one: a point, a
-// hyphen, an underscore and the like. A space does not.
+// joint reports whether the text between two words joins them into one: a point, a
+// hyphen, an underscore and the like, but not a space.
 func joint(between string) bool {
 	switch between {
 	case "", ".", ":", "-", "_", "'", "’", "‐", "‑", "·":
@@ -126,7 +126,7 @@ func joint(between string) bool {
 	return false
 }
 
-// run makes words of a run without spaces.
+// run makes words from a run without spaces.
 func (q *querier) run() {
 	q.split()
 	n := q.units.count()
@@ -138,7 +138,7 @@ func (q *querier) run() {
 			from = to
 		}
 	case hangul:
-		// What the document has of it may be longer, so the syllables come as well.
+		// The word may be part of a longer one in a document, so the syllables are an alternative too.
 		w := q.word(0, n)
 		w.addText(q.terms(q.text[q.start:q.end], unknown).exact)
 		w.add(q.pairs(0, n), 0)
@@ -149,7 +149,7 @@ func (q *querier) run() {
 	q.pos += int32(n)
 }
 
-// unspaced makes a word of the characters [from, to) of a run. It is short if its
+// unspaced makes a word from the characters [from, to) of a run. It is short if its
 // pairs are the word itself.
 func (q *querier) unspaced(from, to int, short bool) {
 	w := q.word(from, to)
@@ -162,7 +162,7 @@ func (q *querier) unspaced(from, to int, short bool) {
 	q.keep(w)
 }
 
-// pairs are the characters [from, to) of the run by twos.
+// pairs returns the pairs of the characters [from, to) of the run.
 func (q *querier) pairs(from, to int) (pairs []Term) {
 	for i := from; i+2 <= to; i++ {
 		pairs = append(pairs, Term{[]string{q.unit(i, i+2)}, int32(i - from)})
@@ -183,7 +183,7 @@ func (q *querier) keep(w Word) {
 	}
 }
 
-// add adds an alternative: the form of the word in some languages, or as it is written if langs is empty.
+// add adds an alternative: the form of the word in some languages, or the word as written if langs is empty.
 // Languages with the same terms share one alternative.
 func (w *Word) add(terms []Term, langs Langs) {
 	terms = terms[:min(len(terms), maxAlternative)]
@@ -200,7 +200,7 @@ func (w *Word) add(terms []Term, langs Langs) {
 	w.Alternatives = append(w.Alternatives, Alternative{terms, langs})
 }
 
-// addText adds one term as the word is written.
+// addText adds an alternative of one term, the word as written.
 func (w *Word) addText(term string) {
 	if term != "" {
 		w.add([]Term{{Any: []string{term}}}, 0)

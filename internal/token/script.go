@@ -5,24 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// A script is how a stretch of text is cut into terms.
+// A script is a way of cutting a stretch of text into terms.
 type script uint8
 
 const (
 	none     script = iota // separates words
-	spaced                 // words stand apart
-	han                    // by dictionary, or by twos
-	hiragana               // by twos, as the ones below
+	spaced                 // words have spaces between them
+	han                    // by dictionary, or pairs
+	hiragana               // pairs, as the ones below
 	katakana
-	unspaced // Thai and its like
-	hangul   // words, and by twos
-	mark     // goes with what is before it
+	unspaced // Thai and similar scripts
+	hangul   // words, and pairs
+	mark     // belongs to the character before it
 )
 
-// unspacedScripts are written without spaces and are of no dictionary here.
+// unspacedScripts are written without spaces; the package has no dictionary for them.
 var unspacedScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// scriptOf classifies a character. Punctuation and symbols are none.
+// scriptOf returns the script of a character; none for punctuation and symbols.
 func scriptOf(r rune) script {
 	switch {
 	case r < utf8.RuneSelf:
@@ -62,7 +62,7 @@ func scriptOf(r rune) script {
 	return spaced
 }
 
-// lettered tells letters, digits and marks from all else.
+// lettered reports whether a character is a letter, digit or mark.
 func lettered(r rune) script {
 	switch {
 	case unicode.IsLetter(r) || unicode.IsNumber(r) && !fraction(r):
@@ -73,12 +73,12 @@ func lettered(r rune) script {
 	return none
 }
 
-// fraction reports whether r is a fraction such as ½, which stands for several digits and a bar.
+// fraction reports whether r is a fraction such as ½, which normalizes to several digits and a bar.
 func fraction(r rune) bool {
 	return r >= '¼' && r <= '¾' || r >= '⅐' && r <= '⅟' || r == '↉'
 }
 
-// Joiners stand within words of Persian and of Indic scripts, and say nothing.
+// Joiners occur within words of Persian and of Indic scripts, and have no meaning for search.
 const (
 	zeroWidthNonJoiner = '\u200c'
 	zeroWidthJoiner    = '\u200d'

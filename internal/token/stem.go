@@ -24,11 +24,11 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// A language is one that makes a difference to terms.
+// A language is one of the languages with different terms.
 type language uint8
 
 const (
-	unknown language = iota // or of no stemmer
+	unknown language = iota // or without a stemmer
 	japanese
 	firstStemmed // an index into stemmers
 )
@@ -47,7 +47,7 @@ var stemmers = [...]struct {
 
 const languages = int(firstStemmed) + len(stemmers)
 
-// parseLanguage reads a language tag, of which the first part counts.
+// parseLanguage parses a language tag; only its first part counts.
 func parseLanguage(tag string) language {
 	code, _, _ := strings.Cut(tag, "-")
 	switch code = strings.ToLower(code); code {
@@ -64,10 +64,10 @@ func parseLanguage(tag string) language {
 	return unknown
 }
 
-// Langs is a set of the languages that are stemmed.
+// Langs is a set of languages with a stemmer.
 type Langs uint32
 
-// LangOf returns the set of one language, given its tag; it is empty for one that is not stemmed.
+// LangOf returns the set of the language of a tag. It is empty if the language has no stemmer.
 func LangOf(tag string) Langs {
 	if l := parseLanguage(tag); l >= firstStemmed {
 		return 1 << l
@@ -75,8 +75,8 @@ func LangOf(tag string) Langs {
 	return 0
 }
 
-// stem returns the stem of a word, or the word where nothing would be left. What has a digit has no
-// forms: some algorithms would make 201 of 2011.
+// stem returns the stem of a word, or the word if the stem would be empty. A word with a digit is its own
+// stem: some algorithms would turn 2011 into 201.
 func (l language) stem(word string) string {
 	if l < firstStemmed || len(word) <= 2 || strings.ContainsAny(word, "0123456789") {
 		return word

@@ -10,9 +10,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 )
 
-// terms are what a word becomes.
+// terms are the terms of one word.
 type terms struct {
-	exact string // the word; "" if nothing is left of it
+	exact string // the word, normalized; "" if that is empty
 	form  string // its stem with segment.FormMark, "" if the stem is the word itself
 }
 
@@ -62,7 +62,7 @@ func (a *analyzer) makeTerms(word string, lang language) terms {
 
 func makeTerm(s string) string { return strings.Trim(cutRunes(plain(s), maxTerm), " ") }
 
-// plain leaves out the marks that many leave out when they write, and joiners.
+// plain removes joiners and the marks that many people omit when they write.
 func plain(s string) string {
 	if ascii(s) {
 		return s
@@ -94,14 +94,14 @@ const (
 	breve      = '\u0306'
 )
 
-// vowelPoint reports whether r is one of the points of Arabic or Hebrew, which are
-// written for learners.
+// vowelPoint reports whether r is a vowel point of Arabic or Hebrew. Mostly texts for
+// learners have them.
 func vowelPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x0652 || r == 0x0670 || r >= 0x0591 && r <= 0x05BD || r == 0x05BF ||
 		r == 0x05C1 || r == 0x05C2 || r == 0x05C4 || r == 0x05C5 || r == 0x05C7
 }
 
-// alike returns what is written for a letter where a keyboard lacks it, "" for most.
+// alike returns the usual replacement of a letter that a keyboard lacks, or "" for most letters.
 func alike(r rune) string {
 	switch r {
 	case 'ø':

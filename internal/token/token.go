@@ -1,36 +1,35 @@
 // Package token turns text into the terms of the inverted index, and the words of a
-// query into the terms to look for. It stands between internal/text and
+// query into the terms to search for. It stands between internal/text and
 // blobschema/segment, and in front of internal/search.
 //
-// Text is cut into words wherever it has anything but letters and digits: "net.ipv4.tcp_rmem" is four terms in a row, and
-// so is "don't" two; a possessive s is left out, and numbers keep their points
-// ("2.5"). What is left is made alike: compatibility forms (NFKC), case, and the marks
-// over Latin, Greek and most Cyrillic letters, so that "Schöne" and "schone" are one term.
+// Text is cut into words at every character that is not a letter or digit: "net.ipv4.tcp_rmem" is four consecutive terms, and
+// "don't" is two. A possessive s is dropped, and numbers keep their points
+// ("2.5"). Words are normalized: compatibility forms (NFKC), case, and the marks
+// on Latin, Greek and most Cyrillic letters, so that "Schöne" and "schone" are one term.
 // "C++" and "C#" stay whole.
 //
 // If the document is in a language that has stems (Snowball) and a word is not its own stem, the
 // word gives a second term at the same position: the stem, with segment.FormMark. In an English document
 // "point" and "points" have the same stem; the French verb "pointer" does not matter there.
 //
-// What is written without spaces is cut otherwise:
+// Text without spaces is cut in other ways:
 //
 //   - Han, unless the document is Japanese, into words of a dictionary, by the most
-//     probable path; words in a longer word are terms too. Characters that make up
-//     no word are terms each, and by twos.
-//   - Han in Japanese documents into characters, and by twos.
-//   - Kana, Thai, Lao, Khmer and Burmese by twos (of what a reader sees as one
-//     character); one that is alone is a term.
-//   - Hangul words are terms, and so are their syllables by twos: particles follow a
+//     probable path; words inside a longer word are terms too. Characters outside
+//     of words are terms, and so are their pairs.
+//   - Han in Japanese documents: characters and pairs of characters.
+//   - Kana, Thai, Lao, Khmer and Burmese: pairs of characters as a reader sees
+//     them; a single character is a term.
+//   - Hangul: words and pairs of their syllables, because particles follow a
 //     noun without a space.
 //
-// Positions count words, and of what is written without spaces, and of Hangul,
-// characters. So terms overlap where they do in the text, and a phrase matches
+// Positions count words; in text without spaces and in Hangul they count
+// characters. Terms overlap as they do in the text, so a phrase matches
 // however the text around it was cut.
 //
-// [Query] finds what [Append] made of a document: it gives for each word the terms that it may have,
-// and the languages of the documents where it has them (TestQueryFindsWhatAppendMade). All are pure functions, and
-// may be called from several goroutines at once; a bounded memory of words seen
-// before makes them fast and never shows.
+// [Query] finds the terms that [Append] makes of a document: it returns for each word the terms that it may have,
+// and the languages of the documents in which it has them (TestQueryFindsWhatAppendMade). All functions are pure and
+// safe for concurrent use. A bounded cache of known words makes them fast and does not change results.
 package token
 
 import (
@@ -38,7 +37,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxTerm is the largest length of a term, in bytes. What is longer is cut.
+// maxTerm bounds a term, in bytes. A longer one is cut.
 const maxTerm = 64
 
 // Version is the version of the terms. A text may have other terms in another version, so an index only takes
@@ -53,7 +52,7 @@ type Token struct {
 	// may be equal.
 	Position int32
 
-	Start, End int32 // what it was made of: bytes of the text, Start < End
+	Start, End int32 // source: bytes [Start, End) of the text, Start < End
 }
 
 // Append appends the tokens of a text to dst. lang is the language of the document, an
@@ -69,15 +68,15 @@ func Append(dst []Token, text, lang string) []Token {
 	return a.out
 }
 
-// analyzers keeps the scratch memory of finished analyzers, and the terms of words that they have met.
+// analyzers keeps the scratch memory of finished analyzers, and the terms of known words.
 var analyzers = sync.Pool{New: func() any { return newAnalyzer() }}
 
-// Bounds on what an analyzer remembers, and on what it looks at.
+// Bounds of an analyzer.
 const (
-	maxKnown      = 1 << 14 // words remembered for a language
-	maxRemembered = 48      // bytes of those
-	maxWord       = 256     // bytes of a word that are looked at
-	maxRun        = 1 << 10 // characters of a run that is cut as one
+	maxKnown      = 1 << 14 // remembered words per language
+	maxRemembered = 48      // bytes of a remembered word
+	maxWord       = 256     // bytes of a word; the rest is ignored
+	maxRun        = 1 << 10 // characters of a run; a longer one is cut into several
 )
 
 // cutRunes returns s cut at a character to at most n bytes.
