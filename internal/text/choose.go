@@ -20,7 +20,7 @@ const (
 	hidden                    // invisible
 )
 
-// A fate is what becomes of a block or a box. The higher of two fates wins.
+// A fate is the decision on a block or a box. The higher of two fates wins.
 type fate uint8
 
 const (

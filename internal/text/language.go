@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxSample  = 2 << 10 // bytes of text that are looked at
+	maxSample  = 2 << 10 // bytes of text that are examined
 	minLetters = 12      // in the sample, to guess anything
 	minCommon  = 3       // common words of a language, to believe it
 )
@@ -51,7 +51,7 @@ func code(tag string) string {
 	return tag
 }
 
-// scripts lists scripts, and the language of those that are mostly used for one.
+// scripts lists scripts, with the language of each script that is mostly used for one language.
 var scripts = [...]struct {
 	table  *unicode.RangeTable
 	lang   string

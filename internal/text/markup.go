@@ -64,13 +64,13 @@ func (p *page) textToken(z *html.Tokenizer) {
 	}
 }
 
-// A kind says what an element does to its text.
+// A kind is the effect of an element on its text.
 type kind uint8
 
 const (
 	inline     kind = iota // nothing
-	standalone             // it is a block, or holds some
-	skipped                // it is not shown, or is no text
+	standalone             // it is a block or contains blocks
+	skipped                // it is not shown, or is not text
 )
 
 func kindOf(a atom.Atom) kind {

@@ -47,7 +47,7 @@ type block struct {
 
 func (b block) size() int32 { return b.to - b.from }
 
-// A box is an element that holds blocks or boxes.
+// A box is an element that contains blocks or boxes.
 type box struct {
 	parent  int32
 	element atom.Atom
@@ -57,7 +57,7 @@ type box struct {
 	content
 }
 
-// content counts what is in a box and in the boxes in it.
+// content counts the text of a box and of the boxes in it.
 type content struct {
 	size, linked, prose int32 // bytes: all, within links, of running text
 }

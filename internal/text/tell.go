@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// tell reads an element that says something about the page.
+// tell reads an element with information about the page.
 func (p *page) tell(z *html.Tokenizer, a atom.Atom, more bool) {
 	var name, content, lang, date []byte
 	for n := 0; more && n < maxAttrs; n++ {

@@ -1,5 +1,5 @@
-// Package text turns the bytes of a page into what is searched of it: title, headings and the main text without
-// navigation; and what is stored beside it: language, description, date of publication, and a hash that near-duplicates
+// Package text extracts the searchable text of a page: title, headings and the main text without
+// navigation. It also finds the language, the description, the date of publication, and a hash that near-duplicates
 // share. The index step calls it on stored pages and passes its result to internal/token.
 //
 // [Extract] is a pure function. Any bytes give a [Document] or none. Time is linear in their number, and [MaxHTML] bounds
@@ -30,7 +30,7 @@ const (
 	maxDescription = 2 << 10  // Document.Description
 )
 
-// Document is what is searchable of a page. All text is valid UTF-8 with folded white space.
+// Document is the searchable content of a page. All text is valid UTF-8 with folded white space.
 type Document struct {
 	Title       string    // the title element, otherwise og:title or the first heading
 	Headings    string    // h1 to h6, one a line
@@ -42,7 +42,7 @@ type Document struct {
 	Published   time.Time // as the page says, in UTC; zero if it does not
 }
 
-// Extract returns what is searchable of a decoded body. contentType is the value of the header; it may be empty or wrong,
+// Extract returns the searchable content of a decoded body. contentType is the value of the header; it may be empty or wrong,
 // because the bytes decide. url is the page's address: plain text is Markdown if the address ends in .md.
 //
 // ok is false if there is no text to search: images, PDF, scripts, style sheets, JSON, sitemaps, unknown types, and
@@ -77,7 +77,7 @@ const (
 	typeMarkdown = "text/markdown"
 )
 
-// reader returns what reads bodies of a media type, or nil.
+// reader returns the reader for bodies of a media type, or nil.
 func reader(mime string) func(*page) {
 	switch mime {
 	case typeSitemap, "text/css", "text/javascript", "text/ecmascript", "text/calendar", "text/vcard":
@@ -102,7 +102,7 @@ func markdownURL(url string) bool {
 	return strings.HasSuffix(url, ".md") || strings.HasSuffix(url, ".markdown")
 }
 
-// binary reports whether a body is no text: it begins like PDF or PostScript, or of its first characters more than three,
+// binary reports whether a body is not text: it begins like PDF or PostScript, or of its first characters more than three,
 // and more than one in twenty, do not occur in text.
 func binary(body, decoded []byte) bool {
 	if bytes.HasPrefix(body, []byte("%PDF-")) || bytes.HasPrefix(body, []byte("%!PS")) {
