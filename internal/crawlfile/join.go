@@ -26,7 +26,7 @@ func Rows(topics []blobschema.Topic) (out [][]blobschema.Topic) {
 
 // Join returns the topics of a crawl with the file, and the file's seeds. set holds the settings of
 // the crawl so far; a new one has no topics. Topics of the crawl stay, in their order and with what
-// they follow; their priorities, shares and words become those of the file, and new topics come
+// their scopes; their priorities, slices, minima and words become those of the file, and new topics come
 // after them. A topic whose URLs have priorities of their own keeps those it has. Contradictions,
 // and seeds that are excluded, are problems. A file without topics leaves them as they are.
 func (f *File) Join(set *blobschema.Settings) (topics []blobschema.Topic, seeds []crawl.Seed, problems Problems) {
@@ -97,7 +97,7 @@ func (j *joining) groups() [][]blobschema.Topic {
 		}
 	}
 	if len(j.problems) > 0 {
-		return nil // nobody knows which rows belong to which topic
+		return nil // the rows cannot be matched with topics
 	}
 	return have
 }
@@ -158,7 +158,7 @@ func (t *topic) resolve(set *blobschema.Settings) blobschema.Topic {
 	return now
 }
 
-// frozen refuses changes of what a topic follows.
+// frozen refuses changes to the scope of a topic.
 func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	record := func(t *blobschema.Topic) *blobschema.Crawl {
 		return &blobschema.Crawl{Settings: blobschema.Settings{Scope: t.Scope, Include: t.Include, Exclude: t.Exclude, MaxDepth: t.MaxDepth}}

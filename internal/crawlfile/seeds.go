@@ -13,10 +13,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// maxListLine is the number of bytes read of a line of a list, more than any URL has.
+// maxListLine bounds the bytes read of a line of a list. No URL is longer.
 const maxListLine = 64 << 10
 
-// ReadList reads a list of URLs, one a line, with comments after #. It calls add with each URL and
+// ReadList reads a list of URLs, one per line, with comments after #. It calls add with each URL and
 // its line until add returns false. The list is in UTF-8, or in the encoding of its byte order mark.
 func ReadList(r io.Reader, add func(line int, url string) bool) error {
 	lines := bufio.NewReaderSize(transform.NewReader(r, utf.BOMOverride(transform.Nop)), maxListLine)
@@ -35,14 +35,14 @@ func ReadList(r io.Reader, add func(line int, url string) bool) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		raw, _, _ := strings.Cut(line, " #") // no URL holds a space
+		raw, _, _ := strings.Cut(line, " #") // no URL contains a space
 		if !add(n, raw) {
 			return nil
 		}
 	}
 }
 
-// Suggestion guesses the URL that a text without a scheme stands for; "" for none.
+// Suggestion guesses the URL that a text without a scheme means. It returns "" if it finds no such URL.
 func Suggestion(raw string) string {
 	if strings.Contains(raw, "://") {
 		return ""

@@ -112,7 +112,7 @@ func of(field func(s *blobschema.Settings) value) func(c *blobschema.Crawl) valu
 // maxMaxBody leaves room for the HTTP header in a WARC record.
 const maxMaxBody = warc.MaxBlock - 1<<20
 
-// Find returns the setting of a name; nil if there is none.
+// Find returns the setting with a name, or nil.
 func Find(name string) *Setting {
 	if i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name }); i >= 0 {
 		return &Settings[i]

@@ -22,7 +22,7 @@ type validator struct {
 	open     Opener
 	known    map[weburl.URL]int // seeds, by their index in the file's
 	problems Problems
-	budget   int // values that may still be looked at
+	budget   int // number of values that may still be read
 }
 
 func (v *validator) tell(line int, format string, args ...any) {
