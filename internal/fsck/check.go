@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Store is what Check reads, from one goroutine.
+// Store is the storage that Check reads, from one goroutine.
 type Store = stored.Store
 
 // sampleEvery is the part of the WARC objects and segments that a quick check reads: one in 32.
@@ -71,7 +71,7 @@ type Reads struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// Report is what a check found. The same store gives the same report.
+// Report is the result of a check. The same store gives the same report.
 type Report struct {
 	Software string    `json:"software,omitempty"`
 	Time     time.Time `json:"time,omitzero"`
@@ -92,21 +92,21 @@ type Report struct {
 	Pages     int64 `json:"pages"`     // page records, robots.txt included
 	URLs      int64 `json:"urls"`      // known
 	Pending   int64 `json:"pending"`   // of them
-	InFlight  int64 `json:"in_flight"` // URLs in mail not applied yet, or held for it, repeats included
+	InFlight  int64 `json:"in_flight"` // URLs in mail that is buffered or not applied yet, with repeats
 	Links     int64 `json:"links"`     // followed
 
 	Generations int64 `json:"generations"`  // page records of a generation above 0
-	Revisits    int64 `json:"revisits"`     // page records whose payload is an earlier one's
+	Revisits    int64 `json:"revisits"`     // page records whose payload equals that of an earlier record
 	OutOfScope  int64 `json:"out_of_scope"` // page records of URLs that were requested although out of scope, or left out late for a cap
 	Requests    int64 `json:"requests"`     // mails made of requests from outside
 	Forwarded   int64 `json:"forwarded"`    // URLs that their name's slot sent on to the slot of an address; not in URLs
 	Capped      int64 `json:"capped"`       // links left out for a cap on known URLs
 
-	Index *IndexReport `json:"index,omitempty"` // nil if there is none
-	Ranks *RanksReport `json:"ranks,omitempty"` // nil if there are none
+	Index *IndexReport `json:"index,omitempty"` // nil if the crawl has no index
+	Ranks *RanksReport `json:"ranks,omitempty"` // nil if there is no rank job
 
 	Read       Reads       `json:"read"`
-	Looks      int         `json:"looks"` // 2 if the crawl went on, and a second check followed a violation
+	Looks      int         `json:"looks"` // number of checks; 2 if the crawl continued during a check with violations
 	Invariants []Tally     `json:"invariants"`
 	Violations []Violation `json:"violations"` // the first of each invariant
 	Found      int         `json:"found"`      // violations, also those not kept
@@ -115,7 +115,7 @@ type Report struct {
 // Clean reports whether nothing is damaged.
 func (r *Report) Clean() bool { return r.Found == 0 }
 
-// ErrNoCrawl says that the store holds no crawl.
+// ErrNoCrawl means that the store contains no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
 
 // Check checks a crawl. It returns an error only if the check was not possible: a record could
@@ -133,7 +133,7 @@ var ErrNoCrawl = errors.New("there is no crawl")
 // requests or revisits the total of pages is only an upper bound. In a crawl by IP the
 // address of a name is known from mail, pending URLs and the WARC objects that are read.
 //
-// Heads are not read at one moment, because a large crawl never stands still. A head that
+// Heads are not read at one moment, because a large crawl changes all the time. A head that
 // is read early shows too little, which looks like mail on its way. Only the places of
 // slots must agree, so heads are read again until they do. If the crawl has made commits
 // during a check with violations, Check checks again, and the second check counts.
@@ -237,7 +237,7 @@ func (c *checker) add(found Violation) {
 // maxReadings bounds how often something that changes is read.
 const maxReadings = 5
 
-// steadily checks what records name while others may change them, and delete what they
+// steadily checks objects that records name while others may change them, and delete what they
 // replace. If it finds a violation and the records have changed meanwhile, it forgets the
 // result and checks again.
 func (c *checker) steadily(keys []string, check func()) {

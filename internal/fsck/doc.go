@@ -1,4 +1,4 @@
-// Package fsck checks a crawl by what is stored of it. It derives the invariants of
+// Package fsck checks a stored crawl. It derives the invariants of
 // docs/invariants.md again from records and objects alone, and shares no code with the
 // frontier and the step that keep them: only formats, URLs and maps.
 //

@@ -23,11 +23,11 @@ import (
 //	*block    entries of a run, in blocks
 //	*commit   one commit with its pages
 //	*links    the links of these pages
-//	*letter   one mail of the commit, or the links that it holds for one partition
+//	*letter   one mail of the commit, or the links that it buffers for one partition
 //	*group    the state and the page records of one partition, joined
 //	*urls     URLs of a batch, block or letter, or links out of scope
 //	*located  anything else that is stored with a slot: units, documents, texts of links
-//	end       what all partitions know together (fields of part)
+//	end       the facts of all partitions together (fields of part)
 
 // checker gathers the facts of one check.
 type checker struct {
@@ -41,7 +41,7 @@ type checker struct {
 	report Report
 	judges []*judge
 	said   map[Violation]bool
-	retry  bool        // violations are held: what is checked may be checked again
+	retry  bool        // violations are buffered, because the check may be repeated
 	held   []Violation // see steadily
 
 	// The moment.
@@ -91,7 +91,7 @@ type part struct {
 	id partition.ID
 	manifest
 	head    blobschema.Head
-	holding *blobschema.Holding      // what the manifest says of slots
+	holding *blobschema.Holding      // slots by the manifest
 	sums    []blobschema.SlotSummary // of its slots, whole
 	broken  bool                     // a commit or run cannot be read: known is not whole
 
@@ -103,21 +103,21 @@ type part struct {
 	flights   []uint64 // of URLs on their way to this partition
 
 	okPages int64 // with OutcomeOK
-	again   bool  // there are page records of a generation above 0
+	again   bool  // some page records have a generation above 0
 
 	indexAt  uint64     // number of the manifest of its index
-	rankHead ranks.Head // what it has of rank jobs
+	rankHead ranks.Head // its state of rank jobs
 
 	work
 }
 
-// work holds what is kept of a partition only while its group is checked.
+// work is the memory for a partition while its group is checked.
 type work struct {
 	state     []entry   // of the slots at home here, by fingerprint
 	records   []settled // page records of these slots
 	summaries []summaries
 	answers   []answer            // for the index
-	counted   blobschema.Totals   // totals, counted again
+	counted   blobschema.Totals   // recounted totals
 	then      *blobschema.Holding // of the commit read last
 	unread    bool                // a WARC object was not read: how many bytes they have is not known
 }
@@ -148,7 +148,7 @@ type given struct {
 	epoch partition.Epoch // of the map by which it was dealt
 }
 
-// runName is a run that a manifest or hand-over names; again says that it has named it before.
+// runName is a run that a manifest or hand-over names; again reports that an earlier one has named it.
 type runName struct {
 	*part
 	ref   blobschema.RunRef
@@ -172,7 +172,7 @@ type run struct {
 	merged bool
 }
 
-// address is a stored URL, and what follows from it.
+// address is a stored URL with the values derived from it.
 type address struct {
 	text    string
 	url     weburl.URL
@@ -199,7 +199,7 @@ type links struct {
 	list []blobschema.PageLinks
 }
 
-// letter is mail of a commit, or the links that it holds for a partition.
+// letter is mail of a commit, or the links that it buffers for a partition.
 type letter struct {
 	*commit
 	to     partition.ID
@@ -207,22 +207,22 @@ type letter struct {
 	mail   blobschema.Mail
 	err    error // it cannot be decoded
 	fits   bool  // mail and outbox agree
-	held   bool  // it is no mail, but links held for a partition
+	held   bool  // buffered links, not yet mail
 	waits  bool  // they are in no mail yet
 	urls   []address
 }
 
-// commit is what one commit holds.
+// commit is the content of one commit.
 type commit struct {
 	*part
 	name    string
 	m       *blobschema.Manifest
 	prev    *blobschema.Manifest // of the commit before; empty if that was not read
-	was, is *blobschema.Holding  // what the partition held before it and since
+	was, is *blobschema.Holding  // slots that the partition held before the commit and after it
 	pages   []page
 	outbox  []blobschema.OutMail // its mail, which is also shown letter by letter
 	delta   []byte               // its run
-	warcs   [][]string           // what is wrong with each of its WARC objects
+	warcs   [][]string           // faults of each of its WARC objects
 }
 
 // group is a set of partitions that have no slots or pages of others.

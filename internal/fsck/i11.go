@@ -17,15 +17,15 @@ import (
 
 // i11 checks that the index shows each page once, as of its last answer that says anything:
 // a page of a visible commit that is in the index, and nothing that is gone or must not be
-// shown. Segments are whole, and what manifest and head say of them is true. Text is not
-// extracted again: a page of text/html may be left out for a reason that no record tells.
+// shown. Segments are complete and match manifest and head. fsck does not
+// extract text: the index may omit a page of text/html for a reason that no record contains.
 func i11(v *judge, fact any) {
 	if f, ok := fact.(*group); ok && v.indexed {
 		v.indexes(f)
 	}
 }
 
-// IndexReport is what a check found of a crawl's index.
+// IndexReport is the result of checking the index.
 type IndexReport struct {
 	Partitions int   `json:"partitions"` // that have one
 	Segments   int   `json:"segments"`   // with those of texts of links
@@ -44,7 +44,7 @@ type IndexReport struct {
 	Stale  int64 `json:"stale"`
 }
 
-// effect is what an answer changes in the index.
+// effect is the change of the index by an answer.
 type effect uint8
 
 const (
@@ -71,7 +71,7 @@ func of[T interface{ key() pageKey }](list []T, page pageKey) []T {
 	return equal(list, func(e *T) int { return (*e).key().compare(page) })
 }
 
-// answer is what the index is compared with: a page record.
+// answer is a page record with which the index is compared.
 type answer struct {
 	pageKey
 	gen, seq, unix uint32
@@ -286,7 +286,7 @@ func (x *index) compare() {
 	}
 }
 
-// comparePage compares what the index shows of a page with the answers it had.
+// comparePage compares the document of a page in the index with the answers of the page.
 func (x *index) comparePage(docs []document, answers []answer) {
 	if slices.ContainsFunc(answers, x.partly) {
 		return
@@ -332,7 +332,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 // maxRemoved is how many removed documents a manifest notes.
 const maxRemoved = 1 << 20
 
-// checkRemoved checks what the manifest says is gone, of slots that have moved.
+// checkRemoved checks the documents that the manifest lists as removed because their slots have moved.
 func (x *index) checkRemoved() {
 	list, where := x.man.Removed, x.head.Manifest
 	if !slices.IsSortedFunc(list, blobschema.RemovedDocument.Compare) || len(list) > maxRemoved {

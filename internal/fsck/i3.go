@@ -12,7 +12,7 @@ import (
 )
 
 // i3 checks that each slot has one owner per epoch: one partition holds it, or it is in one
-// hand-over that nobody has taken; it is where the map says, or on the move there. The
+// hand-over that the receiver has not taken; it is at its owner by the map, or on the move there. The
 // state and pages of a partition are of slots that it held then, mail goes to the owner of
 // its slots, epochs never go back, and slots move as the maps that are kept say.
 func i3(v *judge, fact any) {
@@ -49,7 +49,7 @@ func i3(v *judge, fact any) {
 		}
 	case *commit:
 		v.must(f.m.Epoch >= max(1, f.prev.Epoch), f.name, "its epoch is %d, that of the commit before %d", f.m.Epoch, f.prev.Epoch)
-		if f.m.Seq == f.prev.Seq+1 && f.is != f.was { // else what happened between them cannot be read
+		if f.m.Seq == f.prev.Seq+1 && f.is != f.was { // otherwise there are commits between them that cannot be read
 			v.compareMoves(f)
 		}
 		v.pagesHeld(f)
@@ -91,14 +91,14 @@ func (v *judge) checkMaps() {
 		}
 	}
 	if v.anyBroken() {
-		return // nobody can say where its slots are
+		return // its slots are unknown
 	}
 	for s := range partition.Slot(now.Slots()) {
 		v.checkPlace(s, now.Owner(s))
 	}
 }
 
-// mapNamed reads the map that an object holds; "" is that of epoch 1. It returns nil, and has
+// mapNamed reads the map in an object; "" names the map of epoch 1. It returns nil, and has
 // reported why, if that cannot be done.
 func (v *judge) mapNamed(name, by string) *partition.Map {
 	if name == "" {
@@ -139,7 +139,7 @@ func (v *judge) checkPlace(s partition.Slot, owner partition.ID) {
 	}
 }
 
-// checkMoved checks what the last manifest of a partition says of slots that moved.
+// checkMoved checks the last manifest of a partition for the slots that moved.
 func (v *judge) checkMoved(p *part) {
 	where, m, n := p.head.Commit, p.man, partition.Slot(v.pmap.Slots())
 	v.must(m.Epoch <= v.atlas.record.Epoch, where, "its epoch is %d, and the map is of epoch %d", m.Epoch, v.atlas.record.Epoch)
@@ -170,7 +170,7 @@ func (v *judge) checkMoved(p *part) {
 	}
 }
 
-// headMoves compares what a head says of moves with its manifest and the map.
+// headMoves compares the moves of a head with its manifest and the map.
 func (v *judge) headMoves(p *part) {
 	key, h := naming.HeadKey(v.id, p.id), &p.head
 	gives := map[partition.ID]partition.Epoch{}
@@ -201,7 +201,7 @@ func (a turn) compare(b turn) int {
 	return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.epoch, b.epoch))
 }
 
-// gift is what visible commits say of a turn.
+// gift is a turn according to visible commits.
 type gift struct {
 	given, taken bool
 	from, to     partition.ID // of a given slot
@@ -224,7 +224,7 @@ func (a route) compare(b route) int {
 	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.slot, b.slot))
 }
 
-// compareMoves compares what a commit says of slots that moved with the commit before.
+// compareMoves compares the moved slots of a commit with those of the previous commit.
 func (v *judge) compareMoves(f *commit) {
 	for s := range partition.Slot(v.pmap.Slots()) {
 		at, before := turn{s, f.is.Seen(s)}, f.was.Seen(s)

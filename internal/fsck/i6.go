@@ -51,7 +51,7 @@ func i6(v *judge, fact any) {
 	}
 }
 
-// headAsManifest compares what a head copies from its manifest.
+// headAsManifest compares the fields that a head copies from its manifest.
 func (v *judge) headAsManifest(p *part) {
 	h, m, key := &p.head, p.man, naming.HeadKey(v.id, p.id)
 	if m != nil {
@@ -124,12 +124,12 @@ func (v *judge) ofItsPages(f *links) {
 	}
 }
 
-// claim is what a page record says of the response with its payload: of an earlier one, in a
+// claim is the reference of a page record to the response with its payload: an earlier one, in a
 // revisit, or of its own. Hashes take few bytes.
 type claim struct {
 	fp  uint64 // of the URL of the page
 	at  uint64 // hash of the place of the response
-	of  uint64 // hash of what the response is said to be
+	of  uint64 // hash of the expected response
 	seq uint32 // of the commit with the page record
 	by  uint16 // its partition
 }
@@ -179,7 +179,7 @@ func (v *judge) originals() {
 			v.violate(v.commitOf(by, seq), "%s is %s", v.urlAt(cl.fp, by, seq), fmt.Sprintf(format, args...))
 		}
 		found := equal(v.captures, func(a *claim) int { return cmp.Compare(a.at, cl.at) })
-		if len(found) == 0 && !v.parts[by].broken { // else the response may be in what cannot be read
+		if len(found) == 0 && !v.parts[by].broken { // otherwise the response may be in an unreadable commit
 			wrong("a revisit of a response that has no page record")
 		}
 		for _, own := range found {

@@ -77,7 +77,7 @@ func i7(v *judge, fact any) {
 	}
 }
 
-// headTotals compares what a head copies from its manifest, and the totals of that with its slots.
+// headTotals compares the fields that a head copies from its manifest, and the totals of the manifest with its slots.
 func (v *judge) headTotals(p *part) {
 	key, h, m := naming.HeadKey(v.id, p.id), &p.head, p.man
 	a, b := figures(h.Totals), figures(m.Totals)
@@ -132,7 +132,7 @@ func (v *judge) requestsKept(p *part) {
 		"of %d requests to partition %d above number %d, %d are neither applied nor kept", want, p.id, m.Low, want-min(want, have))
 }
 
-// outcomes checks that page records say what became of their URLs.
+// outcomes checks that page records match the outcomes of their URLs.
 func (v *judge) outcomes(f *commit) {
 	for i := range f.pages {
 		pg := &f.pages[i]
@@ -344,7 +344,7 @@ func (v *judge) recordAt(r settled) string {
 	return v.commitOf(r.origin.Partition, uint64(r.origin.Seq))
 }
 
-// totals counts again what a manifest counts, and its slots.
+// totals recounts the totals of a manifest and of its slots.
 func (v *judge) totals(p *part) {
 	for _, s := range p.summaries {
 		v.summed(p, s)

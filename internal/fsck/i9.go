@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// i9 can only refute that no unit was asked faster than its pace, by the times of answers:
+// i9 can only find politeness keys that were requested faster than their pace, from the times of answers:
 // requests without an answer leave no record. A unit is in one partition until slots move.
 func i9(v *judge, fact any) {
 	switch f := fact.(type) {
@@ -25,7 +25,7 @@ func i9(v *judge, fact any) {
 	}
 }
 
-// asked is an answer of a unit.
+// asked is an answer of a politeness key.
 type asked struct {
 	unit uint64 // hash of its name; in a crawl by IP of a host's, until its address is known
 	url  uint64 // of a robots.txt; else 0

@@ -20,7 +20,7 @@ type atlas struct {
 	record   blobschema.MapRecord                  // of epoch 1 if no record exists
 	home     []partition.ID                        // by slot
 	moving   map[partition.Slot]*blobschema.Moving // of the record
-	handed   map[partition.Slot]*handed            // hand-overs that nobody has taken
+	handed   map[partition.Slot]*handed            // hand-overs that no receiver has taken
 	anyMoved bool                                  // some slot was given or taken, or is to be
 }
 
@@ -98,7 +98,7 @@ func (c *checker) fail(err error) bool {
 	return false
 }
 
-// readFrozen takes from the crawl record what everything else relies on.
+// readFrozen reads the fields of the crawl record on which all other checks depend.
 func (c *checker) readFrozen() (err error) {
 	if c.crawl.ID != c.id {
 		return fmt.Errorf("the record is of crawl %q", c.crawl.ID)

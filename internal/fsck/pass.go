@@ -400,7 +400,7 @@ func (c *checker) commitOf(p partition.ID, seq uint64) string {
 }
 
 // urlAt returns the URL with a hash for a message, from the page records of a commit. The
-// hash stands for it if the message is not kept, or the commit has no record of it.
+// hash replaces it if the message is not kept, or the commit has no record of it.
 func (v *judge) urlAt(fp uint64, p partition.ID, seq uint64) string {
 	var pages []blobschema.Page
 	if v.keeps() {
