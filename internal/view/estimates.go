@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Estimates is the hosts table: what partitions observed of the hosts that they requested.
+// Estimates is the hosts table: the observations of partitions about the hosts that they requested.
 type Estimates struct {
 	Hosts []HostEstimate // each once, in no order
 	// AsOf is when a tick last copied them: every minute, in a cloud every quarter of an hour, and

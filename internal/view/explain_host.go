@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// HostReport is all that is known of a host.
+// HostReport is the state of a host.
 type HostReport struct {
 	Place
 	Known      bool             `json:"known"` // it was requested, or has pending URLs

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// outOfScope says why no link to u is followed, or "" if links are.
+// outOfScope returns the reason why links to u are not followed, or "" if they are.
 func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, u weburl.URL) (string, error) {
 	s := &c.Settings
 	name := func(h weburl.Host) string { return string(h) }
@@ -47,7 +47,7 @@ func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschem
 	return fmt.Sprintf("out of scope: with --scope %s the crawl keeps to %s", s.Scope, strings.Join(names, ", ")), nil
 }
 
-// outOfPatterns says which of the operator's patterns keeps u out.
+// outOfPatterns returns which of the operator's patterns excludes u.
 func outOfPatterns(s *blobschema.Settings, u weburl.URL) string {
 	matches := func(expr string) bool {
 		re, err := regexp.Compile(expr)

@@ -45,7 +45,7 @@ func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u
 		return err
 	}
 	r.Why = append(r.Why, capped...)
-	// Then what the pages say that link to it.
+	// Then the pages that link to it.
 	links, err := v.linksTo(ctx, u)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u
 	return nil
 }
 
-// capped says which caps may keep out new URLs of a host.
+// capped returns the caps that may refuse new URLs of a host.
 func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, at *place, h weburl.Host) (why []string, err error) {
 	s := &c.Settings
 	reached := func(what, flag string, most, known int64, leftOut string) {
@@ -141,7 +141,7 @@ func (v *View) seedOf(ctx context.Context, c *blobschema.Crawl, u weburl.URL) (b
 	return batch, err
 }
 
-// linksTo is what the commits know of a URL that its partition does not.
+// linksTo is what commits contain about a URL that its partition does not know.
 type linksTo struct {
 	mailed   bool
 	plain    string // a page with a link to it
@@ -163,7 +163,7 @@ func (v *View) linksTo(ctx context.Context, u weburl.URL) (found linksTo, err er
 				switch {
 				case t.Fingerprint != fp:
 				case t.Followed:
-					found.mailed = true // else its partition would know it
+					found.mailed = true // otherwise its partition would know it
 					return found, nil
 				case t.NoFollow && found.nofollow == "":
 					found.nofollow = v.sourceOf(c, links[i].Source)

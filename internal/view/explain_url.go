@@ -14,7 +14,7 @@ import (
 // Unknown is the state of a URL that no partition knows.
 const Unknown = "unknown"
 
-// Place says where a host is kept.
+// Place is the location of a host.
 type Place struct {
 	Host      string         `json:"host"`
 	Unit      string         `json:"unit"` // politeness key: the host, its registrable domain, or its address in brackets
@@ -23,7 +23,7 @@ type Place struct {
 	Move      *Move          `json:"move,omitempty"` // of the slot, if it is on the move
 }
 
-// URLReport is all that is known of a URL, and why it is as it is.
+// URLReport is the state of a URL with its reasons.
 type URLReport struct {
 	URL string `json:"url"`
 	Place
@@ -46,14 +46,14 @@ type URLReport struct {
 	topic uint8 // its number
 }
 
-// RobotsReport is what a robots.txt says of a host, and of a URL if one is given.
+// RobotsReport is the content of a robots.txt for a host, and for a URL if one is given.
 type RobotsReport struct {
 	Read     bool      `json:"read"`              // rules are known
 	Allowed  bool      `json:"allowed,omitempty"` // the URL
-	Line     int       `json:"line,omitempty"`    // number of the line that decides; 0 if none does
+	Line     int       `json:"line,omitempty"`    // number of the line that decides; 0 if no line does
 	Rule     string    `json:"rule,omitempty"`    // text of that line, or why there are no rules
 	Delay    string    `json:"crawl_delay,omitempty"`
-	Until    time.Time `json:"until,omitzero"` // the rules are good until then
+	Until    time.Time `json:"until,omitzero"` // the rules are valid until then
 	Retry    time.Time `json:"retry,omitzero"` // earliest next request after a failure
 	Failures uint8     `json:"failures,omitempty"`
 }
@@ -119,7 +119,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	return r, v.requested(ctx, r)
 }
 
-// look looks a URL up in the state of its places, the last first. It fills in what it finds,
+// look searches the state of the places for a URL, the last place first. It fills in the report,
 // and reports whether a place has the URL.
 func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 	for i := len(places) - 1; i >= 0; i-- {

@@ -13,7 +13,7 @@ import (
 // Member reads the stored bytes of a page's response record.
 func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
 	if pg.WARC == "" {
-		return nil, fmt.Errorf("no answer of %s is kept: %s", pg.URL, pg.Outcome)
+		return nil, fmt.Errorf("no answer of %s is stored: %s", pg.URL, pg.Outcome)
 	}
 	if pg.Length <= 0 || pg.Length > warc.MaxBlock {
 		return nil, fmt.Errorf("read record of %s: %w: %d bytes", pg.URL, wire.ErrDamaged, pg.Length)

@@ -209,7 +209,7 @@ func (h home) move() *Move {
 	return &Move{h.moving.Epoch, h.moving.From, h.moving.To, h.given != nil}
 }
 
-// looks bounds how often a slot is looked up. It is nowhere only if it moves meanwhile, or if
+// looks bounds the lookups of a slot. A lookup finds no holder only if the slot moves meanwhile, or if
 // the stored crawl is damaged.
 const looks = 5
 

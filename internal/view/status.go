@@ -32,7 +32,7 @@ type Status struct {
 	Crawl blobschema.Crawl
 	State State
 	Live  *control.Live // figures of the process that owns the folder; nil if none does
-	// Totals are those of the last commits, with the slots that are handed over and not taken.
+	// Totals are the totals of the last commits, with the slots that are handed over and not yet taken.
 	Totals blobschema.Totals
 	Heads  []blobschema.Head
 	Wish   blobschema.Wish

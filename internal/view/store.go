@@ -100,7 +100,7 @@ func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, e
 }
 
 // folderStore is the Store of a folder that this process does not own. If another process owns
-// the folder, that process is asked for records. Otherwise all records are read at once, and
+// the folder, that process returns the records. Otherwise all records are read at once, and
 // again when the folder has changed.
 type folderStore struct {
 	bucket
@@ -112,7 +112,7 @@ type folderStore struct {
 	written  time.Time         // last write of the records when snapshot was read
 }
 
-// ErrNoFolder says that a folder holds no crawl.
+// ErrNoFolder means that a folder contains no crawl.
 var ErrNoFolder = errors.New("the folder holds no crawl")
 
 // openFolder opens a folder for reading, and creates nothing but the folder of objects.
@@ -142,7 +142,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	return s, nil
 }
 
-// look finds out whether the folder has an owner that answers; if it has none it reads all
+// look finds out whether the folder has an owner that answers; if not, it reads all
 // records. An owner that has just begun may not answer yet, and one that ends may still
 // have the folder, so each is tried again. Records that were read before stay while a
 // process uses the folder and does not answer.

@@ -25,7 +25,7 @@ type View struct {
 	close    func() error
 }
 
-// ErrNoCrawl says that the store or folder holds no crawl.
+// ErrNoCrawl means that the store or folder contains no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
 
 // Open opens the crawl in a folder for reading; see the package documentation. The
