@@ -30,7 +30,7 @@ const (
 	cloudSeedRecords = 20_000
 )
 
-// started is a crawl that was created or resumed, and that nobody works on yet.
+// started is a crawl that was created or resumed and on which no process works yet.
 type started struct {
 	*opened
 	status  view.Status

@@ -160,7 +160,7 @@ func seedsFailed(seeds []seedOutcome, allow []netip.Prefix) string {
 	return b.String()
 }
 
-// hints say what may help against an outcome.
+// hints are suggestions by outcome.
 var hints = map[blobschema.Outcome]string{
 	blobschema.OutcomeForbidden:  "the address is not public; if you mean it, allow its network with --allow-net",
 	blobschema.OutcomeDNS:        "check the name, and this machine's connection",
@@ -172,7 +172,7 @@ var hints = map[blobschema.Outcome]string{
 	blobschema.OutcomeRobotsGone: "its robots.txt could not be fetched, and no page may be fetched before it: check that the server is up",
 }
 
-// hint says what may help against the outcome of a URL; "" for nothing.
+// hint returns a suggestion for the outcome of a URL, or "".
 func hint(s *seedOutcome, allow []netip.Prefix) string {
 	if u, err := weburl.Parse(s.URL); err == nil && u.Host().IsIP() {
 		if addr, err := netip.ParseAddr(u.Host().Name()); err == nil && !fetch.Allowed(addr, allow) {

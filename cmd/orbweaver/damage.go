@@ -58,7 +58,7 @@ func objectIn(text string) (name string, kind naming.Kind) {
 	return name, kind
 }
 
-// remedy returns what is safe if an object of a kind is damaged, and what to do. NoObject stands for the database.
+// remedy returns what is safe if an object of a kind is damaged, and what to do. NoObject means the database.
 func (t *target) remedy(kind naming.Kind) (safe, todo string) {
 	restore, again := "restore the folder from a copy, with both "+naming.DatabaseFile+" and "+naming.ObjectsFolder, "another folder (--data)"
 	if t.inCloud() {
@@ -107,10 +107,10 @@ func below(dir, file string) bool {
 	return errors.Join(dirErr, fileErr, err) == nil && filepath.IsLocal(rel)
 }
 
-// remedy says what is damaged, what is safe and what to do.
+// remedy is advice after damage: the damaged data, the safe data and the next step.
 type remedy struct{ What, Safe, Todo string }
 
-// damageFound says what to do about damaged objects that a check has found.
+// damageFound returns advice about damaged objects that a check has found.
 func (t *target) damageFound(r *fsck.Report) (out []remedy) {
 	found := map[naming.Kind]bool{}
 	for _, v := range r.Violations {

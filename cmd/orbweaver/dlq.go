@@ -176,7 +176,7 @@ func find(list []letter, id string) (found *letter, err error) {
 // letters is a list of dead letters.
 type letters []letter
 
-// Replayed counts those that were sent again.
+// Replayed is the number of letters that were sent again.
 func (l letters) Replayed() (n int) {
 	for i := range l {
 		if !l[i].Replayed.IsZero() {
@@ -189,7 +189,7 @@ func (l letters) Replayed() (n int) {
 // Short is the beginning of the id.
 func (l letter) Short() string { return l.ID[:min(len(l.ID), 12)] }
 
-// replayed is what replay did.
+// replayed is the result of replay.
 type replayed struct {
 	Sent    []string `json:"sent"`
 	Skipped []string `json:"skipped,omitempty"` // with --all: messages that this version cannot parse either

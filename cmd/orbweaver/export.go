@@ -148,7 +148,7 @@ func (e *exporter) run(ctx context.Context) error {
 // toStdout reports whether the export goes to standard output.
 func (e *exporter) toStdout() bool { return e.out == "-" }
 
-// done reports what was written.
+// done reports the written files.
 func (e *exporter) done(what string) error {
 	_, err := fmt.Fprintln(e.stdout, what)
 	return err

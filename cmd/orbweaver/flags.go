@@ -121,7 +121,7 @@ func (f *runFlags) check(except ...string) error {
 	return nil
 }
 
-// wrong says whether the value of a flag is wrong, and what it must be.
+// wrong returns an error if the value of a flag is invalid. The error describes valid values.
 type wrong struct {
 	is   bool
 	flag string
@@ -138,7 +138,7 @@ func refuse(set *pflag.FlagSet, checks []wrong) error {
 	return nil
 }
 
-// perRun lists the flags of this run that the next run needs again.
+// perRun lists the flags of this run that the next run must repeat.
 func (f *runFlags) perRun() []string {
 	if f.set.Changed("connections") {
 		return []string{"--connections=" + strconv.Itoa(f.connections)}
@@ -269,7 +269,7 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 	return c
 }
 
-// allSeeds are the seeds of the file, and those given beside it.
+// allSeeds returns the seeds of the file and those of the command line.
 func (f *crawlFlags) allSeeds(more []crawl.Seed) []crawl.Seed {
 	f.begun = more
 	if f.described != nil {

@@ -173,7 +173,7 @@ func (w *follower) figures(s *view.Status) figures {
 	return f
 }
 
-// summarize says how the crawl ended, and what it cost.
+// summarize reports the end of the crawl and its cost.
 func (w *follower) summarize(ctx context.Context, end service.End, s *view.Status) (*summary, error) {
 	sum, err := w.summary(end, s)
 	if err != nil {

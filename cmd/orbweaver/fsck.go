@@ -107,7 +107,7 @@ type fsckReport struct {
 // Hidden counts the violations that are not listed.
 func (r fsckReport) Hidden() int { return r.Found - len(r.Violations) }
 
-// Checked counts what was checked, by invariant.
+// Checked counts the checked items by invariant.
 func (r fsckReport) Checked() string {
 	var checked []string
 	for _, t := range r.Invariants {
@@ -116,7 +116,7 @@ func (r fsckReport) Checked() string {
 	return strings.Join(checked, ", ")
 }
 
-// Damage says what is damaged, what is safe and what to do.
+// Damage is advice about the damage: the damaged data, the safe data and the next step.
 func (r fsckReport) Damage() []remedy { return r.target.damageFound(r.Report) }
 
 // fsckProgress reports the progress of the check every few seconds.

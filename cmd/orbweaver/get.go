@@ -55,7 +55,7 @@ func newGet() *cobra.Command {
 	return cmd
 }
 
-// check refuses two formats at once.
+// check refuses two formats together.
 func (f *getFlags) check() error {
 	n := 0
 	for _, set := range []bool{f.headers, f.warc, f.raw, f.json} {

@@ -84,7 +84,7 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	return f.report(cmd.OutOrStdout(), "index", &result)
 }
 
-// refuseIndex says what to do if another process works on the folder.
+// refuseIndex returns an error with advice if another process works on the folder.
 func (o *opened) refuseIndex(ctx context.Context) error {
 	c, err := o.view.Crawl(ctx)
 	todo := fmt.Sprintf("Wait until it ends, or stop it and run\n  %s", o.command("crawl", "--index"))

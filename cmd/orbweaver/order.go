@@ -33,9 +33,9 @@ func newOrder(o crawl.Order) *cobra.Command {
 
 // obeying describes who obeys a change, and when.
 type obeying struct {
-	PID    int  `json:"pid,omitempty"`                // of the process that was told
+	PID    int  `json:"pid,omitempty"`                // of the process that received the order
 	AtWork int  `json:"partitions_at_work,omitempty"` // of a deployment, that obey with their next commit
-	Idle   bool `json:"-"`                            // nobody does until another command works on the crawl
+	Idle   bool `json:"-"`                            // no process works on the crawl until another command does
 }
 
 // await finds out who obeys.

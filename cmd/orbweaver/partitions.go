@@ -279,7 +279,7 @@ type repartitioned struct {
 	Owners  int         `json:"owners"`            // partitions with slots, in the end
 	Epoch   uint64      `json:"epoch"`             // after the change
 	Later   int         `json:"slots_later"`       // that follow when those on the move have arrived
-	PID     int         `json:"pid,omitempty"`     // of the process that was told
+	PID     int         `json:"pid,omitempty"`     // of the process that received the order
 	Arrived bool        `json:"arrived,omitempty"` // all of them: with --wait
 	Seconds float64     `json:"seconds,omitempty"` // that took
 	Stopped bool        `json:"stopped,omitempty"` // nothing moves until the crawl is resumed

@@ -263,7 +263,7 @@ func (f *rankFlags) tell(ctx context.Context, cmd *cobra.Command, v *view.View) 
 	return f.report(cmd.OutOrStdout(), "rank", r)
 }
 
-// Last is what the last round changed.
+// Last is the residual of the last round.
 func (r *rankReport) Last() *ranks.Residual {
 	if len(r.Residuals) == 0 {
 		return nil

@@ -159,7 +159,7 @@ type requestOutcome struct {
 	Detail     string              `json:"detail,omitempty"`
 	Redirect   string              `json:"redirect,omitempty"`
 	Result     string              `json:"result,omitempty"` // of the list below
-	Hint       string              `json:"hint,omitempty"`   // what may help
+	Hint       string              `json:"hint,omitempty"`   // suggestion
 }
 
 // The results of a requested URL.
@@ -392,7 +392,7 @@ type waiting struct {
 	sent    time.Time
 	earlier view.Status // as it was before
 	now     view.Status
-	asked   *view.View // as it was before, frozen
+	asked   *view.View // frozen view from before the request
 	seen    *view.View // frozen; the records of the owners up to it are known
 	owners  []partition.ID
 	latest  records

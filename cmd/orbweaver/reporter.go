@@ -67,7 +67,7 @@ func (r *reporter) begun(event string, what any) {
 	}
 }
 
-// told reports a result by a template, or as an event.
+// told reports a result with a template, or as an event.
 func (r *reporter) told(event, template string, what any) {
 	switch {
 	case r.json:

@@ -28,7 +28,7 @@ import (
 // refresh is how often the display is updated.
 const refresh = 200 * time.Millisecond
 
-// run is one run of a crawl in a folder: what the crawl, recrawl and demo commands have in common.
+// run is one run of a crawl in a folder. The crawl, recrawl and demo commands share it.
 type run struct {
 	// Set before start.
 	*target
@@ -41,7 +41,7 @@ type run struct {
 	perRun      []string // flags of this run that the next one needs again
 
 	*opened
-	asked   *view.View  // as it was before the request was submitted
+	asked   *view.View  // view from before the request was submitted
 	earlier view.Status // the same
 	over    atomic.Bool
 	crawl   blobschema.Crawl

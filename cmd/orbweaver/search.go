@@ -52,7 +52,7 @@ func newSearch() *cobra.Command {
 	return cmd
 }
 
-// explainSearch adds to an error of searching what the user can do.
+// explainSearch adds advice to an error of searching.
 func (t *target) explainSearch(err error) error {
 	switch {
 	case errors.Is(err, search.ErrQuery):

@@ -177,7 +177,7 @@ type opened struct {
 	engine   *jobs.Jobs         // likewise
 	ledger   *ledger.Ledger
 	pid      int  // of the process that owns the folder; 0 for none
-	idle     bool // nobody works on the crawl until another command does
+	idle     bool // no process works on the crawl until another command does
 }
 
 // partitions is how many partitions the target allows; 0 for any number.
@@ -306,7 +306,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// explain adds to an error what the user can do, and the exit status.
+// explain adds advice and the exit status to an error.
 func (t *target) explain(err error) error {
 	if f := (*failure)(nil); err == nil || errors.As(err, &f) {
 		return err
@@ -353,7 +353,7 @@ type folderState uint8
 const (
 	folderEmpty   folderState = iota // or missing
 	folderCrawl                      // a crawl has used it
-	folderForeign                    // it holds other files
+	folderForeign                    // it contains other files
 )
 
 // folder returns the state of the folder without changing it.

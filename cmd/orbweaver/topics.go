@@ -80,7 +80,7 @@ func newTopicsReport(w where, s *view.Status) *topicsReport {
 	return r
 }
 
-// All are the topics, and what belongs to none.
+// All are the topics, and at the end the URLs of no topic.
 func (r *topicsReport) All() []topicReport { return append(r.Topics, r.None) }
 
 // Due is the minimum of a topic, and how much of it the topic has had.

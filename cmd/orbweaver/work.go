@@ -112,7 +112,7 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 	if err != nil {
 		return f.explain(err)
 	}
-	defer func() { _ = p.Close() }() // what matters is committed
+	defer func() { _ = p.Close() }() // all work is committed
 	w, err := service.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	if err != nil {
 		return f.explain(err)
