@@ -26,7 +26,7 @@ import (
 //	*letter   one mail of the commit, or the links that it buffers for one partition
 //	*group    the state and the page records of one partition, joined
 //	*urls     URLs of a batch, block or letter, or links out of scope
-//	*located  anything else that is stored with a slot: units, documents, texts of links
+//	*located  anything else that is stored with a slot: politeness keys, documents, texts of links
 //	end       the facts of all partitions together (fields of part)
 
 // checker gathers the facts of one check.
@@ -264,7 +264,7 @@ type urls struct {
 	list  []address
 }
 
-// located is anything stored with the slot of its unit: the state or the observations of a unit
+// located is anything stored with the slot of its politeness key: the state or the observations of a key
 // or site, a document, or texts of links to a page.
 type located struct {
 	object, what, name string

@@ -1,6 +1,6 @@
 package fsck
 
-// i1 checks that every stored URL, unit and site is canonical: it canonicalises to itself.
+// i1 checks that every stored URL, politeness key and site is canonical: it canonicalises to itself.
 func i1(v *judge, fact any) {
 	switch f := fact.(type) {
 	case *urls:

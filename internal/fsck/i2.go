@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// i2 checks that a unit never changes its slot: the slot stored with a unit or URL is that
+// i2 checks that a politeness key never changes its slot: the slot stored with a key or URL is that
 // of its host, registrable domain or address, and a name has one address.
 func i2(v *judge, fact any) {
 	switch f := fact.(type) {
@@ -54,7 +54,7 @@ func (v *judge) pin(of weburl.URL, at netip.Addr, where string) {
 	}
 }
 
-// inPlace checks the unit and slot stored with a pending URL.
+// inPlace checks the politeness key and the slot that are stored with a pending URL.
 func (v *judge) inPlace(q *blobschema.Queued, a *address, where string) {
 	if v.Checked++; a.err == nil && (a.unit != q.Host || a.slot != q.Slot) {
 		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, a.unit, a.slot)

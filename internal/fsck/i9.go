@@ -9,7 +9,7 @@ import (
 )
 
 // i9 can only find politeness keys that were requested faster than their pace, from the times of answers:
-// requests without an answer leave no record. A unit is in one partition until slots move.
+// requests without an answer leave no record. A politeness key is in one partition until slots move.
 func i9(v *judge, fact any) {
 	switch f := fact.(type) {
 	case *commit:
@@ -49,9 +49,9 @@ func (v *judge) observe(pg *page, delay time.Duration) {
 	v.asked = append(v.asked, a)
 }
 
-// pace checks the times between answers of one unit. The target of a redirect of robots.txt
+// pace checks the times between answers of one politeness key. The target of a redirect of robots.txt
 // counts for the host that redirects, and is left out; the first page may be requested
-// together with the robots.txt. In a crawl by IP the names of an address are one unit if
+// together with the robots.txt. In a crawl by IP the names of an address are one politeness key if
 // mail, pending URLs or the WARC records that were read tell their address.
 func (v *judge) pace() {
 	const tolerance = 5 * time.Millisecond

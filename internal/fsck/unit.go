@@ -10,9 +10,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// unit returns the unit of a host, which is its politeness key. In a crawl by IP the unit of a
+// unit returns the politeness key of a host. In a crawl by IP the key of a
 // name is at first the name itself: there its address is resolved and pinned. From there the
-// URLs of the name are forwarded to the unit of the address, which only their records name.
+// URLs of the name are forwarded to the politeness key of the address, which only their records name.
 // literal says that the host is an address.
 func (c *checker) unit(h weburl.Host) (unit string, literal bool) {
 	switch c.crawl.Settings.PartitionBy {
@@ -28,16 +28,16 @@ func (c *checker) unit(h weburl.Host) (unit string, literal bool) {
 
 func (c *checker) byIP() bool { return c.crawl.Settings.PartitionBy == blobschema.ByIP }
 
-// unitOf returns the unit of a host.
+// unitOf returns the politeness key of a host.
 func (c *checker) unitOf(host string) string {
 	unit, _ := c.unit(weburl.Host(host))
 	return unit
 }
 
-// addressUnit is the unit of all names with an address.
+// addressUnit is the politeness key of all names with an address.
 func addressUnit(a netip.Addr) string { return "[" + a.Unmap().String() + "]" }
 
-// parseAddressUnit undoes addressUnit; ok is false for the name of another unit.
+// parseAddressUnit undoes addressUnit; ok is false for the name of another politeness key.
 func parseAddressUnit(unit string) (a netip.Addr, ok bool) {
 	inner, bracketed := strings.CutPrefix(unit, "[")
 	a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
@@ -92,7 +92,7 @@ func (c *checker) places(list []blobschema.Queued) []address {
 	return out
 }
 
-// checkUnitName says what is wrong with the name under which the state of a unit, or of a
+// checkUnitName returns the fault of the name under which the state of a politeness key, or of a
 // site within it, is stored.
 func (c *checker) checkUnitName(name string) error {
 	unit, site, further := strings.Cut(name, " ")

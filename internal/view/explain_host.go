@@ -14,12 +14,12 @@ type HostReport struct {
 	Place
 	Known      bool             `json:"known"` // it was requested, or has pending URLs
 	Why        []string         `json:"why,omitempty"`
-	With       []string         `json:"with,omitempty"` // other hosts of the unit, at most 20
+	With       []string         `json:"with,omitempty"` // other hosts of the politeness key, at most 20
 	URLs       int64            `json:"known_urls"`
 	Capped     uint64           `json:"capped,omitempty"` // links left out for a cap
 	Pending    int64            `json:"pending"`
 	Outcomes   map[string]int64 `json:"outcomes,omitempty"` // of its URLs, without robots.txt
-	Requests   uint64           `json:"requests"`           // of the unit, like all that follows except robots.txt
+	Requests   uint64           `json:"requests"`           // of the politeness key, like all that follows except robots.txt
 	Failures   uint64           `json:"failures"`
 	InARow     uint8            `json:"failures_in_a_row,omitempty"`
 	Delay      string           `json:"delay"`         // between the starts of two requests
@@ -28,7 +28,7 @@ type HostReport struct {
 	Connect    string           `json:"connect,omitempty"`  // estimated time to connect
 	Response   string           `json:"response,omitempty"` // estimated time of a request
 	PerConn    float64          `json:"requests_per_connection,omitempty"`
-	Left       string           `json:"left,omitempty"` // least time for the pending URLs of the unit, by its pace
+	Left       string           `json:"left,omitempty"` // least time for the pending URLs of the politeness key, by its pace
 	RobotsHTTP RobotsReport     `json:"robots_http"`
 	RobotsTLS  RobotsReport     `json:"robots_https"`
 }

@@ -15,9 +15,9 @@ import (
 type place struct {
 	Place
 	run     *blobschema.Run   // state of the slot
-	info    schedule.HostInfo // of the unit; zero if it was never requested
-	site    schedule.HostInfo // of the host itself, which may be all of the unit
-	pending int64             // URLs of the unit
+	info    schedule.HostInfo // of the politeness key; zero if it was never requested
+	site    schedule.HostInfo // of the host itself, which may be all of the politeness key
+	pending int64             // URLs of the politeness key
 }
 
 // placesOf returns the places of a host; the last one requests its URLs. A crawl by address has
@@ -89,7 +89,7 @@ func (p *place) pendingOf(h weburl.Host) (n int64) {
 	return n
 }
 
-// sites lists the hosts of the unit that were requested, except one.
+// sites lists the hosts of the politeness key that were requested, except one.
 func (p *place) sites(but weburl.Host) (names []string) {
 	for i := range p.run.Hosts {
 		unit, site := schedule.SplitSite(p.run.Hosts[i].Host)

@@ -18,7 +18,7 @@ const Unknown = "unknown"
 type Place struct {
 	Host      string         `json:"host"`
 	Unit      string         `json:"unit"` // politeness key: the host, its registrable domain, or its address in brackets
-	Slot      partition.Slot `json:"slot"` // of the unit
+	Slot      partition.Slot `json:"slot"` // of the politeness key
 	Partition partition.ID   `json:"partition"`
 	Move      *Move          `json:"move,omitempty"` // of the slot, if it is on the move
 }
@@ -38,7 +38,7 @@ type URLReport struct {
 	Sitemap    bool   `json:"sitemap,omitempty"` // pending, to be read as a sitemap
 	// Next is the earliest time of the request of a pending URL; zero for at once.
 	Next    time.Time         `json:"next,omitzero"`
-	Ahead   int               `json:"ahead,omitempty"`   // pending URLs of the unit that come first
+	Ahead   int               `json:"ahead,omitempty"`   // pending URLs of the politeness key that come first
 	Page    *blobschema.Page  `json:"page,omitempty"`    // the latest record
 	Earlier []blobschema.Page `json:"earlier,omitempty"` // the others, the latest first
 	Robots  RobotsReport      `json:"robots"`
