@@ -34,9 +34,9 @@ func (s *Schedule) Ended() []Ended {
 func (s *Schedule) end(w spot, state blobschema.State) *Ended {
 	p, it := w.pool, w.it()
 	st := p.lanes[it.lane].origin.site
-	s.countRank(p, it.rank, -1)
-	s.counts.Pending--
-	s.pending[it.topic]--
+	s.tally.rank(p, it.rank, -1)
+	s.tally.counts.Pending--
+	s.tally.pending[it.topic]--
 	st.pending--
 	st.key.pending--
 	p.touched = s.changes.delta + 1
@@ -83,7 +83,7 @@ func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict
 	s.seen = now
 	l.pool.asked--
 	k.asked--
-	s.counts.Asked--
+	s.tally.counts.Asked--
 	if k.starting == l {
 		k.starting = nil
 	}
@@ -205,7 +205,8 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 			Host: k.name, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic, Change: t.Change,
 		}
 	case s.cfg.Revisits:
-		return Final, s.nextVisit(now, t, o, &was)
+		s.changes.key(k)
+		return Final, s.revisits.next(now, t, o, &was)
 	}
 	return Final, nil
 }
@@ -214,15 +215,15 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 // generation if nobody knows of that yet.
 func (s *Schedule) grant(p *Pool, i uint32, w wish) {
 	it := &p.items[i]
-	s.countRank(p, it.rank, -1)
+	s.tally.rank(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
-		s.setLane(p, it, p.relaned(it, w.topic))
+		s.tally.setLane(p, it, p.relaned(it, w.topic))
 	} else {
 		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
-		s.setLane(p, it, p.relaned(it, min(it.topic, w.topic)))
+		s.tally.setLane(p, it, p.relaned(it, min(it.topic, w.topic)))
 	}
-	s.countRank(p, it.rank, 1)
+	s.tally.rank(p, it.rank, 1)
 }
 
 // giveUp refuses the pending URLs of a site that has stopped answering.

@@ -21,9 +21,9 @@ func (r *rig) check() {
 			}
 		}
 	}
-	want.Keys, want.WaitMillis = int64(len(r.group.keys)), s.counts.WaitMillis
-	if want != s.counts || pending != s.pending || int(want.Urgent) != r.group.urgent {
-		r.t.Errorf("counts are %+v, should be %+v; by topic %v, should be %v", s.counts, want, s.pending[:4], pending[:4])
+	want.Keys, want.WaitMillis = int64(len(r.group.keys)), s.tally.counts.WaitMillis
+	if want != s.tally.counts || pending != s.tally.pending || int(want.Urgent) != r.group.urgent {
+		r.t.Errorf("counts are %+v, should be %+v; by topic %v, should be %v", s.tally.counts, want, s.tally.pending[:4], pending[:4])
 	}
 	asking := map[*Key]int{}
 	sites := slices.Clone(r.group.further)

@@ -457,3 +457,26 @@ func (g *Group) Keys(yield func(*Key) bool) {
 
 // Pending returns the number of URLs in memory that are not settled.
 func (k *Key) Pending() int { return k.pending }
+
+// sites are the further sites in memory.
+type sites map[siteKey]*site
+
+// of returns the site of a URL.
+func (m sites) of(k *Key, u weburl.URL) *site { return m.named(k, string(u.Host())) }
+
+// named returns the site of an authority, which may be new.
+func (m sites) named(k *Key, name string) *site {
+	if name == k.name {
+		return &k.own
+	}
+	key := siteKey{k, name}
+	st := m[key]
+	if st == nil {
+		st = &site{}
+		key.name = string(append([]byte(nil), name...)) // not a part of a URL's text
+		st.init(k, key.name)
+		m[key] = st
+		k.group.further = append(k.group.further, st)
+	}
+	return st
+}

@@ -80,7 +80,7 @@ func TestRevisitsComeTogether(t *testing.T) {
 	for i := range 1000 {
 		wait := time.Duration(i+1) * 5 * time.Minute
 		now := epoch.Add(time.Duration(i*7919%86400) * time.Second)
-		at := s.visitAt(now, wait)
+		at := s.revisits.at(now, wait)
 		if late := at.Sub(now.Add(wait)); late < 0 || late > wait/grid {
 			t.Fatalf("a revisit after %v is %v late", wait, late)
 		}

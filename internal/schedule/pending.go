@@ -18,17 +18,17 @@ const (
 )
 
 // Known returns the number of known URLs of the site of a URL.
-func (s *Schedule) Known(k *Key, u weburl.URL) uint64 { return s.site(k, u).known() }
+func (s *Schedule) Known(k *Key, u weburl.URL) uint64 { return s.sites.of(k, u).known() }
 
 // Settled returns the number of settled URLs of the site of a URL.
-func (s *Schedule) Settled(k *Key, u weburl.URL) uint64 { return s.site(k, u).settled }
+func (s *Schedule) Settled(k *Key, u weburl.URL) uint64 { return s.sites.of(k, u).settled }
 
 // CountSettled counts settled URLs of the site of a URL.
-func (s *Schedule) CountSettled(k *Key, u weburl.URL, n int) { s.countSettled(s.site(k, u), n) }
+func (s *Schedule) CountSettled(k *Key, u weburl.URL, n int) { s.countSettled(s.sites.of(k, u), n) }
 
 // CountCapped counts a URL of a site that was left out for a cap.
 func (s *Schedule) CountCapped(k *Key, u weburl.URL) {
-	st := s.site(k, u)
+	st := s.sites.of(k, u)
 	st.capped++
 	k.capped++
 	s.changes.site(st)
@@ -39,7 +39,7 @@ func (p *Pool) Fits() bool { return len(p.text) <= maxText }
 
 // Insert adds a URL that is not pending, and returns its item.
 func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint64, q *blobschema.Queued, from Source) uint32 {
-	st := s.site(k, u)
+	st := s.sites.of(k, u)
 	l := s.lane(p, st, u, q.Topic)
 	s.seq++
 	i := p.newItem(item{
@@ -48,11 +48,11 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) {
 		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
 	}
-	s.counts.Pending++
-	s.pending[l.topic]++
+	s.tally.counts.Pending++
+	s.tally.pending[l.topic]++
 	k.pending++
 	st.pending++
-	s.countRank(p, q.Rank, 1)
+	s.tally.rank(p, q.Rank, 1)
 	k.add(p, i, now)
 	s.queues.enqueue(k, now)
 	if from != Stored {
@@ -148,17 +148,17 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 	if it.rank == oldRank && it.lane == lane {
 		return
 	}
-	s.countRank(p, oldRank, -1)
-	s.countRank(p, it.rank, 1)
+	s.tally.rank(p, oldRank, -1)
+	s.tally.rank(p, it.rank, 1)
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
-		s.setLane(p, it, lane)
+		s.tally.setLane(p, it, lane)
 		return // in no queue that goes by rank
 	}
 	l := p.lanes[it.lane]
 	if it.lane != lane {
 		l.remove(int(it.pos))
 		l.enlist(now)
-		s.setLane(p, it, lane)
+		s.tally.setLane(p, it, lane)
 		l.stand.key.push(p, i, now)
 	} else {
 		l.up(int(it.pos))
@@ -166,14 +166,6 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 		l.enlist(now)
 	}
 	s.queues.enqueue(l.stand.key, now)
-}
-
-// setLane moves an item that is in no queue to a lane.
-func (s *Schedule) setLane(p *Pool, it *item, lane uint32) {
-	topic := p.lanes[lane].topic
-	s.pending[it.topic]--
-	s.pending[topic]++
-	it.lane, it.topic = lane, topic
 }
 
 // wish notes that an item whose request is under way is to be requested once more. It reports
@@ -224,7 +216,7 @@ func (s *Schedule) move(w spot, to *Key, now time.Time) {
 	l.origin.site.pending--
 	l.stand.key.pending--
 	url := p.url(it)
-	st := s.site(to, url)
+	st := s.sites.of(to, url)
 	st.pending++
 	to.pending++
 	it.lane, it.flags = s.lane(p, st, url, l.topic).number, it.flags|blobschema.FlagPlaced

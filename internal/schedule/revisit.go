@@ -8,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // A look is a request for a URL that was settled with an answer, because the page may have
@@ -28,23 +29,30 @@ const goneAfter = 7 * 24 * time.Hour
 // ReplanAt is by what factor the threshold must fall for the looks that wait to be planned anew.
 const ReplanAt = 1.5
 
+// revisits plans when pages are requested again.
+type revisits struct {
+	partition partition.ID
+	threshold float64 // see SetThreshold
+	planned   float64 // highest threshold that waiting revisits are planned with, to within ReplanAt
+}
+
 // SetThreshold says from which worth on a settled URL is revisited, in the unit of
 // [fresh.Interval]; before the first call it is Config.Threshold. If it has fallen by much, waiting
 // revisits must be planned again: replan is true, and Replan is to be called with the previous
 // threshold for each pool, now or when it is in memory.
 func (s *Schedule) SetThreshold(threshold float64) (previous float64, replan bool) {
-	previous = s.planned
-	s.threshold = threshold
+	previous = s.revisits.planned
+	s.revisits.threshold = threshold
 	if threshold*ReplanAt > previous {
-		s.planned = max(previous, threshold) // early revisits are counted, and steered against
+		s.revisits.planned = max(previous, threshold) // early revisits are counted, and steered against
 		return previous, false
 	}
-	s.planned = threshold
+	s.revisits.planned = threshold
 	return previous, s.cfg.Revisits
 }
 
 // Threshold is the one that looks are planned with.
-func (s *Schedule) Threshold() float64 { return s.planned }
+func (s *Schedule) Threshold() float64 { return s.revisits.planned }
 
 // replan has the looks of a part come sooner that were planned with a higher threshold. Those that wait
 // longer than that explains have another reason, and stay.
@@ -56,7 +64,7 @@ func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 		}
 		k, r := p.lanes[it.lane].origin.site.key, p.rareOf(i)
 		change := k.believed(r.change)
-		old, wait := fresh.Interval(change, 1, was), fresh.Interval(change, 1, s.threshold)
+		old, wait := fresh.Interval(change, 1, was), fresh.Interval(change, 1, s.revisits.threshold)
 		planned := time.UnixMilli(r.notBefore)
 		visited := visitedAt(now, it.fp, &r, old)
 		if planned.Sub(visited) > old+old/grid+soon {
@@ -65,7 +73,7 @@ func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 		if r.change == (blobschema.Change{}) {
 			wait = firstOf(it.fp, wait)
 		}
-		if at := s.visitAt(visited, max(wait, fresh.Shortest)); at.Before(planned.Add(-soon)) {
+		if at := s.revisits.at(visited, max(wait, fresh.Shortest)); at.Before(planned.Add(-soon)) {
 			s.reschedule(now, p, i, at, revisitRank)
 		}
 	}
@@ -103,46 +111,8 @@ func (s *Schedule) Rank(generation, rank uint32) uint32 {
 	return rank
 }
 
-// nextVisit returns the next generation of a URL that ended just now, nil if it is not to be
-// revisited. was is its previous entry.
-func (s *Schedule) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
-	answered := o.Page.Outcome.Answered()
-	if !answered && !t.revisit {
-		return nil // refused, as in crawls without revisits
-	}
-	k := t.Key()
-	change := s.learn(k, t, o)
-	wait := fresh.Interval(k.believed(change), 1, s.threshold)
-	switch {
-	case !answered, o.Page.Outcome == blobschema.OutcomeServerError:
-		wait = max(wait, afterFailure)
-	case o.Page.Outcome == blobschema.OutcomeClientError:
-		wait = max(wait, goneAfter)
-	case t.former == (blobschema.Origin{}):
-		wait = firstOf(t.fp, wait)
-	}
-	return &blobschema.Queued{
-		Host: k.name, Rank: revisitRank, Generation: was.Generation + 1, Depth: was.Depth, Flags: was.Flags, Topic: was.Topic,
-		NotBefore: s.visitAt(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
-	}
-}
-
 // grid is how many times in an interval looks begin, at least.
 const grid = 16
-
-// lookAt is when a look comes that is to be after wait. A partition's looks come together at times that are minutes apart, a
-// power of two of them, so that many of them are one step, one commit, and few reads of
-// commits with former answers. Other partitions have other times.
-func (s *Schedule) visitAt(now time.Time, wait time.Duration) time.Time {
-	minutes := int64(wait / (grid * time.Minute))
-	if minutes == 0 {
-		return now.Add(wait)
-	}
-	step := int64(time.Minute/time.Millisecond) << (bits.Len64(uint64(minutes)) - 1)
-	phase := int64(uint64(s.cfg.Partition)*0x9e3779b97f4a7c15>>32) % step
-	at := now.Add(wait).UnixMilli() - phase
-	return time.UnixMilli((at+step-1)/step*step + phase)
-}
 
 // putOff has a look that is due stand in line, and reports false if it is its turn: looks come at half
 // the unit's pace at most, one by one, and not after another while anything else may be asked for. So what is
@@ -204,21 +174,6 @@ func (k *Key) believed(change blobschema.Change) blobschema.Change {
 	return change
 }
 
-// learn takes what a look has shown of a URL, and of its unit.
-func (s *Schedule) learn(k *Key, t *Task, o *actor.Outcome) blobschema.Change {
-	former := t.Request.Former
-	if former == nil || !o.Page.Outcome.Answered() {
-		return t.Change
-	}
-	l := fresh.Look{Hours: o.Page.Time.Sub(former.Time).Hours(), Changed: Changed(former, &o.Page), Hinted: t.hint == hintChanged}
-	if t.hint != hintNone {
-		k.trust = k.trust.Learn(l.Hinted, l.Changed)
-	}
-	k.changes = fresh.Learn(k.changes, l)
-	s.changes.key(k)
-	return fresh.Learn(k.believed(t.Change), l)
-}
-
 // Changed reports whether two answers of a URL, the earlier one first, are of a page that has changed in
 // between.
 func Changed(was, is *blobschema.Page) bool {
@@ -261,16 +216,16 @@ func (s *Schedule) Hint(now time.Time, p *Pool, i uint32, modified time.Time) {
 	it := &p.items[i]
 	k := p.lanes[it.lane].stand.key
 	change := k.believed(r.change)
-	visited := visitedAt(now, it.fp, &r, fresh.Interval(change, 1, s.threshold))
+	visited := visitedAt(now, it.fp, &r, fresh.Interval(change, 1, s.revisits.threshold))
 	r.hint = hintSame
 	if modified.After(visited) {
 		r.hint = hintChanged
 	}
 	p.setRare(i, func(x *rare) { x.hint = r.hint })
-	wait := k.trust.Next(change, now.Sub(visited).Hours(), r.hint == hintChanged, 1, s.threshold)
+	wait := k.trust.Next(change, now.Sub(visited).Hours(), r.hint == hintChanged, 1, s.revisits.threshold)
 	at := now.Add(wait)
 	if wait > 0 {
-		at = s.visitAt(now, wait)
+		at = s.revisits.at(now, wait)
 	}
 	if r.hint == hintChanged && at.UnixMilli() > r.notBefore {
 		return // the first look comes anywhere in its interval: word of a change does not put it off
@@ -294,9 +249,9 @@ func (s *Schedule) reschedule(now time.Time, p *Pool, i uint32, at time.Time, ra
 	if ms < was || rank < it.rank {
 		it.gen++
 	}
-	s.countRank(p, it.rank, -1)
+	s.tally.rank(p, it.rank, -1)
 	it.rank = rank
-	s.countRank(p, it.rank, 1)
+	s.tally.rank(p, it.rank, 1)
 	p.setNotBefore(i, ms)
 	s.changes.item(p, i)
 	k.add(p, i, now)
@@ -333,4 +288,56 @@ func (p *Pool) Visited(i uint32, next *blobschema.Queued, now time.Time) {
 	if next.Rank == revisitRank {
 		p.setRare(i, func(r *rare) { r.visited = now.UnixMilli() })
 	}
+}
+
+// at is when a look comes that is to be after wait. A partition's looks come together at times that are minutes apart, a
+// power of two of them, so that many of them are one step, one commit, and few reads of
+// commits with former answers. Other partitions have other times.
+func (r *revisits) at(now time.Time, wait time.Duration) time.Time {
+	minutes := int64(wait / (grid * time.Minute))
+	if minutes == 0 {
+		return now.Add(wait)
+	}
+	step := int64(time.Minute/time.Millisecond) << (bits.Len64(uint64(minutes)) - 1)
+	phase := int64(uint64(r.partition)*0x9e3779b97f4a7c15>>32) % step
+	at := now.Add(wait).UnixMilli() - phase
+	return time.UnixMilli((at+step-1)/step*step + phase)
+}
+
+// next returns the next generation of a URL that ended just now, nil if it is not to be
+// revisited. was is its previous entry.
+func (r *revisits) next(now time.Time, t *Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
+	answered := o.Page.Outcome.Answered()
+	if !answered && !t.revisit {
+		return nil // refused, as in crawls without revisits
+	}
+	k := t.Key()
+	change := k.learn(t, o)
+	wait := fresh.Interval(k.believed(change), 1, r.threshold)
+	switch {
+	case !answered, o.Page.Outcome == blobschema.OutcomeServerError:
+		wait = max(wait, afterFailure)
+	case o.Page.Outcome == blobschema.OutcomeClientError:
+		wait = max(wait, goneAfter)
+	case t.former == (blobschema.Origin{}):
+		wait = firstOf(t.fp, wait)
+	}
+	return &blobschema.Queued{
+		Host: k.name, Rank: revisitRank, Generation: was.Generation + 1, Depth: was.Depth, Flags: was.Flags, Topic: was.Topic,
+		NotBefore: r.at(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
+	}
+}
+
+// learn takes what a look has shown of a URL, and of its unit.
+func (k *Key) learn(t *Task, o *actor.Outcome) blobschema.Change {
+	former := t.Request.Former
+	if former == nil || !o.Page.Outcome.Answered() {
+		return t.Change
+	}
+	l := fresh.Look{Hours: o.Page.Time.Sub(former.Time).Hours(), Changed: Changed(former, &o.Page), Hinted: t.hint == hintChanged}
+	if t.hint != hintNone {
+		k.trust = k.trust.Learn(l.Hinted, l.Changed)
+	}
+	k.changes = fresh.Learn(k.changes, l)
+	return fresh.Learn(k.believed(t.Change), l)
 }

@@ -50,7 +50,8 @@ func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdi
 	d.relist(now, func() {
 		d.asking = false
 		if o.Page.Outcome != blobschema.OutcomeAborted {
-			v = s.readRobots(now, d, o)
+			s.changes.site(d.site)
+			v = d.read(now, o, &s.cfg)
 		} else {
 			v = Again
 		}
@@ -73,10 +74,9 @@ func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdi
 	return v
 }
 
-// readRobots takes the rules of an origin from an answer.
-func (s *Schedule) readRobots(now time.Time, d *origin, o *actor.Outcome) Verdict {
+// read takes the rules of an origin from an answer.
+func (d *origin) read(now time.Time, o *actor.Outcome, cfg *Config) Verdict {
 	out, status := o.Page.Outcome, int(o.Page.Status)
-	s.changes.site(d.site)
 	if out == blobschema.OutcomeRedirect && d.hops < robotsHops {
 		if next, err := weburl.Parse(o.Page.Redirect); err == nil {
 			d.next, d.hops = next, d.hops+1
@@ -86,13 +86,13 @@ func (s *Schedule) readRobots(now time.Time, d *origin, o *actor.Outcome) Verdic
 	var rules *polite.Robots
 	switch {
 	case out.Answered():
-		rules = polite.ForStatus(status, o.Body, s.cfg.Token)
+		rules = polite.ForStatus(status, o.Body, cfg.Token)
 	default:
 		rules = denial(out, o.Page.Detail, d.hops > 0)
 	}
 	if rules.Unreachable() && o.Temporary {
 		d.attempts++
-		if again, after := s.cfg.Retry.Next(out, o.Page.Status, d.attempts); again {
+		if again, after := cfg.Retry.Next(out, o.Page.Status, d.attempts); again {
 			d.retry = now.Add(after) // until then the key's other origins have their turns
 			return Again
 		}

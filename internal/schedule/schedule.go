@@ -49,19 +49,17 @@ type Schedule struct {
 	cfg     Config
 	quality func(Waiting) float64 // for the score of a key
 	keys    map[string]*Key       // in memory
-	sites   map[siteKey]*site
+	sites   sites
 	domains domains
 	queues  queues
 	seq     uint32 // of the item added last
 	floor   time.Time
 	seen    time.Time // latest time known
 
-	counts    Counts
-	pending   [256]int64 // URLs by topic
-	ended     []Ended
-	threshold float64 // see SetThreshold
-	planned   float64 // highest threshold that waiting revisits are planned with, to within ReplanAt
-	changes   changes
+	tally    tally
+	revisits revisits
+	changes  changes
+	ended    []Ended
 }
 
 // Counts are figures of the URLs and keys in memory, and of the urgent URLs of all pools.
@@ -83,25 +81,26 @@ func New(cfg Config) *Schedule {
 		cfg.Threshold = fresh.First(blobschema.Change{}, 24, 1)
 	}
 	s := &Schedule{
-		cfg: cfg, quality: qualities(cfg.Policy), keys: map[string]*Key{}, sites: map[siteKey]*site{}, domains: domains{},
-		threshold: cfg.Threshold, planned: cfg.Threshold, queues: queues{policy: cfg.Policy},
+		cfg: cfg, quality: qualities(cfg.Policy), keys: map[string]*Key{}, sites: sites{}, domains: domains{},
+		tally: tally{revisits: cfg.Revisits}, queues: queues{policy: cfg.Policy},
+		revisits: revisits{partition: cfg.Partition, threshold: cfg.Threshold, planned: cfg.Threshold},
 	}
-	s.queues.ready.began, s.queues.ready.pending = cfg.Began, &s.pending
+	s.queues.ready.began, s.queues.ready.pending = cfg.Began, &s.tally.pending
 	s.queues.ready.setTopics(cfg.Topics)
 	return s
 }
 
 // Counts returns the present figures.
-func (s *Schedule) Counts() Counts { return s.counts }
+func (s *Schedule) Counts() Counts { return s.tally.counts }
 
 // PendingOf returns the number of URLs of a topic in memory.
-func (s *Schedule) PendingOf(topic uint8) int64 { return s.pending[topic] }
+func (s *Schedule) PendingOf(topic uint8) int64 { return s.tally.pending[topic] }
 
 // SetTopics changes priorities and slices of the topics, by number; 0 is that of URLs without one.
 func (s *Schedule) SetTopics(topics []Topic) { s.queues.ready.setTopics(topics) }
 
 // Active reports whether any request is under way or may be made now.
-func (s *Schedule) Active() bool { return s.counts.Asked > 0 || !s.queues.ready.empty() }
+func (s *Schedule) Active() bool { return s.tally.counts.Asked > 0 || !s.queues.ready.empty() }
 
 // Floor forbids any request to a key before at plus the key's pace. Call it on an empty schedule.
 func (s *Schedule) Floor(at time.Time) { s.floor = at }
@@ -128,28 +127,9 @@ func (s *Schedule) Key(g *Group, name string) *Key {
 		}
 		s.keys[name] = k
 		g.keys = append(g.keys, k)
-		s.counts.Keys++
+		s.tally.counts.Keys++
 	}
 	return k
-}
-
-// site returns the site of a URL.
-func (s *Schedule) site(k *Key, u weburl.URL) *site { return s.namedSite(k, string(u.Host())) }
-
-func (s *Schedule) namedSite(k *Key, name string) *site {
-	if name == k.name {
-		return &k.own
-	}
-	key := siteKey{k, name}
-	st := s.sites[key]
-	if st == nil {
-		st = &site{}
-		key.name = string(append([]byte(nil), name...)) // not a part of a URL's text
-		st.init(k, key.name)
-		s.sites[key] = st
-		k.group.further = append(k.group.further, st)
-	}
-	return st
 }
 
 // lane returns the lane of a URL.
@@ -197,11 +177,11 @@ func (s *Schedule) Filled(g *Group, now time.Time) {
 func (s *Schedule) Empty(p *Pool, last bool) {
 	for i := range p.items {
 		if it := &p.items[i]; it.length > 0 {
-			s.pending[it.topic]--
-			s.counts.Pending--
+			s.tally.pending[it.topic]--
+			s.tally.counts.Pending--
 		}
 	}
-	s.counts.Revisits -= int64(p.revisits)
+	s.tally.counts.Revisits -= int64(p.revisits)
 	if last {
 		s.forgetKeys(p.group)
 	} else {
@@ -216,7 +196,7 @@ func (s *Schedule) forgetKeys(g *Group) {
 		s.queues.dequeue(k)
 		delete(s.keys, k.name)
 		s.domains.leave(k.domain)
-		s.counts.Keys--
+		s.tally.counts.Keys--
 	}
 	for _, st := range g.further {
 		delete(s.sites, siteKey{st.key, st.name})
@@ -247,25 +227,6 @@ func (s *Schedule) leave(p *Pool) {
 	}
 }
 
-// CountUrgent counts URLs of rank 0 that are not in memory as those of a pool. Emptying the pool
-// keeps them.
-func (s *Schedule) CountUrgent(p *Pool, n int) {
-	p.urgent += n
-	p.group.urgent += n
-	s.counts.Urgent += int64(n)
-}
-
-// countRank counts a pending URL of a rank: in a crawl with revisits only they have revisitRank.
-func (s *Schedule) countRank(p *Pool, rank uint32, n int) {
-	switch {
-	case rank == 0:
-		s.CountUrgent(p, n)
-	case s.cfg.Revisits && rank == revisitRank:
-		p.revisits += n
-		s.counts.Revisits += int64(n)
-	}
-}
-
 // countSettled counts settled URLs of a site.
 func (s *Schedule) countSettled(st *site, n int) {
 	if n < 0 && (st.settled == 0 || st.key.settled == 0) {
@@ -281,4 +242,40 @@ func (s *Schedule) Fill(now time.Time, p *Pool) {
 	s.seen = now
 	*p = Pool{group: p.group, touched: p.touched}
 	p.group.Filling = true
+}
+
+// tally counts the URLs in memory.
+type tally struct {
+	revisits bool // see Config.Revisits
+	counts   Counts
+	pending  [256]int64 // URLs by topic
+}
+
+// CountUrgent counts URLs of rank 0 that are not in memory as those of a pool. Emptying the pool
+// keeps them.
+func (s *Schedule) CountUrgent(p *Pool, n int) { s.tally.urgent(p, n) }
+
+func (y *tally) urgent(p *Pool, n int) {
+	p.urgent += n
+	p.group.urgent += n
+	y.counts.Urgent += int64(n)
+}
+
+// rank counts a pending URL of a rank: in a crawl with revisits only they have revisitRank.
+func (y *tally) rank(p *Pool, rank uint32, n int) {
+	switch {
+	case rank == 0:
+		y.urgent(p, n)
+	case y.revisits && rank == revisitRank:
+		p.revisits += n
+		y.counts.Revisits += int64(n)
+	}
+}
+
+// setLane moves an item that is in no queue to a lane.
+func (y *tally) setLane(p *Pool, it *item, lane uint32) {
+	topic := p.lanes[lane].topic
+	y.pending[it.topic]--
+	y.pending[topic]++
+	it.lane, it.topic = lane, topic
 }

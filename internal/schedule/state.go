@@ -290,7 +290,7 @@ func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.HostState) 
 	}
 	st := &k.own
 	if name != "" {
-		st = s.namedSite(k, name)
+		st = s.sites.named(k, name)
 		st.version = hs.Version
 		if err := st.decode(hs.Data); err != nil {
 			return err

@@ -65,8 +65,8 @@ func (t *Task) Revisit() bool { return t.revisit }
 // one for a URL that is requested on purpose or due for a revisit.
 func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	s.seen = now
-	s.counts.WaitMillis += s.queues.wake(now)
-	if urgentOnly && (s.counts.Urgent > 0 || s.cfg.Revisits) {
+	s.tally.counts.WaitMillis += s.queues.wake(now)
+	if urgentOnly && (s.tally.counts.Urgent > 0 || s.cfg.Revisits) {
 		s.queues.awaitUrgent(now, s.cfg.Revisits)
 	}
 	for {
@@ -80,7 +80,7 @@ func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 			s.queues.ready.revisit = st.urgent == revisit
 			s.queues.virtual = max(s.queues.virtual, k.start)
 			t.lane.pool.asked++
-			s.counts.Asked++
+			s.tally.counts.Asked++
 			k.asked++
 			k.place, k.starting = busy, t.lane
 			return t, true
