@@ -57,6 +57,55 @@ func TestNothingIsLong(t *testing.T) {
 	}
 }
 
+// Types of the core packages have at most this many methods, and the step this many fields.
+const (
+	maxMethods    = 60
+	maxStepFields = 20
+)
+
+// TestTypesAreMadeOfParts bounds what a reader of a type has to keep in mind.
+func TestTypesAreMadeOfParts(t *testing.T) {
+	core := map[string]bool{"internal/crawl": true, "internal/frontier": true, "internal/schedule": true}
+	methods, stepFields := map[string]int{}, 0
+	for _, name := range files(t) {
+		if !core[path.Dir(name)] || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch d := n.(type) {
+			case *ast.FuncDecl:
+				if d.Recv != nil {
+					methods[path.Dir(name)+"."+strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*")]++
+				}
+			case *ast.TypeSpec:
+				if s, ok := d.Type.(*ast.StructType); ok && path.Dir(name)+"."+d.Name.Name == "internal/crawl.Step" {
+					for _, field := range s.Fields.List {
+						stepFields += max(1, len(field.Names))
+					}
+				}
+			}
+			return true
+		})
+	}
+	for name, n := range methods {
+		if n > maxMethods {
+			t.Errorf("%s has %d methods: give some of them a type of their own", name, n)
+		}
+	}
+	if stepFields == 0 || stepFields > maxStepFields {
+		t.Errorf("internal/crawl.Step has %d fields", stepFields)
+	}
+	for _, name := range []string{"internal/crawl.Step", "internal/frontier.Frontier", "internal/schedule.Schedule"} {
+		if methods[name] == 0 {
+			t.Errorf("no method of %s was found", name)
+		}
+	}
+}
+
 // measure counts the lines of a file and of its functions.
 func measure(name string, src []byte) (lines int, functions map[string]int, err error) {
 	set := token.NewFileSet()

@@ -1,10 +1,6 @@
 package crawl
 
 import (
-	"os"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,18 +82,6 @@ func TestTimerFollowsDuties(t *testing.T) {
 	}
 }
 
-// TestStepIsMadeOfParts bounds the parts of a step that a reader must keep in mind.
-func TestStepIsMadeOfParts(t *testing.T) {
-	if n := reflect.TypeFor[Step]().NumField(); n > 20 {
-		t.Errorf("a step has %d fields", n)
-	}
-	for _, of := range []reflect.Type{reflect.TypeFor[*Step](), reflect.TypeFor[*state](), reflect.TypeFor[*Tick]()} {
-		if n := declared(t, of.Elem().Name()); n == 0 || n > 60 {
-			t.Errorf("%v has %d methods", of, n)
-		}
-	}
-}
-
 // TestPartThatIsDueSoon checks that a step waits for a part that is not in memory as it does for a host, and loads it on
 // time.
 func TestPartThatIsDueSoon(t *testing.T) {
@@ -128,21 +112,4 @@ func TestPartThatIsDueSoon(t *testing.T) {
 			t.Errorf("a step that begins %v before the part is due requests %v", k.early, pages)
 		}
 	}
-}
-
-// declared returns the number of methods that this package declares for a type.
-func declared(t *testing.T, name string) (n int) {
-	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += len(regexp.MustCompile(`(?m)^func \(\w+ \*?`+name+`\) `).FindAll(src, -1))
-	}
-	return n
 }

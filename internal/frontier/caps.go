@@ -100,8 +100,8 @@ func (c *caps) domainFull(k *schedule.Key, q *blobschema.Queued) bool {
 }
 
 // siteFull reports whether a URL is too much for its site.
-func (f *Frontier) siteFull(k *schedule.Key, u weburl.URL, q *blobschema.Queued) bool {
-	return f.caps.host > 0 && f.schedule.Known(k, u) >= uint64(share(f.caps.host, q)) && !exempt(q)
+func (c *caps) siteFull(s *schedule.Schedule, k *schedule.Key, u weburl.URL, q *blobschema.Queued) bool {
+	return c.host > 0 && s.Known(k, u) >= uint64(share(c.host, q)) && !exempt(q)
 }
 
 // leaveOut drops a URL that is over a cap; k is nil if its domain is full. A URL that is in

@@ -223,7 +223,7 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 	}
 	settler := k
 	k, q = f.names.added(k, q)
-	if isNew && (f.siteFull(k, u, q) || !p.Fits()) {
+	if isNew && (f.caps.siteFull(f.schedule, k, u, q) || !p.Fits()) {
 		return f.leaveOut(p, k, u, fp, q, from)
 	}
 	if k.Pinned() {

@@ -206,7 +206,7 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 		}
 	case s.cfg.Revisits:
 		s.changes.key(k)
-		return Final, s.revisits.next(now, t, o, &was)
+		return Final, s.revisits.nextVisit(now, t, o, &was)
 	}
 	return Final, nil
 }

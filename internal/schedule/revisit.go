@@ -304,9 +304,9 @@ func (r *revisits) at(now time.Time, wait time.Duration) time.Time {
 	return time.UnixMilli((at+step-1)/step*step + phase)
 }
 
-// next returns the next generation of a URL that ended just now, nil if it is not to be
+// nextVisit returns the next generation of a URL that ended just now, nil if it is not to be
 // revisited. was is its previous entry.
-func (r *revisits) next(now time.Time, t *Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
+func (r *revisits) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
 	answered := o.Page.Outcome.Answered()
 	if !answered && !t.revisit {
 		return nil // refused, as in crawls without revisits
