@@ -6,33 +6,31 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
-// Policy ranks the two queues. It must be a pure function of its arguments, and needs no
-// lock: one value serves all partitions.
+// Policy ranks URLs and politeness keys. Its methods are pure functions of their arguments: all
+// partitions share one value without a lock.
 //
 // A new policy is one file like performance.go, its place in policies below, and a row in
 // TestPolicies. One that orders URLs by their quality embeds byQuality, and has all sources of quality.
 type Policy interface {
-	// Name is what PolicyByName finds it by.
+	// Name is the name in [PolicyByName].
 	Name() string
-	// URLRank orders the URLs of a unit, lower first. It is 1 or more: 0 is kept for what
-	// is asked for on purpose. Who finds a URL works it out, for [blobschema.Queued].Rank.
+	// URLRank orders the URLs of a key, lower first. It is 1 or more: 0 is reserved for URLs that are
+	// requested on purpose. The partition that finds a URL computes it, for [blobschema.Queued].Rank.
 	URLRank(c Candidate) uint32
-	// Found is the rank of a pending URL that is found once more, given that which it has
-	// and that which came with the new find. It is at most the lower of the two, so that runs may be
-	// merged by the lower rank.
+	// Found is the rank of a pending URL that is found again, from its present rank and the rank of
+	// the new find. It is at most the lower of the two, because merges of runs keep the lower rank.
 	Found(rank, again uint32) uint32
-	// HostRank orders the units that are ready, higher first; equals take turns. It is
-	// worked out when a visit to the unit may begin, not for each request of it.
+	// HostRank orders the keys that are ready, higher first; equal keys take turns. It is
+	// computed when a visit to the key may begin, not for each request.
 	HostRank(h *HostView) float64
 }
 
 // Rated is a [Policy] whose ranks carry qualities.
 type Rated interface {
 	Policy
-	// Quality is what a rank stands for. What is asked for on purpose has 1.
+	// Quality returns the quality of a rank; it is 1 for URLs requested on purpose.
 	Quality(rank uint32) float64
-	// Adds reports whether qualities of several finds add up, so that a find of what
-	// is known already still tells something.
+	// Adds reports whether the qualities of several finds add up. Then finds of a known URL count too.
 	Adds() bool
 }
 
@@ -46,13 +44,13 @@ type Candidate struct {
 	Cash        float64 // quality of the page that links to it, divided by the number of that page's links
 }
 
-// Waiting is a URL in the queue of a unit.
+// Waiting is a URL in the queue of a key.
 type Waiting struct {
 	Rank  uint32
 	Depth uint16
 }
 
-// HostView is what a policy may know of a unit.
+// HostView is the knowledge of a policy about a key.
 type HostView struct {
 	Pending int // URLs that are not settled
 	Allowed int // requests that may be under way at once; 0 is 1
@@ -107,7 +105,7 @@ func (r rung) before(o rung) bool { return r.item().before(o.item()) }
 
 func (r rung) moved(int) {}
 
-// policies are those that have a name, given a source of quality for those that use one.
+// policies returns all policies; those that use a quality take it from source.
 func policies(source Quality) []Policy {
 	return []Policy{BreadthFirst{}, Performance{}, QualityFirst{byQuality{source}}, Capability{byQuality{source}}}
 }
@@ -142,7 +140,7 @@ func PolicyByName(policy, quality string) (Policy, error) {
 	return NewPolicy(policy, source)
 }
 
-// maxBest bounds how many URLs are looked at for a capability.
+// maxBest bounds the URLs that a capability considers.
 const maxBest = 100
 
 // capability is the sum of the qualities of the URLs that one connection will bring, for each
@@ -156,7 +154,7 @@ func (h *HostView) capability(quality func(Waiting) float64) float64 {
 	return sum / cost.Seconds()
 }
 
-// qualities is how a policy's units are scored: by its own qualities, or else by depth.
+// qualities returns the score of a URL under a policy: by its own qualities, or by depth.
 func qualities(p Policy) func(Waiting) float64 {
 	if r, ok := p.(Rated); ok {
 		return func(w Waiting) float64 { return r.Quality(w.Rank) }

@@ -11,22 +11,22 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// A look is a request for a URL that was settled with an answer, because the page may have
-// changed. Where the crawl wants looks (Config.Looks) such a URL is pending again at once, in its next
-// generation, but not before the look is worth the threshold: see package fresh.
+// A revisit is a request for a URL that was settled with an answer, because the page may have
+// changed. In a crawl with revisits (Config.Revisits) such a URL is pending again at once, in its
+// next generation. It is due when the revisit is worth the threshold: see package fresh.
 
-// revisitRank is the rank of looks: after what is asked for on purpose, before what is found, whose rank
-// is higher in a crawl that wants looks.
+// revisitRank is the rank of revisits: after URLs requested on purpose, before new URLs, whose rank
+// is higher in a crawl with revisits.
 const revisitRank = 1
 
-// afterFailure is the least time to wait where a look got no answer, or a server's error, or a host is
-// given up: its pages are not refused for that.
+// afterFailure is the least wait after a revisit that got no answer or a server error, and after
+// a host is given up: its revisits are delayed, not refused.
 const afterFailure = 24 * time.Hour
 
-// goneAfter is the least time between looks at what is not there (404, 410 and others).
+// goneAfter is the least time between revisits of a page with a client error (404, 410 and others).
 const goneAfter = 7 * 24 * time.Hour
 
-// ReplanAt is by what factor the threshold must fall for the looks that wait to be planned anew.
+// ReplanAt is the factor by which the threshold must fall before waiting revisits are planned again.
 const ReplanAt = 1.5
 
 // revisits plans when pages are requested again.
@@ -36,10 +36,10 @@ type revisits struct {
 	planned   float64 // highest threshold that waiting revisits are planned with, to within ReplanAt
 }
 
-// SetThreshold says from which worth on a settled URL is revisited, in the unit of
-// [fresh.Interval]; before the first call it is Config.Threshold. If it has fallen by much, waiting
-// revisits must be planned again: replan is true, and Replan is to be called with the previous
-// threshold for each pool, now or when it is in memory.
+// SetThreshold sets the worth from which a settled URL is revisited, in the unit of
+// [fresh.Interval]; before the first call it is Config.Threshold. If it has fallen by ReplanAt, replan
+// is true: the caller must call Replan with the previous threshold for each pool, now or after the
+// pool is loaded.
 func (s *Schedule) SetThreshold(threshold float64) (previous float64, replan bool) {
 	previous = s.revisits.planned
 	s.revisits.threshold = threshold
@@ -51,11 +51,11 @@ func (s *Schedule) SetThreshold(threshold float64) (previous float64, replan boo
 	return previous, s.cfg.Revisits
 }
 
-// Threshold is the one that looks are planned with.
+// Threshold returns the threshold that revisits are planned with.
 func (s *Schedule) Threshold() float64 { return s.revisits.planned }
 
-// replan has the looks of a part come sooner that were planned with a higher threshold. Those that wait
-// longer than that explains have another reason, and stay.
+// Replan brings forward the revisits of a pool that were planned with a higher threshold. Revisits
+// that wait longer than that threshold explains have another reason, and stay.
 func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 	for i := range uint32(len(p.items)) {
 		it := &p.items[i]
@@ -79,8 +79,8 @@ func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 	}
 }
 
-// visitedAt is when a URL whose look waits was looked at last, given the interval that was planned. It
-// is not stored: then it follows from when the look comes.
+// visitedAt returns the last visit of a URL that waits for a revisit, given the planned interval. The
+// time is not stored: after a load it is derived from the time of the revisit.
 func visitedAt(now time.Time, fp uint64, r *rare, interval time.Duration) time.Time {
 	if r.visited != 0 {
 		return time.UnixMilli(r.visited)
@@ -91,11 +91,11 @@ func visitedAt(now time.Time, fp uint64, r *rare, interval time.Duration) time.T
 	if at := time.UnixMilli(r.notBefore).Add(-max(interval, fresh.Shortest)); at.Before(now) {
 		return at
 	}
-	return now // looks come at round times, a little late
+	return now // revisits come at round times, a little late
 }
 
-// firstOf is when the first look at a URL comes in the first of its intervals: somewhere, for else what was
-// found together is looked at together for ever, and nothing before.
+// firstOf returns the wait before the first revisit of a URL: a part of the interval that depends on
+// the fingerprint. Otherwise URLs that were found together would be revisited together forever.
 func firstOf(fp uint64, interval time.Duration) time.Duration {
 	return time.Duration(float64(interval) * float64(uint32(fp)) / (1 << 32))
 }
@@ -111,12 +111,12 @@ func (s *Schedule) Rank(generation, rank uint32) uint32 {
 	return rank
 }
 
-// grid is how many times in an interval looks begin, at least.
+// grid is the least number of times within an interval at which revisits begin.
 const grid = 16
 
-// putOff has a look that is due stand in line, and reports false if it is its turn: looks come at half
-// the unit's pace at most, one by one, and not after another while anything else may be asked for. So what is
-// found is asked for too.
+// putOff delays a due revisit; it returns false if the revisit may run now. Revisits run one by one,
+// at half the key's pace at most, and no two in a row while the key has other URLs. So new URLs are
+// requested too.
 func (k *Key) putOff(d delayed, now time.Time) bool {
 	if it := d.it(); !k.isRevisit(it) || it.attempts > 0 {
 		return false
@@ -143,12 +143,12 @@ func (k *Key) putOff(d delayed, now time.Time) bool {
 	return true
 }
 
-// awaitsRevisit reports whether a look may be asked for already.
+// awaitsRevisit reports whether a due revisit is in a queue already.
 func (k *Key) awaitsRevisit() bool {
 	return slices.ContainsFunc(k.stands, func(st *stand) bool { return st.urgency() == revisit })
 }
 
-// hasFound reports whether something that was found may be asked for.
+// hasFound reports whether a new URL may be requested now.
 func (k *Key) hasFound() bool {
 	return k.hasAny(func(it *item) bool { return !k.isRevisit(it) })
 }
@@ -166,7 +166,7 @@ func (l *lane) standBack(now time.Time) bool {
 	return true
 }
 
-// believed is what is believed of how often a URL changes.
+// believed returns the estimate of how often a URL changes: its own, or that of its key.
 func (k *Key) believed(change blobschema.Change) blobschema.Change {
 	if change == (blobschema.Change{}) {
 		return fresh.Prior(k.changes)
@@ -174,8 +174,7 @@ func (k *Key) believed(change blobschema.Change) blobschema.Change {
 	return change
 }
 
-// Changed reports whether two answers of a URL, the earlier one first, are of a page that has changed in
-// between.
+// Changed reports whether a page changed between two answers, the earlier one first.
 func Changed(was, is *blobschema.Page) bool {
 	kind := func(p *blobschema.Page) blobschema.Outcome {
 		if p.Outcome == blobschema.OutcomeUnchanged {
@@ -196,18 +195,18 @@ func Changed(was, is *blobschema.Page) bool {
 	return was.Status != is.Status
 }
 
-// hint is what a sitemap said of a page since it was looked at last.
+// hint is the statement of a sitemap about a page since its last visit.
 type hint uint8
 
 const (
-	hintNone    hint = iota // it was not read
+	hintNone    hint = iota // no sitemap was read
 	hintSame                // listed, as not changed
 	hintChanged             // listed, as changed since then
 )
 
-// Hint takes what a sitemap of a URL's own host says that was read just now: when its page was last modified. The next look
-// comes sooner or later for that, as far as the host's word has turned out true. A URL that does not wait for a look, or
-// whose part is not loaded, is left as it is.
+// Hint takes the time of the last modification that a sitemap of the URL's own host states. It moves
+// the next revisit, by as much as the host's statements have been right before. A URL that does not
+// wait for a revisit stays as it is.
 func (s *Schedule) Hint(now time.Time, p *Pool, i uint32, modified time.Time) {
 	r := p.rareOf(i)
 	if !p.waitsForRevisit(i) || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
@@ -228,16 +227,16 @@ func (s *Schedule) Hint(now time.Time, p *Pool, i uint32, modified time.Time) {
 		at = s.revisits.at(now, wait)
 	}
 	if r.hint == hintChanged && at.UnixMilli() > r.notBefore {
-		return // the first look comes anywhere in its interval: word of a change does not put it off
+		return // the first revisit comes anywhere in its interval: a stated change does not delay it
 	}
 	s.reschedule(now, p, i, at, revisitRank)
 }
 
-// soon is how much sooner a look must be for a change of plan.
+// soon is the least difference for which the time of a revisit is changed.
 const soon = time.Minute
 
-// reschedule has a look that waits come at another time. Of two entries of a generation the one that waits longer is
-// joined (see [blobschema.Join]), so a sooner time is that of another generation.
+// reschedule moves a waiting revisit to another time. [blobschema.Join] keeps the later time of two
+// entries of one generation, so an earlier time needs the next generation.
 func (s *Schedule) reschedule(now time.Time, p *Pool, i uint32, at time.Time, rank uint32) {
 	it, was := &p.items[i], p.rareOf(i).notBefore
 	ms := at.UnixMilli()
@@ -258,8 +257,8 @@ func (s *Schedule) reschedule(now time.Time, p *Pool, i uint32, at time.Time, ra
 	s.queues.enqueue(k, now)
 }
 
-// postpone keeps the looks among items that are in no queue any more from being refused: it puts them
-// back, and returns the others.
+// postpone puts revisits among items that are in no queue back with a delay, so that they are not
+// refused, and returns the other items.
 func (s *Schedule) postpone(now time.Time, items []spot) (others []spot) {
 	if !s.cfg.Revisits {
 		return items
@@ -277,22 +276,22 @@ func (s *Schedule) postpone(now time.Time, items []spot) (others []spot) {
 	return others
 }
 
-// waitsForRevisit reports whether an item is not due, and for no other reason.
+// waitsForRevisit reports whether an item waits for the time of its revisit, and for nothing else.
 func (p *Pool) waitsForRevisit(i uint32) bool {
 	it := &p.items[i]
 	return p.lanes[it.lane].stand.key.isRevisit(it) && it.bits&isAsked == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
 }
 
-// Visited says that a URL, which is pending again with next, was answered now.
+// Visited notes that a URL that is pending again with next was answered now.
 func (p *Pool) Visited(i uint32, next *blobschema.Queued, now time.Time) {
 	if next.Rank == revisitRank {
 		p.setRare(i, func(r *rare) { r.visited = now.UnixMilli() })
 	}
 }
 
-// at is when a look comes that is to be after wait. A partition's looks come together at times that are minutes apart, a
-// power of two of them, so that many of them are one step, one commit, and few reads of
-// commits with former answers. Other partitions have other times.
+// at returns the time of a revisit after a wait. The revisits of a partition come together, at times
+// that are 2^n minutes apart: then one step and one commit cover many of them, and few commits with
+// previous answers are read. Other partitions have other times.
 func (r *revisits) at(now time.Time, wait time.Duration) time.Time {
 	minutes := int64(wait / (grid * time.Minute))
 	if minutes == 0 {
@@ -304,7 +303,7 @@ func (r *revisits) at(now time.Time, wait time.Duration) time.Time {
 	return time.UnixMilli((at+step-1)/step*step + phase)
 }
 
-// nextVisit returns the next generation of a URL that ended just now, nil if it is not to be
+// nextVisit returns the next generation of a URL that ended just now, or nil if the URL is not
 // revisited. was is its previous entry.
 func (r *revisits) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blobschema.Queued) *blobschema.Queued {
 	answered := o.Page.Outcome.Answered()
@@ -328,7 +327,7 @@ func (r *revisits) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blob
 	}
 }
 
-// learn takes what a look has shown of a URL, and of its unit.
+// learn updates the estimates of a URL and its key from a revisit.
 func (k *Key) learn(t *Task, o *actor.Outcome) blobschema.Change {
 	former := t.Request.Former
 	if former == nil || !o.Page.Outcome.Answered() {
