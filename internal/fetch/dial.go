@@ -193,11 +193,12 @@ func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 type dialled struct{}
 
 // newHTTP2 returns a transport that speaks HTTP/2 over single connections. [dialer.dial] does not use its pool.
-func newHTTP2() *http.Transport {
+func newHTTP2(headerTimeout time.Duration) *http.Transport {
 	return &http.Transport{
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return ctx.Value(dialled{}).(net.Conn), nil
 		},
+		ResponseHeaderTimeout:  headerTimeout,
 		DisableCompression:     true, // bodies are stored as received
 		ForceAttemptHTTP2:      true,
 		MaxResponseHeaderBytes: maxHeader,

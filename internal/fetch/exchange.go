@@ -51,8 +51,13 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (R
 	if f.conn.h2 != nil {
 		return c.exchange2(f, req, b, limit)
 	}
-	stop := context.AfterFunc(f.ctx, func() { _ = f.conn.SetDeadline(past) })
-	defer stop()
+	used := f.conn
+	stop := context.AfterFunc(f.ctx, func() { _ = used.SetDeadline(past) })
+	defer func() {
+		if !stop() { // the deadline may come after this request, and would end the next one
+			f.closed = true
+		}
+	}()
 	if _, err := f.conn.stream.Write(b.head); err != nil {
 		return Response{}, err
 	}
@@ -83,7 +88,7 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (R
 
 // readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers (status 1xx).
 func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
-	if err := f.conn.SetReadDeadline(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
+	if err := f.readBy(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
 		return h, err
 	}
 	b.raw = b.raw[:0]
@@ -95,7 +100,7 @@ func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
 			h, err = parseHead(b.raw[:n], b.fields[:0])
 			b.fields = h.fields
 			if err != nil || h.status < 100 || h.status > 199 || h.status == http.StatusSwitchingProtocols {
-				return h, errors.Join(err, f.conn.SetReadDeadline(time.Time{}))
+				return h, errors.Join(err, f.readBy(time.Time{}))
 			}
 			b.raw, looked, interim = slices.Delete(b.raw, 0, n), 0, interim+n
 			continue
@@ -112,6 +117,14 @@ func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
 			return head{}, err
 		}
 	}
+}
+
+// readBy sets the deadline of reads. The end of the request sets one too, which this must not undo.
+func (f *flight) readBy(t time.Time) error {
+	if err := f.conn.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return context.Cause(f.ctx)
 }
 
 // readPlain reads a body without transfer coding. Its first bytes may already follow the head in b.raw.

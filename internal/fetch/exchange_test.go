@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
@@ -41,6 +42,49 @@ func exchanged(t testing.TB, c *Client, answer []byte, piece int) (resp Response
 	resp.Head, resp.Body, resp.Chunks = bytes.Clone(resp.Head), bytes.Clone(resp.Body), bytes.Clone(resp.Chunks)
 	resp.Header = slices.Clone(resp.Header)
 	return resp, f.closed, err
+}
+
+// ending is a connection whose request ends just as the deadline for the head is removed.
+type ending struct {
+	canned
+	end  context.CancelFunc
+	past chan struct{} // closed once the end has set its deadline
+	by   time.Time
+}
+
+func (e *ending) SetDeadline(t time.Time) error {
+	e.by = t
+	close(e.past)
+	return nil
+}
+
+func (e *ending) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		e.end()
+		<-e.past
+	}
+	e.by = t
+	return nil
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	if e.by.IsZero() {
+		return 0, errors.New("a read that nothing would end")
+	}
+	return e.canned.Read(p)
+}
+
+// TestEndWithinHead: the end of a request is noticed even if it comes when the deadline of the head is removed.
+func TestEndWithinHead(t *testing.T) {
+	c := testClient(t, nil)
+	ctx, end := context.WithCancel(context.Background())
+	f := &flight{ctx: ctx, conn: &conn{}}
+	f.conn.Conn = &ending{canned: canned{Reader: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")}, end: end, past: make(chan struct{})}
+	f.conn.stream = f.conn
+	_, err := c.over(f, &actor.Request{URL: parse(t, "http://example.org/")}, &buffers{raw: make([]byte, 0, firstBuffer)}, 100)
+	if !errors.Is(err, context.Canceled) || !f.closed {
+		t.Errorf("%v, closed %v", err, f.closed)
+	}
 }
 
 // pieces reads b in pieces of at most n bytes.
@@ -162,4 +206,15 @@ func trimmed(values []string) []string {
 		out[i] = strings.Trim(v, " \t")
 	}
 	return out
+}
+
+// TestHeaderTimeoutHTTP2 has a server that sends no header over HTTP/2.
+func TestHeaderTimeoutHTTP2(t *testing.T) {
+	server, roots := tlsServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	c := testClient(t, func(cfg *Config) { cfg.Roots, cfg.HeaderTimeout = roots, 30*time.Millisecond })
+	out := c.Fetch(context.Background(), ask(t, "https://example.com:"+port+"/"))
+	if !out.HTTP2 || out.Page.Outcome != blobschema.OutcomeTimeout || out.Page.Detail != "no answer in time" {
+		t.Errorf("HTTP/2 %v, outcome %v, %q", out.HTTP2, out.Page.Outcome, out.Page.Detail)
+	}
 }

@@ -72,7 +72,7 @@ type Config struct {
 
 	MaxBody        int64         // longest body without transfer coding, in bytes; the rest is cut; 16 MiB
 	ConnectTimeout time.Duration // limit for name and TCP together, and again for TLS; 10 s
-	HeaderTimeout  time.Duration // limit from the request sent to the header received, for HTTP/1.1 only; 20 s
+	HeaderTimeout  time.Duration // limit from the request sent to the header received; 20 s
 	Timeout        time.Duration // limit of the whole request, unless its body arrives steadily, see Client.Fetch; 60 s
 	MaxIdle        int           // most connections open without a request; 256
 	MaxLarge       int           // most bodies above 1 MiB buffered at a time, others wait; 8
@@ -184,7 +184,7 @@ func New(cfg Config) *Client {
 		c.header[f.Name] = []string{f.Value}
 	}
 	c.dialer = &dialer{
-		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout, http2: newHTTP2(),
+		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout, http2: newHTTP2(cfg.HeaderTimeout),
 		tls: &tls.Config{
 			RootCAs:            cfg.Roots,
 			NextProtos:         []string{"h2", "http/1.1"},

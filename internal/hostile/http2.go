@@ -126,7 +126,7 @@ func http2Cases() []Case {
 		{Case{Name: "h2-goaway-flood", Does: "endless GOAWAY frames", Bound: "the request is sent again at most once",
 			Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Wire: 64 << 20}},
 			func(s *stream) { s.flood(func(s *stream) { s.WriteGoAway(0, http2.ErrCodeNo, make([]byte, 1000)) }) }},
-		{Case{Name: "h2-goaway-later", Does: "endless GOAWAY frames that still promise an answer", Bound: "request timeout", Slow: true, Want: timeout},
+		{Case{Name: "h2-goaway-later", Does: "endless GOAWAY frames that still promise an answer", Bound: headerTime, Slow: true, Want: timeout},
 			func(s *stream) {
 				for s.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil) == nil {
 					time.Sleep(10 * time.Millisecond)
@@ -195,7 +195,7 @@ func http2Cases() []Case {
 			}},
 		{Case{Name: "h2-ping-flood", Does: "endless PING frames instead of an answer", Bound: unasked, Want: flooded},
 			func(s *stream) { s.flood(func(s *stream) { s.WritePing(false, [8]byte{}) }) }},
-		{Case{Name: "h2-ping-deaf", Does: "endless PING frames instead of an answer; the server reads nothing", Bound: "request timeout", Slow: true,
+		{Case{Name: "h2-ping-deaf", Does: "endless PING frames instead of an answer; the server reads nothing", Bound: headerTime, Slow: true,
 			Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: 5 << 20}},
 			func(s *stream) { s.deaf(func(s *stream) { s.WritePing(false, [8]byte{}) }) }},
 		{Case{Name: "h2-settings-flood", Does: "endless SETTINGS frames instead of an answer", Bound: unasked, Want: flooded},
@@ -208,7 +208,7 @@ func http2Cases() []Case {
 				s.WriteData(s.id, true, []byte("body"))
 				s.flood(func(s *stream) { s.WritePing(true, [8]byte{}) })
 			}},
-		{Case{Name: "h2-no-window", Does: "SETTINGS with a window of 0, then no answer", Bound: "request timeout", Slow: true, Want: timeout},
+		{Case{Name: "h2-no-window", Does: "SETTINGS with a window of 0, then no answer", Bound: headerTime, Slow: true, Want: timeout},
 			func(s *stream) {
 				s.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 				s.goOn()
