@@ -264,7 +264,7 @@ func TestNewWorkerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if _, err := NewWorker(p, WorkConfig{}); err == nil || !strings.Contains(err.Error(), "one owner") {
+	if _, err := NewWorker(p, WorkConfig{}); err == nil || !strings.Contains(err.Error(), "single owner") {
 		t.Errorf("an exclusive platform: %v", err)
 	}
 	p.Exclusive = false
