@@ -173,7 +173,7 @@ var plants = []plant{
 		Bug: "mail for a slot that was given away is dropped, not forwarded",
 		Edits: []edit{{
 			"internal/crawl/inbox.go",
-			"			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "",
+			"			s.st.buffer(l) // bypasses the filter of sent links, which may know it from the slot of its name\n", "",
 		}},
 	},
 	{
@@ -182,7 +182,7 @@ var plants = []plant{
 		Escapes: "it takes a URL sent on by its name's slot to one that has just moved, past a partition that had sent it before",
 		Edits: []edit{{
 			"internal/crawl/inbox.go",
-			"			s.st.buffer(l) // past the filter of sent links: it may have gone to the slot of its name\n", "			s.st.deliver(l)\n",
+			"			s.st.buffer(l) // bypasses the filter of sent links, which may know it from the slot of its name\n", "			s.st.deliver(l)\n",
 		}},
 	},
 	{
