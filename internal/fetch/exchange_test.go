@@ -136,7 +136,7 @@ func TestAsReceived(t *testing.T) {
 }
 
 // FuzzExchange compares with net/http: what both understand they understand alike, and what is refused here is
-// refused there, except for spaces before a colon and signs in a status.
+// refused there, except for spaces in a name and signs in a status.
 func FuzzExchange(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<a href='/x'>",
@@ -168,6 +168,9 @@ func FuzzExchange(f *testing.F) {
 			t.Fatalf("net/http refuses it: %v", bad)
 		}
 		body, bad := io.ReadAll(io.LimitReader(want.Body, 1<<16))
+		if bad != nil && (strings.Contains(bad.Error(), "trailer") || strings.Contains(bad.Error(), "MIME header")) { // here a trailer may hold anything
+			bad = nil
+		}
 		if resp.Status != want.StatusCode || !bytes.Equal(body, resp.Body) || bad != nil && resp.Truncated == "" {
 			t.Fatalf("status %d, body %q; net/http has %d, %q, %v", resp.Status, resp.Body, want.StatusCode, body, bad)
 		}
@@ -196,7 +199,12 @@ func FuzzExchange(f *testing.F) {
 func known(answer []byte) bool {
 	head, _, _ := strings.Cut(strings.ReplaceAll(string(answer), "\r\n", "\n"), "\n\n")
 	line, rest, _ := strings.Cut(head, "\n")
-	return strings.ContainsAny(line, "+-") || strings.Contains(rest, " :") || len(head) >= maxHeader/2
+	for field := range strings.Lines(rest) {
+		if name, _, _ := strings.Cut(field, ":"); strings.Contains(name, " ") {
+			return true
+		}
+	}
+	return strings.ContainsAny(line, "+-") || len(head) >= maxHeader/2
 }
 
 // trimmed returns values without the spaces around them, and within folds as they are joined here.
