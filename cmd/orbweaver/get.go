@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -115,7 +116,7 @@ func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) e
 	case f.headers && len(rec.Header) == 0:
 		return fmt.Errorf("no header is stored: the server said that nothing has changed since %s", at(pg.Payload().Time))
 	case f.headers:
-		_, err := out.Write(rec.Header)
+		_, err := out.Write(withoutControl(rec.Header))
 		return err
 	}
 	if pg.Outcome != blobschema.OutcomeOK && pg.Original == nil {
@@ -155,4 +156,16 @@ func writeDecoded(out io.Writer, rec *warc.Record) error {
 	}
 	_, err = out.Write(body)
 	return err
+}
+
+// withoutControl replaces control characters, except tabs and line ends, by spaces: a stored header holds what the server sent,
+// and the output may be a terminal.
+func withoutControl(header []byte) []byte {
+	clean := bytes.Clone(header)
+	for i, c := range clean {
+		if c < ' ' && c != '\t' && c != '\r' && c != '\n' || c == 0x7f {
+			clean[i] = ' '
+		}
+	}
+	return clean
 }
