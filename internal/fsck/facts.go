@@ -1,10 +1,9 @@
 package fsck
 
 import (
+	"cmp"
 	"context"
-	"iter"
 	"net/netip"
-	"slices"
 	"sort"
 	"time"
 
@@ -14,17 +13,19 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The facts of a check, in the order in which the pass shows them. The checker keeps only what
-// later facts are compared with; it drops commits and blocks of runs once they were shown.
+// The facts of a check, in the order in which the pass shows them. The checker keeps the
+// joined state of all partitions, about 30 bytes for each URL, and what later facts are
+// compared with; it drops commits and blocks of runs once they were shown.
 //
 //	moment    records, heads and their manifests, the list of objects (fields of checker)
-//	*batch    URLs of one batch of seeds or requests
+//	*part     one partition with its head and manifest
 //	*runName  that a manifest names a run
 //	*block    entries of a run, in blocks
-//	*commit   one commit with its pages
-//	*links    the links of these pages
+//	*counts   the entries of a manifest or hand-over, counted by slot
+//	*commit   one commit with its pages and their links
+//	*page     one page record of the commit
 //	*letter   one mail of the commit, or the links that it buffers for one partition
-//	*group    the state and the page records of one partition, joined
+//	*batch    URLs of one batch of seeds or requests
 //	*urls     URLs of a batch, block or letter, or links out of scope
 //	*located  anything else that is stored with a slot: politeness keys, documents, texts of links
 //	end       the facts of all partitions together (fields of part)
@@ -63,9 +64,7 @@ type checker struct {
 	dropped   map[string]time.Time
 	orphans   map[string]string // objects that nothing names, and why they may be deleted
 
-	given     []given               // URLs of seeds and requests
-	batches   []string              // their objects
-	missing   []missing             // URLs that were made known, and that no run knows
+	missing   map[lost]madeKnown    // URLs that were made known, and that no run knows
 	onPurpose bool                  // something may have been requested on purpose
 	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
 
@@ -74,6 +73,7 @@ type checker struct {
 	routes   map[route]routed // for I3
 	claims   []claim          // for I6
 	captures []claim          // for I6
+	visible  []visible        // for I8
 	asked    []asked          // for I9
 	hops     map[uint64]bool  // for I9
 
@@ -95,31 +95,19 @@ type part struct {
 	sums    []blobschema.SlotSummary // of its slots, whole
 	broken  bool                     // a commit or run cannot be read: known is not whole
 
-	// Fingerprints, sorted in the end.
-	known     []uint64 // of all known URLs except forwarded ones
-	forwarded []uint64
-	sentOn    int64    // generations of forwarded
-	outside   []uint64 // of URLs with a page record because they are out of scope
-	flights   []uint64 // of URLs on their way to this partition
+	state   []entry         // of the slots at home here, sorted
+	outside map[uint64]bool // fingerprints of URLs with a page record because they are out of scope
+	flights map[uint64]bool // fingerprints of URLs on their way to this partition
 
-	okPages int64 // with OutcomeOK
-	again   bool  // some page records have a generation above 0
+	answers []answer            // for the index
+	counted blobschema.Totals   // recounted totals
+	okPages int64               // page records with OutcomeOK
+	again   bool                // some page records have a generation above 0
+	then    *blobschema.Holding // of the commit read last
+	unread  bool                // a WARC object was not read: how many bytes they have is not known
 
 	indexAt  uint64     // number of the manifest of its index
 	rankHead ranks.Head // its state of rank jobs
-
-	work
-}
-
-// work is the memory for a partition while its group is checked.
-type work struct {
-	state     []entry   // of the slots at home here, by fingerprint
-	records   []settled // page records of these slots
-	summaries []summaries
-	answers   []answer            // for the index
-	counted   blobschema.Totals   // recounted totals
-	then      *blobschema.Holding // of the commit read last
-	unread    bool                // a WARC object was not read: how many bytes they have is not known
 }
 
 // manifest is a manifest that a head names, or why it cannot be read. A partition has
@@ -137,15 +125,6 @@ type batch struct {
 	number     uint64                 // in the object
 	content    []byte                 // nil if it cannot be read
 	urls       []address
-}
-
-// given is a URL of a batch.
-type given struct {
-	fp    uint64
-	slot  partition.Slot
-	batch uint32 // index in checker.batches
-	to    partition.ID
-	epoch partition.Epoch // of the map by which it was dealt
 }
 
 // runName is a run that a manifest or hand-over names; again reports that an earlier one has named it.
@@ -190,14 +169,17 @@ type address struct {
 type page struct {
 	*blobschema.Page
 	address
+	in    *commit
 	asked netip.Addr // address by its WARC record, if that was read
+
+	home  *part  // where its URL is looked up; nil for a robots.txt and a bad URL
+	known *entry // the state of the URL; nil if there is none
+	sent  *entry // the note that the URL was forwarded; nil if there is none
 }
 
-// links are the links of the pages of a commit.
-type links struct {
-	*commit
-	list []blobschema.PageLinks
-}
+// outside reports whether the record is about a URL out of scope, or over a cap. It may settle
+// a URL, but mostly is of none in the state, and there is one for each request of it.
+func (pg *page) outside() bool { return pg.Outcome == blobschema.OutcomeScope }
 
 // letter is mail of a commit, or the links that it buffers for a partition.
 type letter struct {
@@ -220,42 +202,15 @@ type commit struct {
 	prev    *blobschema.Manifest // of the commit before; empty if that was not read
 	was, is *blobschema.Holding  // slots that the partition held before the commit and after it
 	pages   []page
+	links   []blobschema.PageLinks
 	outbox  []blobschema.OutMail // its mail, which is also shown letter by letter
 	delta   []byte               // its run
 	warcs   [][]string           // faults of each of its WARC objects
 }
 
-// group is a set of partitions that have no slots or pages of others.
-type group struct {
-	parts  []*part
-	broken bool // something cannot be read: counts and comparisons would only repeat it
-}
-
-// urls yields the state and the page records of each URL. One of the two may be empty. The
-// state has two entries of a URL that was forwarded from one slot to another.
-func (p *part) urls() iter.Seq2[[]entry, []settled] {
-	return func(yield func([]entry, []settled) bool) {
-		state, records := p.state, p.records
-		for len(state)+len(records) > 0 {
-			fp := uint64(0)
-			if len(records) == 0 || len(state) > 0 && state[0].fp <= records[0].fp {
-				fp = state[0].fp
-			} else {
-				fp = records[0].fp
-			}
-			n, m := 0, 0
-			for n < len(state) && state[n].fp == fp {
-				n++
-			}
-			for m < len(records) && records[m].fp == fp {
-				m++
-			}
-			if !yield(state[:n], records[:m]) {
-				return
-			}
-			state, records = state[n:], records[m:]
-		}
-	}
+// origin names the commit in entries of the state.
+func (f *commit) origin() blobschema.Origin {
+	return blobschema.Origin{Partition: f.id, Seq: uint32(f.m.Seq)}
 }
 
 // urls are URLs that are stored in one place.
@@ -276,11 +231,26 @@ type located struct {
 // knows reports whether a URL of a slot at home in a partition is known, on its way to it,
 // or refused as out of scope. A partition that cannot be read whole is taken to know it.
 func (p *part) knows(fp uint64) bool {
-	return p.broken || p.has(fp) || has(p.flights, fp) || has(p.outside, fp)
+	return p.broken || len(p.entries(fp)) > 0 || p.flights[fp] || p.outside[fp]
 }
 
-// has reports whether the state has a URL.
-func (p *part) has(fp uint64) bool { return has(p.known, fp) || has(p.forwarded, fp) }
+// entries returns the state of a URL: two entries if it was forwarded from one slot to another.
+func (p *part) entries(fp uint64) []entry {
+	return equal(p.state, func(e *entry) int { return cmp.Compare(e.fp, fp) })
+}
+
+// find returns the state of a URL, and the note that it was forwarded.
+func (p *part) find(fp uint64) (known, sent *entry) {
+	all := p.entries(fp)
+	for i := range all {
+		if all[i].state == blobschema.Forwarded {
+			sent = &all[i]
+		} else if known == nil {
+			known = &all[i]
+		}
+	}
+	return known, sent
+}
 
 // equal returns the items of a sorted list that compare equal.
 func equal[T any](list []T, compare func(*T) int) []T {
@@ -290,9 +260,4 @@ func equal[T any](list []T, compare func(*T) int) []T {
 		end++
 	}
 	return list[first:end]
-}
-
-func has(sorted []uint64, fp uint64) bool {
-	_, ok := slices.BinarySearch(sorted, fp)
-	return ok
 }

@@ -8,11 +8,9 @@ func i1(v *judge, fact any) {
 		for i := range f.list {
 			v.canonical(&f.list[i], f.where)
 		}
-	case *commit:
-		v.Checked += int64(len(f.pages))
-		for i := range f.pages {
-			v.canonical(&f.pages[i].address, f.name)
-		}
+	case *page:
+		v.Checked++
+		v.canonical(&f.address, f.in.name)
 	case *located:
 		v.must(f.err == nil, f.object, "%s %q: %v", f.what, f.name, f.err)
 	}

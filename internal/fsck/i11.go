@@ -20,8 +20,8 @@ import (
 // shown. Segments are complete and match manifest and head. fsck does not
 // extract text: the index may omit a page of text/html for a reason that no record contains.
 func i11(v *judge, fact any) {
-	if f, ok := fact.(*group); ok && v.indexed {
-		v.indexes(f)
+	if _, ends := fact.(end); ends && v.indexed {
+		v.indexes()
 	}
 }
 
@@ -131,22 +131,22 @@ func twice(docs []document, each func(d, e document)) {
 	}
 }
 
-// indexes checks the indexes of a group.
-func (v *judge) indexes(f *group) {
-	all := make([]*index, len(f.parts))
-	for i, p := range f.parts {
+// indexes checks the indexes of all partitions.
+func (v *judge) indexes() {
+	all := make([]*index, len(v.parts))
+	for i, p := range v.parts {
 		slices.SortFunc(p.answers, answer.compare)
 		all[i] = &index{judge: v, p: p, key: naming.IndexKey(v.id, p.id)}
 		was := v.index
 		v.steadily([]string{all[i].key}, func() {
 			v.index = was
-			*all[i] = index{judge: v, p: p, key: all[i].key, answers: p.answers, broken: f.broken}
+			*all[i] = index{judge: v, p: p, key: all[i].key, answers: p.answers, broken: p.broken}
 			all[i].check()
 		})
 	}
 	for _, x := range all {
 		for _, d := range x.docs {
-			if !x.broken && len(all) > 1 {
+			if !x.broken {
 				x.checkElsewhere(d, all)
 			}
 		}

@@ -23,13 +23,11 @@ func i2(v *judge, fact any) {
 		for i := range f.urls {
 			v.inPlace(&f.queued[i], &f.urls[i], f.object)
 		}
+	case *page:
+		v.fetchedInPlace(f)
 	case *commit:
-		for i := range f.pages {
-			v.fetchedInPlace(f, &f.pages[i])
-		}
-	case *links:
-		for i := range f.list {
-			for _, t := range f.list[i].Targets {
+		for i := range f.links {
+			for _, t := range f.links[i].Targets {
 				if int(t.Slot) >= v.pmap.Slots() {
 					v.violate(f.name, "a link goes to slot %d, of %d", t.Slot, v.pmap.Slots())
 				}
@@ -62,16 +60,16 @@ func (v *judge) inPlace(q *blobschema.Queued, a *address, where string) {
 }
 
 // fetchedInPlace checks, in a crawl by IP, that a page was requested at an address of its slot.
-func (v *judge) fetchedInPlace(f *commit, pg *page) {
-	if pg.err != nil || pg.Robots {
+func (v *judge) fetchedInPlace(pg *page) {
+	if pg.home == nil {
 		return
 	}
 	v.Checked++
-	if !v.byIP() || pg.literal || pg.Outcome == blobschema.OutcomeScope || !pg.asked.IsValid() {
+	if !v.byIP() || pg.literal || pg.outside() || !pg.asked.IsValid() {
 		return
 	}
-	v.pin(pg.url, pg.asked, f.name)
-	if of := v.hash.Slot(addressUnit(pg.asked)); of != pg.slot && !f.broken {
-		v.violate(f.name, "%s was requested at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
+	v.pin(pg.url, pg.asked, pg.in.name)
+	if of := v.hash.Slot(addressUnit(pg.asked)); of != pg.slot && !pg.in.broken {
+		v.violate(pg.in.name, "%s was requested at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
 	}
 }

@@ -22,16 +22,19 @@ func i3(v *judge, fact any) {
 			v.violate(naming.MapKey(v.id), "%s", what)
 		}
 		v.checkMaps()
-		for _, p := range v.parts {
-			if p.man != nil {
-				v.checkMoved(p)
-				v.headMoves(p)
-			}
+	case *part:
+		if f.man != nil {
+			v.checkMoved(f)
+			v.headMoves(f)
 		}
 	case *batch:
-		epoch := v.atlas.record.Epoch
-		v.must(f.mail.Epoch <= epoch, f.by,
-			"request %d to partition %d was dealt by a map of epoch %d, of %d", f.mail.Number, f.mail.To, f.mail.Epoch, epoch)
+		m, epoch := &f.mail, v.atlas.record.Epoch
+		v.must(m.Epoch <= epoch, f.by, "request %d to partition %d was dealt by a map of epoch %d, of %d", m.Number, m.To, m.Epoch, epoch)
+		for i := range f.urls {
+			if f.seeds == 0 { // the first map deals seeds
+				v.routed(partition.Requests, m.To, &f.urls[i], routed{epoch: max(1, m.Epoch), how: "requested from", name: f.object})
+			}
+		}
 	case *block:
 		own := func(s partition.Slot) {
 			if v.Checked++; !v.had(f.of, s) {
@@ -52,9 +55,12 @@ func i3(v *judge, fact any) {
 		if f.m.Seq == f.prev.Seq+1 && f.is != f.was { // otherwise there are commits between them that cannot be read
 			v.compareMoves(f)
 		}
-		v.pagesHeld(f)
+	case *page:
+		if v.Checked++; f.home != nil && !f.in.was.Holds(f.slot) && !f.in.is.Holds(f.slot) && !(f.outside() && v.had(f.in.id, f.slot)) {
+			v.violate(f.in.name, "the page record of %s, of slot %d, is partition %d's", f.URL, f.slot, f.home.id)
+		}
 	case *letter:
-		v.routed(f)
+		v.mailedTo(f)
 	case end:
 		v.checkHistory()
 	}
@@ -256,38 +262,31 @@ func (v *judge) compareMoves(f *commit) {
 	}
 }
 
-// pagesHeld checks that pages are of slots that the partition held.
-func (v *judge) pagesHeld(f *commit) {
-	for i := range f.pages {
-		pg := &f.pages[i]
-		if pg.err != nil || pg.Robots {
-			continue
-		}
-		v.Checked++
-		if !f.was.Holds(pg.slot) && !f.is.Holds(pg.slot) && (pg.Outcome != blobschema.OutcomeScope || !v.had(f.id, pg.slot)) {
-			v.violate(f.name, "the page record of %s, of slot %d, is partition %d's", pg.URL, pg.slot, v.homeOf(pg.slot).id)
+// mailedTo notes where the URLs of a letter went. A partition mails to itself what it
+// requests again.
+func (v *judge) mailedTo(l *letter) {
+	r := routed{epoch: l.mail.Epoch, how: "mailed to", name: l.name}
+	if l.held {
+		r.how, r.epoch = "held for", v.atlas.record.Epoch
+	} else if l.err == nil && l.fits {
+		v.must(r.epoch <= l.m.Epoch, l.name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", l.number, l.to, r.epoch, l.m.Epoch)
+	}
+	for i := range l.urls {
+		if a := &l.urls[i]; l.id != l.to || !v.had(l.to, a.slot) {
+			v.routed(l.id, l.to, a, r)
 		}
 	}
 }
 
-// routed notes where URLs went, unless the first map sent them there. A partition mails to
-// itself what it requests again.
-func (v *judge) routed(l *letter) {
-	how, epoch := "mailed to", l.mail.Epoch
-	if l.held {
-		how, epoch = "held for", v.atlas.record.Epoch
-	} else if l.err == nil && l.fits {
-		v.must(epoch <= l.m.Epoch, l.name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", l.number, l.to, epoch, l.m.Epoch)
+// routed notes where a URL went, unless the first map sent it there.
+func (v *judge) routed(from, to partition.ID, a *address, r routed) {
+	if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == to {
+		return
 	}
-	for i := range l.urls {
-		a := &l.urls[i]
-		if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == l.to || l.id == l.to && v.had(l.to, a.slot) {
-			continue
-		}
-		way := route{l.id, l.to, a.slot}
-		if old, ok := v.routes[way]; !ok || epoch < old.epoch {
-			v.routes[way] = routed{epoch, strings.Clone(a.text), how, l.name}
-		}
+	way := route{from, to, a.slot}
+	if old, ok := v.routes[way]; !ok || r.epoch < old.epoch {
+		r.url = strings.Clone(a.text)
+		v.routes[way] = r
 	}
 }
 
@@ -321,11 +320,6 @@ func (v *judge) checkHistory() {
 		r := v.routes[way]
 		owned := slices.ContainsFunc(v.turnsOf(way.slot, r.epoch), func(at turn) bool { return v.gifts[at].to == way.to })
 		v.must(owned, r.name, "%s was %s partition %d, and is partition %d's", r.url, r.how, way.to, v.ownerBy(way.slot, r.epoch))
-	}
-	for _, g := range v.given {
-		owner := v.ownerBy(g.slot, g.epoch)
-		v.must(owner == g.to, v.batches[g.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d",
-			g.to, g.slot, owner, g.epoch)
 	}
 }
 

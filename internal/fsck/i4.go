@@ -13,15 +13,15 @@ import (
 // names their WARC objects.
 func i4(v *judge, fact any) {
 	switch f := fact.(type) {
-	case moment:
-		for _, p := range v.parts {
-			v.headAgrees(p)
-		}
+	case *part:
+		v.headAgrees(f)
 	case *runName:
 		v.madeIt(f)
 	case *commit:
 		v.follows(f)
 		v.ownWARCs(f)
+	case *page:
+		v.must(f.WARC == "" || slices.Contains(f.in.m.WARCs, f.WARC), f.in.name, "%s is in %s, which is no object of this commit", f.text, f.WARC)
 	}
 }
 
@@ -66,11 +66,8 @@ func (v *judge) follows(f *commit) {
 	v.must(slices.Equal(m.Commits, before), f.name, "the commits before it are %v, and it says %v", before, m.Commits)
 }
 
-// ownWARCs checks that a commit names its own WARC objects, and that its pages are in them.
+// ownWARCs checks that a commit names its own WARC objects.
 func (v *judge) ownWARCs(f *commit) {
-	for _, pg := range f.pages {
-		v.must(pg.WARC == "" || slices.Contains(f.m.WARCs, pg.WARC), f.name, "%s is in %s, which is no object of this commit", pg.text, pg.WARC)
-	}
 	for _, w := range f.m.WARCs {
 		p, fence, _, err := naming.ParseWARC(w)
 		v.must(err == nil && p == f.id && fence == f.m.Fence && strings.HasPrefix(w, naming.WARCPrefix(v.id)),

@@ -16,13 +16,12 @@ import (
 func i5(v *judge, fact any) {
 	switch f := fact.(type) {
 	case moment:
-		for _, p := range v.parts {
-			if p.man != nil {
-				v.headCounts(p)
-				v.wasSent(p)
-			}
-		}
 		v.numbersGrow()
+	case *part:
+		if f.man != nil {
+			v.headCounts(f)
+			v.wasSent(f)
+		}
 	case *batch:
 		m := &f.mail
 		v.must(f.seeds > 0 || int(m.To) < len(v.parts) && m.Number >= 1 && m.Number <= v.requests.Sent[m.To],

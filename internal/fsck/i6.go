@@ -16,10 +16,9 @@ import (
 // an earlier one. The pass itself reports objects that cannot be read.
 func i6(v *judge, fact any) {
 	switch f := fact.(type) {
+	case *part:
+		v.headAsManifest(f)
 	case moment:
-		for _, p := range v.parts {
-			v.headAsManifest(p)
-		}
 		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.WishKey(v.id), v.wish.HostRanks}} {
 			if by, name := r[0], r[1]; name != "" && v.name(name, by) {
 				v.exists(name, by)
@@ -30,7 +29,8 @@ func i6(v *judge, fact any) {
 	case *block:
 		v.inOrder(f)
 	case *commit:
-		v.sectionsAgree(f)
+		n := len(f.m.Runs)
+		v.must(f.delta == nil || n > 0 && f.m.Runs[n-1].Object == f.name, f.name, "it holds a run that its manifest does not name")
 		for i, w := range f.m.WARCs {
 			if len(f.warcs[i]) > 0 {
 				v.report.WARCsBad++
@@ -40,13 +40,14 @@ func i6(v *judge, fact any) {
 				v.violate(w, "%s", what)
 			}
 		}
-		v.keepCaptures(f)
-	case *links:
 		v.ofItsPages(f)
+	case *page:
+		v.must(f.Outcome.Answered() == (f.WARC != ""), f.in.name, "the outcome of %s is %s, its WARC object %q", f.URL, f.Outcome, f.WARC)
+		v.keepCapture(f.in, f.Page)
 	case *letter:
 		v.must(f.err == nil, f.name, "mail %d to partition %d: %v", f.number, f.to, f.err)
 		v.must(!f.held || int(f.to) < len(v.parts), f.name, "it holds links for partition %d", f.to)
-	case *group:
+	case end:
 		v.originals()
 	}
 }
@@ -101,24 +102,15 @@ func (v *judge) inOrder(f *block) {
 	}
 }
 
-// sectionsAgree compares the sections of a commit with each other.
-func (v *judge) sectionsAgree(f *commit) {
-	n := len(f.m.Runs)
-	v.must(f.delta == nil || n > 0 && f.m.Runs[n-1].Object == f.name, f.name, "it holds a run that its manifest does not name")
-	for _, pg := range f.pages {
-		v.must(pg.Outcome.Answered() == (pg.WARC != ""), f.name, "the outcome of %s is %s, its WARC object %q", pg.URL, pg.Outcome, pg.WARC)
-	}
-}
-
 // ofItsPages checks that links are of pages of the same commit.
-func (v *judge) ofItsPages(f *links) {
+func (v *judge) ofItsPages(f *commit) {
 	slots := make(map[uint64]partition.Slot, len(f.pages))
 	for i := range f.pages {
-		if pg := &f.pages[i]; pg.err == nil && !pg.Robots {
+		if pg := &f.pages[i]; pg.home != nil {
 			slots[pg.fp] = pg.slot
 		}
 	}
-	for _, l := range f.list {
+	for _, l := range f.links {
 		slot, ok := slots[l.Source]
 		v.must(ok && slot == l.Slot, f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
 	}
@@ -138,23 +130,19 @@ func (a claim) compare(b claim) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by), cmp.Compare(a.seq, b.seq))
 }
 
-// keepCaptures notes the revisits of a commit and, if its partition has any, the responses
-// that revisits may refer to.
-func (v *judge) keepCaptures(f *commit) {
-	for i := range f.pages {
-		pg := f.pages[i].Page
-		switch o := pg.Original; {
-		case o != nil && pg.WARC == "":
-			v.violate(f.name, "%s is a revisit, and has no WARC object", pg.URL)
-		case o != nil:
-			v.report.Revisits++
-			v.claims = append(v.claims, v.claimOf(f, o, pg))
-		case pg.Outcome == blobschema.OutcomeUnchanged:
-			v.violate(f.name, "%s is unchanged, and since what is not said", pg.URL)
-		case pg.WARC != "" && (v.atlas.anyMoved || f.man.Totals.Revisits > 0):
-			own := pg.Payload()
-			v.captures = append(v.captures, v.claimOf(f, &own, pg))
-		}
+// keepCapture notes a revisit and, if its partition has any, a response that revisits may refer to.
+func (v *judge) keepCapture(f *commit, pg *blobschema.Page) {
+	switch o := pg.Original; {
+	case o != nil && pg.WARC == "":
+		v.violate(f.name, "%s is a revisit, and has no WARC object", pg.URL)
+	case o != nil:
+		v.report.Revisits++
+		v.claims = append(v.claims, v.claimOf(f, o, pg))
+	case pg.Outcome == blobschema.OutcomeUnchanged:
+		v.violate(f.name, "%s is unchanged, and since what is not said", pg.URL)
+	case pg.WARC != "" && (v.atlas.anyMoved || f.man.Totals.Revisits > 0):
+		own := pg.Payload()
+		v.captures = append(v.captures, v.claimOf(f, &own, pg))
 	}
 }
 
@@ -190,5 +178,4 @@ func (v *judge) originals() {
 			}
 		}
 	}
-	v.claims, v.captures = nil, nil
 }

@@ -19,12 +19,14 @@ import (
 // lost anything, and all counts are right.
 func i7(v *judge, fact any) {
 	switch f := fact.(type) {
-	case moment:
-		for _, p := range v.parts {
-			if p.man != nil {
-				v.headTotals(p)
-			}
-			v.requestsKept(p)
+	case *part:
+		if f.man != nil {
+			v.headTotals(f)
+		}
+		v.requestsKept(f)
+	case *counts:
+		if !f.broken {
+			v.summed(f)
 		}
 	case *block:
 		for _, s := range f.settled {
@@ -33,16 +35,19 @@ func i7(v *judge, fact any) {
 			}
 		}
 	case *commit:
-		v.outcomes(f)
 		v.deltaKept(f)
-	case *links:
-		for i := range f.list {
-			for _, t := range f.list[i].Targets {
+		for i := range f.links {
+			for _, t := range f.links[i].Targets {
 				if t.Followed && int(t.Slot) < v.pmap.Slots() {
 					v.report.Links++
-					v.miss(f.commit, missing{fp: t.Fingerprint, slot: uint16(t.Slot), to: uint16(v.atlas.home[t.Slot])})
+					v.miss(f, lost{t.Fingerprint, t.Slot}, madeKnown{to: v.atlas.home[t.Slot]})
 				}
 			}
+		}
+	case *page:
+		v.outcome(f)
+		if f.home != nil && !f.home.broken {
+			v.settledAsSaid(f)
 		}
 	case *letter:
 		way := mailed
@@ -52,26 +57,27 @@ func i7(v *judge, fact any) {
 		for i := range f.urls {
 			if a := &f.urls[i]; a.err == nil {
 				strict := a.flags&(blobschema.FlagSeed|blobschema.FlagAgain) != 0
-				v.miss(f.commit, missing{fp: a.fp, slot: uint16(a.slot), to: uint16(f.to), way: way, strict: strict})
+				v.miss(f.commit, lost{a.fp, a.slot}, madeKnown{to: f.to, way: way, strict: strict})
 			}
 		}
-	case *group:
-		for _, p := range f.parts {
-			v.Checked += int64(len(p.state))
-			if f.broken || p.man == nil && len(p.state)+len(p.records) == 0 {
-				continue
-			}
-			for state, records := range p.urls() {
-				v.settledAsSaid(p, state, records)
-			}
-			v.totals(p)
+	case *batch:
+		what := "requested URL"
+		if f.seeds > 0 {
+			what = "seed"
 		}
-		if !f.broken {
-			v.forwardedTotal(f)
+		for i := range f.urls {
+			if a := &f.urls[i]; a.err == nil {
+				home := v.homeOf(a.slot)
+				v.must(home.knows(a.fp), f.object, "a %s with fingerprint %016x is not known to partition %d, nor on its way", what, a.fp, home.id)
+			}
 		}
 	case end:
-		v.pageTotals()
-		v.givenKnown()
+		for _, p := range v.parts {
+			if v.Checked += int64(len(p.state)); !p.broken {
+				v.recordsKept(p)
+				v.totals(p)
+			}
+		}
 		v.missingExplained()
 		v.forwardedKnown()
 	}
@@ -132,25 +138,29 @@ func (v *judge) requestsKept(p *part) {
 		"of %d requests to partition %d above number %d, %d are neither applied nor kept", want, p.id, m.Low, want-min(want, have))
 }
 
-// outcomes checks that page records match the outcomes of their URLs.
-func (v *judge) outcomes(f *commit) {
-	for i := range f.pages {
-		pg := &f.pages[i]
-		if o := pg.Outcome; o == blobschema.OutcomeNone || o == blobschema.OutcomeAborted || strings.HasPrefix(o.String(), "outcome-") {
-			v.violate(f.name, "the outcome of %s is %s: no answer, and no reason for none", pg.URL, o)
-		} else if o == blobschema.OutcomeScope && pg.Generation != 0 {
-			v.violate(f.name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
-		}
+// outcome checks that a page record has an answer, or a reason for none.
+func (v *judge) outcome(pg *page) {
+	if o := pg.Outcome; o == blobschema.OutcomeNone || o == blobschema.OutcomeAborted || strings.HasPrefix(o.String(), "outcome-") {
+		v.violate(pg.in.name, "the outcome of %s is %s: no answer, and no reason for none", pg.URL, o)
+	} else if pg.outside() && pg.Generation != 0 {
+		v.violate(pg.in.name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
 	}
 }
 
-// missing is a URL of a commit that the state does not have.
-type missing struct {
-	fp     uint64
-	seq    uint32 // of the commit
-	by     uint16 // its partition
-	slot   uint16
-	to     uint16 // receiver of mail
+// lost is a URL that the state does not have.
+type lost struct {
+	fp   uint64
+	slot partition.Slot
+}
+
+func (a lost) compare(b lost) int {
+	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot))
+}
+
+// madeKnown is how a commit made a URL known.
+type madeKnown struct {
+	by     blobschema.Origin
+	to     partition.ID // receiver of mail
 	way    uint8
 	strict bool // a cap is no reason
 }
@@ -164,52 +174,36 @@ const (
 
 var ways = [...]string{linked: "followed from a link to", held: "held for", mailed: "mailed to"}
 
-func (a missing) compare(b missing) int {
-	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot), compareBool(a.strict, b.strict), cmp.Compare(b.way, a.way))
-}
-
-func (a missing) same(b missing) bool { return a.fp == b.fp && a.slot == b.slot }
-
 // miss notes a URL of a commit that the state does not have. At the end of the pass it is known
 // which URLs are on their way, and which a cap may have left out.
-func (v *judge) miss(f *commit, m missing) {
+func (v *judge) miss(f *commit, url lost, m madeKnown) {
 	v.Checked++
-	if home := v.homeOf(partition.Slot(m.slot)); home.broken || home.has(m.fp) {
+	if home := v.homeOf(url.slot); home.broken || len(home.entries(url.fp)) > 0 {
 		return
 	}
-	if len(v.missing) == cap(v.missing) { // pages of a trap link to the same URLs
-		v.compactMissing()
-		v.missing = slices.Grow(v.missing, len(v.missing)+1)
+	m.by = f.origin()
+	if old, ok := v.missing[url]; !ok || m.strict && !old.strict || m.strict == old.strict && m.way > old.way {
+		v.missing[url] = m
 	}
-	m.by, m.seq = uint16(f.id), uint32(f.m.Seq)
-	v.missing = append(v.missing, m)
-}
-
-// compactMissing keeps one of each URL.
-func (v *judge) compactMissing() {
-	slices.SortStableFunc(v.missing, missing.compare)
-	v.missing = slices.CompactFunc(v.missing, missing.same)
 }
 
 // missingExplained checks that each URL that no run has is on its way, or was left out for a
 // cap. At most as many were left out as each partition has counted, or, if slots have moved,
 // all partitions together.
 func (v *judge) missingExplained() {
-	v.compactMissing()
 	leftOut, all := map[*part]int64{}, int64(0)
-	for _, m := range v.missing {
-		home := v.homeOf(partition.Slot(m.slot))
-		if home.knows(m.fp) {
+	for _, url := range slices.SortedFunc(maps.Keys(v.missing), lost.compare) {
+		m, home := v.missing[url], v.homeOf(url.slot)
+		if home.knows(url.fp) {
 			continue
 		}
-		if !m.strict && v.mayLeaveOut(home, partition.Slot(m.slot)) {
+		if !m.strict && v.mayLeaveOut(home, url.slot) {
 			leftOut[home]++
 			all++
 			continue
 		}
-		v.violate(v.commitOf(partition.ID(m.by), uint64(m.seq)),
-			"the URL %016x of slot %d was %s partition %d, and partition %d does not know it",
-			m.fp, m.slot, ways[m.way], m.to, home.id)
+		v.violate(v.commitOf(m.by.Partition, uint64(m.by.Seq)),
+			"the URL %016x of slot %d was %s partition %d, and partition %d does not know it", url.fp, url.slot, ways[m.way], m.to, home.id)
 	}
 	for _, p := range v.parts {
 		v.report.Capped += capped(p)
@@ -275,80 +269,56 @@ func (v *judge) deltaKept(f *commit) {
 	}
 }
 
-// settledAsSaid compares the state of a URL with its page records. In a crawl by IP a partition
-// may have both the slot of the URL and the slot that forwarded it.
-func (v *judge) settledAsSaid(p *part, state []entry, records []settled) {
-	var home, sent *entry
-	for i := range state {
-		e := &state[i]
-		if e.state != blobschema.Forwarded {
-			home = cmp.Or(home, e)
-			continue
-		}
-		sent = e
-		v.must(e.origin == (blobschema.Origin{}), v.where(p),
-			"the origin of %016x is commit %d of partition %d, and it was forwarded", e.fp, e.origin.Seq, e.origin.Partition)
+// settledAsSaid compares a page record with the state of its URL. Some generations may have no
+// record: a request that a crash undid while the URL was requested again is not repeated.
+func (v *judge) settledAsSaid(pg *page) {
+	where, e, state := pg.in.name, pg.known, blobschema.Refused
+	if pg.Outcome.Answered() {
+		state = blobschema.Fetched
 	}
-	if home != nil {
-		v.compare(p, home, records)
-		return
-	}
-	for _, r := range records {
-		switch {
-		case r.scope:
-		case sent == nil:
-			v.violate(v.recordAt(r), "%s has a page record, and no run knows it", v.urlBy(r))
-		case r.gen >= sent.gen: // else of a generation when its name had no address yet
-			v.violate(v.recordAt(r), "%s has a page record of generation %d, and was forwarded in generation %d", v.urlBy(r), r.gen, sent.gen)
-		}
-	}
-}
-
-// compare compares the state of a URL with its page records, which are sorted by generation.
-// Some generations may have none: a request that a crash undid while the URL was
-// requested again is not repeated.
-func (v *judge) compare(p *part, e *entry, records []settled) {
-	pending := e.state == blobschema.Pending
-	settles, named := false, pending && e.origin == (blobschema.Origin{}) // it may name none, if that is not known
-	for _, r := range records {
-		switch {
-		case r.gen > e.gen:
-			v.violate(v.recordAt(r), "%s has a page record of generation %d, and the state is of %d", v.urlBy(r), r.gen, e.gen)
-		case r.gen < e.gen:
-			named = named || pending && r.origin == e.origin
-		case !pending && (!r.scope || r.state == e.state):
-			settles = true
-			named = named || r.origin == e.origin
-			if r.state != e.state {
-				v.violate(v.recordAt(r), "%s is %s by its page record, and %s by the state", v.urlBy(r), r.state, e.state)
-			}
-		}
-	}
-	o, where := e.origin, v.where(p)
 	switch {
-	case !pending && !settles:
-		v.violate(where, "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
-	case named:
-	case pending:
-		v.violate(where,
-			"the URL %016x of slot %d is pending in generation %d, and its previous record is in commit %d of partition %d, where there is none",
-			e.fp, e.slot, e.gen, o.Seq, o.Partition)
-	default:
-		v.violate(where, "the origin of %s, commit %d of partition %d, is not the commit with its record of generation %d",
-			v.urlBy(records[0]), o.Seq, o.Partition, e.gen)
+	case e == nil && pg.outside():
+	case e == nil && pg.sent == nil:
+		v.violate(where, "%s has a page record, and no run knows it", pg.URL)
+	case e == nil && pg.Generation >= pg.sent.gen: // else of a generation when its name had no address yet
+		v.violate(where, "%s has a page record of generation %d, and was forwarded in generation %d", pg.URL, pg.Generation, pg.sent.gen)
+	case e == nil:
+	case pg.Generation > e.gen:
+		v.violate(where, "%s has a page record of generation %d, and the state is of %d", pg.URL, pg.Generation, e.gen)
+	case pg.Generation < e.gen:
+		e.named = e.named || e.state == blobschema.Pending && pg.in.origin() == e.origin
+	case e.state != blobschema.Pending && (!pg.outside() || state == e.state):
+		e.settled, e.named = true, e.named || pg.in.origin() == e.origin
+		if state != e.state {
+			v.violate(where, "%s is %s by its page record, and %s by the state", pg.URL, state, e.state)
+		}
 	}
 }
 
-// recordAt names the commit of a page record.
-func (v *judge) recordAt(r settled) string {
-	return v.commitOf(r.origin.Partition, uint64(r.origin.Seq))
+// recordsKept checks that settled URLs have a page record, in the commit that their origin
+// names. The origin of a pending URL names the record of the generation before, or none if
+// that is not known.
+func (v *judge) recordsKept(p *part) {
+	where := v.where(p)
+	for _, e := range p.state {
+		o := e.origin
+		none, pending := o == blobschema.Origin{}, e.state == blobschema.Pending
+		switch {
+		case e.state == blobschema.Forwarded:
+			v.must(none, where, "the origin of %016x is commit %d of partition %d, and it was forwarded", e.fp, o.Seq, o.Partition)
+		case !pending && !e.settled:
+			v.violate(where, "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
+		case !e.named && !(pending && none):
+			v.violate(where, "the origin of the URL %016x of slot %d, commit %d of partition %d, is not the commit with its record; it is %s in generation %d",
+				e.fp, e.slot, o.Seq, o.Partition, e.state, e.gen)
+		}
+	}
 }
 
-// totals recounts the totals of a manifest and of its slots.
+// totals recounts the totals of a manifest. Pages that were requested on purpose are not in
+// the total of pages, which limits count, and no record says which these are: where there may
+// be any, the total is only an upper bound.
 func (v *judge) totals(p *part) {
-	for _, s := range p.summaries {
-		v.summed(p, s)
-	}
 	if p.man == nil {
 		return
 	}
@@ -361,87 +331,59 @@ func (v *judge) totals(p *part) {
 	for _, s := range p.sums {
 		is.Known, is.Pending, is.Unexamined = is.Known+int64(s.Known), is.Pending+int64(s.Pending), is.Unexamined+int64(s.Unexamined)
 	}
-	v.must(figures(says) == figures(is), p.head.Commit, "its totals are %s, and counted again %s", figures(says), figures(is))
+	where := p.head.Commit
+	v.must(figures(says) == figures(is), where, "its totals are %s, and counted again %s", figures(says), figures(is))
+	exact := !v.anyBroken() && !v.onPurpose && !p.again
+	v.must(says.Pages == p.okPages || says.Pages < p.okPages && !exact, where, "its total of pages is %d, and there are %d", says.Pages, p.okPages)
 }
 
 // summed compares the summaries of slots with the runs. Entries appended to a slot that was
 // not loaded are counted apart, and some of them may be known already.
-func (v *judge) summed(p *part, of summaries) {
-	where := p.head.Commit
-	for _, s := range of.sums {
-		if int(s.Slot) >= len(of.of) || !of.of[s.Slot] {
+func (v *judge) summed(f *counts) {
+	where := f.head.Commit
+	for _, s := range f.sums {
+		if int(s.Slot) >= len(f.of) || !f.of[s.Slot] {
 			continue
 		}
-		n := of.counts[s.Slot]
-		if n == nil {
-			n = &slotCount{}
-		}
-		delete(of.counts, s.Slot)
+		n := f.counts[s.Slot]
+		delete(f.counts, s.Slot)
 		k, pending, u := int64(s.Known), int64(s.Pending), int64(s.Unexamined)
 		v.must(n.known >= k && n.known <= k+u && n.pending >= pending && n.pending <= pending+u, where,
 			"slot %d has %d known URLs, %d of them pending; its summary says %d and %d, and %d to examine",
 			s.Slot, n.known, n.pending, k, pending, u)
 		v.must(pending == 0 || s.Due != 0, where, "slot %d has %d pending URLs and no time to ask for them", s.Slot, pending)
 	}
-	for _, s := range slices.Sorted(maps.Keys(of.counts)) {
-		v.violate(where, "slot %d has %d known URLs and no summary", s, of.counts[s].known)
-	}
-}
-
-// forwardedTotal counts forwarded URLs over all partitions of a group, because the slot that
-// forwarded one may have moved since.
-func (v *judge) forwardedTotal(f *group) {
-	var total, urls, generations int64
-	for _, p := range f.parts {
-		if p.man != nil {
-			total += p.man.Totals.Forwarded
-		}
-		urls += int64(len(p.forwarded))
-		generations += p.sentOn
-	}
-	v.must(total >= urls && total <= generations, v.where(f.parts[0]),
-		"its total of forwarded URLs is %d, and there are %d, of %d generations", total, urls, generations)
-}
-
-// pageTotals checks the totals of pages, which limits count. Pages that were requested on
-// purpose are not in them, and no record says which these are: where there may be any, the
-// total is only an upper bound.
-func (v *judge) pageTotals() {
-	whole := !v.anyBroken()
-	for _, p := range v.parts {
-		if p.man != nil && !p.broken {
-			n := p.man.Totals.Pages
-			exact := whole && !v.onPurpose && !p.again
-			v.must(n == p.okPages || n < p.okPages && !exact, p.head.Commit, "its total of pages is %d, and there are %d", n, p.okPages)
-		}
-	}
-}
-
-// givenKnown checks that every URL that was given from outside is known or on its way.
-func (v *judge) givenKnown() {
-	for _, g := range v.given {
-		what, home := "seed", v.homeOf(g.slot)
-		if int(g.batch) >= len(v.crawl.SeedBatches) {
-			what = "requested URL"
-		}
-		v.must(home.knows(g.fp), v.batches[g.batch],
-			"a %s with fingerprint %016x is not known to partition %d, nor on its way", what, g.fp, home.id)
+	for _, s := range slices.Sorted(maps.Keys(f.counts)) {
+		v.violate(where, "slot %d has %d known URLs and no summary", s, f.counts[s].known)
 	}
 }
 
 // forwardedKnown checks, in a crawl by IP, that what a name's slot sent on is known to the
-// slot of an address, or on its way. Only its own slot could tell from which other slot a
-// cap may have kept it.
+// slot of an address, or on its way, unless a cap may have kept it: only the slot of the
+// address could tell. Forwarded URLs are counted over all partitions, because the slot that
+// forwarded one may have moved since.
 func (v *judge) forwardedKnown() {
-	if !v.byIP() || v.anyBroken() || v.report.Capped > 0 {
+	if v.anyBroken() {
 		return
 	}
 	all := v.allKnown()
+	var total, urls, generations int64
 	for _, p := range v.parts {
-		for _, fp := range p.forwarded {
-			if !has(all, fp) && !slices.ContainsFunc(v.parts, func(q *part) bool { return has(q.flights, fp) }) {
-				v.violate(v.where(p), "the URL %016x was forwarded, and no partition knows it at an address", fp)
+		if p.man != nil {
+			total += p.man.Totals.Forwarded
+		}
+		for _, e := range p.state {
+			if e.state != blobschema.Forwarded {
+				continue
+			}
+			urls, generations = urls+1, generations+int64(e.gen)+1
+			_, known := slices.BinarySearch(all, e.fp)
+			flies := func(q *part) bool { return q.flights[e.fp] }
+			if v.byIP() && v.report.Capped == 0 && !known && !slices.ContainsFunc(v.parts, flies) {
+				v.violate(v.where(p), "the URL %016x was forwarded, and no partition knows it at an address", e.fp)
 			}
 		}
 	}
+	v.must(total >= urls && total <= generations, v.id,
+		"the total of forwarded URLs is %d, and there are %d, of %d generations", total, urls, generations)
 }

@@ -1,6 +1,7 @@
 package fsck
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -18,20 +19,12 @@ func i8(v *judge, fact any) {
 		for i := range f.queued {
 			v.filtered(f, f.urls[i].fp)
 		}
-	case *group:
-		for _, p := range f.parts {
-			v.Checked += int64(len(p.records))
-			if f.broken {
-				continue
-			}
-			for state, records := range p.urls() {
-				v.visibleOnce(p, state, records)
-			}
+	case *page:
+		if f.home != nil {
+			v.keepVisible(f)
 		}
 	case end:
-		if v.byIP() && !v.anyBroken() {
-			v.oneAddress()
-		}
+		v.onceEach()
 	}
 }
 
@@ -41,48 +34,53 @@ func (v *judge) filtered(f *block, fp uint64) {
 	}
 }
 
-// visibleOnce checks the page records of a URL.
-func (v *judge) visibleOnce(p *part, state []entry, records []settled) {
-	for i, r := range records {
-		if i > 0 && records[i-1].gen == r.gen && !records[i-1].scope && !r.scope {
-			o := records[i-1].origin
-			v.violate(v.recordAt(r),
-				"%s has another page record of generation %d, in commit %d of partition %d", v.urlBy(r), r.gen, o.Seq, o.Partition)
-		}
+// visible is a page record of one generation of a URL.
+type visible struct {
+	fp  uint64
+	gen uint32
+	in  blobschema.Origin
+}
+
+func (a visible) compare(b visible) int {
+	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), a.in.Compare(b.in))
+}
+
+// keepVisible keeps a page record, and checks that its generation is not pending.
+func (v *judge) keepVisible(pg *page) {
+	if v.Checked++; pg.outside() || pg.home.broken {
+		return
 	}
-	var home *entry
-	for i := range state {
-		e := &state[i]
-		switch {
-		case e.state == blobschema.Forwarded:
-			continue
-		case home != nil:
-			v.violate(v.where(p), "the URL %016x is in slot %d and in slot %d", e.fp, home.slot, e.slot)
-			continue
-		}
-		home = e
-		for _, r := range records {
-			if e.state == blobschema.Pending && r.gen == e.gen && !r.scope {
-				v.violate(v.recordAt(r), "%s has a page record and is pending still: it will be requested again", v.urlBy(r))
-			}
-		}
+	v.visible = append(v.visible, visible{pg.fp, pg.Generation, pg.in.origin()})
+	if e := pg.known; e != nil && e.state == blobschema.Pending && e.gen == pg.Generation {
+		v.violate(pg.in.name, "%s has a page record and is pending still: it will be requested again", pg.URL)
 	}
 }
 
-// oneAddress checks, in a crawl by IP, that no URL is known at two addresses.
-func (v *judge) oneAddress() {
+// onceEach checks that no generation of a URL has two page records, and that no two slots know a URL.
+func (v *judge) onceEach() {
+	slices.SortFunc(v.visible, visible.compare)
+	for i, r := range v.visible {
+		if last := v.visible[max(0, i-1)]; i > 0 && last.fp == r.fp && last.gen == r.gen {
+			v.violate(v.commitOf(r.in.Partition, uint64(r.in.Seq)), "the URL %016x has another page record of generation %d, in commit %d of partition %d",
+				r.fp, r.gen, last.in.Seq, last.in.Partition)
+		}
+	}
 	all := v.allKnown()
-	for i := 1; i < len(all); i++ {
+	for i := 1; i < len(all) && !v.anyBroken(); i++ {
 		if all[i] == all[i-1] {
-			v.violate(v.id, "the URL %016x is known to the slots of two addresses", all[i])
+			v.violate(v.id, "the URL %016x is known in two slots", all[i])
 		}
 	}
 }
 
-// allKnown returns the fingerprints of all URLs known to any partition, sorted.
+// allKnown returns the fingerprints of the URLs that are known in any slot, sorted.
 func (c *checker) allKnown() (all []uint64) {
 	for _, p := range c.parts {
-		all = append(all, p.known...)
+		for _, e := range p.state {
+			if e.state != blobschema.Forwarded {
+				all = append(all, e.fp)
+			}
+		}
 	}
 	slices.Sort(all)
 	return all

@@ -12,14 +12,8 @@ import (
 // requests without an answer leave no record. A politeness key is in one partition until slots move.
 func i9(v *judge, fact any) {
 	switch f := fact.(type) {
-	case *commit:
-		for i := range f.pages {
-			v.observe(&f.pages[i], cmp.Or(v.opt.Delay, f.m.Delay))
-		}
-	case *group:
-		if !v.byIP() {
-			v.pace()
-		}
+	case *page:
+		v.observe(f, cmp.Or(v.opt.Delay, f.in.m.Delay))
 	case end:
 		v.pace()
 	}
@@ -77,5 +71,4 @@ func (v *judge) pace() {
 		}
 		last = a
 	}
-	v.asked, v.hops = nil, map[uint64]bool{}
 }

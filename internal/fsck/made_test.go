@@ -235,7 +235,7 @@ var madeCorruptions = []corruption{
 	{"origin of another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) { r.Settled[0].Origin.Partition = 2 })
 	}},
-	{"former elsewhere", recrawled, "I7", "its previous record", func(m *maker) {
+	{"former elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
@@ -327,7 +327,7 @@ var madeCorruptions = []corruption{
 	{"request under another name", recrawled, "I6", "is named as", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { m.objects[r.Outbox[0].Object] = m.objects[r.Outbox[1].Object] })
 	}},
-	{"request of another partition", recrawled, "I3", "a request to partition 0", func(m *maker) {
+	{"request of another partition", recrawled, "I3", "was requested from partition 0", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) {
 			r.Outbox[0] = m.request(0, 2, 77, blobschema.Queued{URL: "http://" + m.host(3, 0) + "/"})
 		})
@@ -435,7 +435,7 @@ var madeCorruptions = []corruption{
 	{"placement lost", byIP, "I7", "no partition knows it at an address", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) { r.Queued = nil })
 	}},
-	{"at two addresses", byIP, "I8", "slots of two addresses", func(m *maker) {
+	{"at two addresses", byIP, "I8", "known in two slots", func(m *maker) {
 		m.last(2, func(c *blobschema.Commit) {
 			q := m.queued("http://"+m.host(0, 0)+"/2", 0)
 			q.Host = "[" + m.addr(2, 0).String() + "]"
@@ -443,7 +443,7 @@ var madeCorruptions = []corruption{
 			c.State.Queued = append(c.State.Queued, q)
 		})
 	}},
-	{"in two slots of a partition", byIP, "I8", "is in slot", func(m *maker) {
+	{"in two slots of a partition", byIP, "I8", "known in two slots", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
 			q := r.Queued[0]
 			q.Host = "[" + m.addr(1, 1).String() + "]"

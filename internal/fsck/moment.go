@@ -163,7 +163,7 @@ func (c *checker) readMap() blobschema.MapRecord {
 		return r
 	}
 	for p := len(c.parts); p < max(c.crawl.Partitions, r.Partitions); p++ {
-		c.parts = append(c.parts, &part{id: partition.ID(p)})
+		c.parts = append(c.parts, &part{id: partition.ID(p), outside: map[uint64]bool{}, flights: map[uint64]bool{}})
 	}
 	return r
 }

@@ -262,7 +262,7 @@ var movedCorruptions = []corruption{
 			}
 		})
 	}},
-	{"request by another map", moved, "I3", "a request to partition 4", func(m *maker) {
+	{"request by another map", moved, "I3", "was requested from partition 4", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 1 })
 	}},
 	{"request by a map to come", moved, "I3", "by a map of epoch 9", func(m *maker) {

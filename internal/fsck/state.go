@@ -18,6 +18,9 @@ type entry struct {
 	gen    uint32
 	slot   uint16 // a partition.Slot
 	state  blobschema.State
+
+	settled bool // a page record of its generation has settled it
+	named   bool // its origin has a page record of it
 }
 
 // compare orders entries by URL. A URL has more than one slot only if it was forwarded.
@@ -47,10 +50,11 @@ func join(state []entry) []entry {
 	return slices.CompactFunc(state, func(a, b entry) bool { return a.compare(b) == 0 })
 }
 
-// summaries are the summaries of slots in a manifest or hand-over, with counts of its runs.
-type summaries struct {
+// counts are the summaries of slots in a manifest or hand-over, with counts of its runs.
+type counts struct {
+	*part
 	sums   []blobschema.SlotSummary
-	counts map[partition.Slot]*slotCount
+	counts map[partition.Slot]slotCount
 	of     []bool // slots that are compared
 }
 
@@ -64,9 +68,10 @@ type runAt struct {
 
 // readState reads the runs of manifests, and those of hand-overs that were not taken, and gives
 // their entries to the homes of the slots.
-func (c *checker) readState(group []*part) {
+func (c *checker) readState() {
 	n := c.pmap.Slots()
-	for _, p := range group {
+	for i, p := range c.parts {
+		c.progress("state", i)
 		if p.man == nil {
 			continue
 		}
@@ -75,7 +80,7 @@ func (c *checker) readState(group []*part) {
 			holds[s] = p.holding.Holds(s)
 			takes[s] = holds[s] || c.awaits(p, s)
 		}
-		c.settle(p, c.readRuns(p, p.man.Runs, takes), summaries{sums: p.sums, of: holds})
+		c.settle(c.readRuns(p, p.man.Runs, takes), &counts{part: p, sums: p.sums, of: holds})
 		for g := range p.handovers() {
 			// Of slots that were taken it is out of date, but whole as long as it is named.
 			takes := make([]bool, n)
@@ -85,12 +90,20 @@ func (c *checker) readState(group []*part) {
 				}
 			}
 			state := c.readRuns(p, g.Runs, takes)
-			c.settle(p, state, summaries{sums: c.whole(p, g.State), of: takes})
+			c.settle(state, &counts{part: p, sums: c.whole(p, g.State), of: takes})
 		}
 	}
-	for _, p := range group {
-		if c.atlas.anyMoved { // several partitions told of the slots at home here
-			p.state = join(p.state)
+	for _, p := range c.parts {
+		p.state = join(p.state) // several partitions may have told of the slots at home here
+		for _, e := range p.state {
+			switch e.state {
+			case blobschema.Forwarded:
+				c.report.Forwarded++
+				continue
+			case blobschema.Pending:
+				c.report.Pending++
+			}
+			c.report.URLs++
 		}
 	}
 }
@@ -105,24 +118,21 @@ func (c *checker) whole(p *part, parts []blobschema.SlotSummary) []blobschema.Sl
 }
 
 // settle counts joined entries by slot, and gives them to the homes of their slots.
-func (c *checker) settle(p *part, state []entry, s summaries) {
-	s.counts = map[partition.Slot]*slotCount{}
+func (c *checker) settle(state []entry, f *counts) {
+	f.counts = map[partition.Slot]slotCount{}
 	for _, e := range state {
 		slot := partition.Slot(e.slot)
-		if s.of[slot] {
-			n := s.counts[slot]
-			if n == nil {
-				n = &slotCount{}
-				s.counts[slot] = n
-			}
+		if f.of[slot] {
+			n := f.counts[slot]
 			if n.known++; e.state == blobschema.Pending {
 				n.pending++
 			}
+			f.counts[slot] = n
 		}
 		home := c.homeOf(slot)
 		home.state = append(home.state, e)
 	}
-	p.summaries = append(p.summaries, s)
+	c.show(f)
 }
 
 // readRuns reads runs, and joins their entries of the slots in takes. It shows all blocks of a
