@@ -35,7 +35,7 @@ blobschema:               blobschema/naming blobschema/wire internal/weburl part
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
 blobschema/segment:       blobschema/wire partition
-internal/stored:          blobschema blobschema/wire partition
+internal/stored:          blobschema blobschema/naming blobschema/wire partition
 internal/ledger:          blobschema
 platform/conformance:     blobschema blobschema/naming internal/ledger platform
 internal/fresh:           blobschema
@@ -56,7 +56,7 @@ internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fet
 internal/drivers/aws:     blobschema/naming partition platform
 internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded partition platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/stored internal/text internal/token internal/weburl partition
-internal/engine:          blobschema internal/actor internal/fetch internal/ledger platform
+internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger internal/stored platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
 internal/jobs:            blobschema blobschema/naming blobschema/ranks internal/actor internal/crawl internal/index internal/rank internal/service partition platform
 internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/stored internal/weburl partition
@@ -65,7 +65,7 @@ internal/hostile:         blobschema
 internal/virtual:         internal/actor internal/stored
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/polite internal/rank internal/schedule internal/stored internal/weburl partition platform
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/stored internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
@@ -73,12 +73,12 @@ functions/fetch:          internal/drivers/aws internal/function
 functions/intake:         internal/drivers/aws internal/function
 functions/index:          internal/drivers/aws internal/function internal/jobs internal/service partition
 functions/rank:           internal/drivers/aws internal/function internal/jobs internal/service partition
-functions/query:          internal/drivers/aws internal/function internal/search internal/view
+functions/query:          internal/drivers/aws internal/engine internal/function internal/search internal/stored
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
 infra/zip:
-localstack:               blobschema blobschema/naming blobschema/ranks internal/drivers internal/emulators internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap
+localstack:               blobschema blobschema/naming blobschema/ranks internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap
 infra/emulated:
 infra/account:
 cmd/orbweaver:            ...
@@ -102,7 +102,7 @@ github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   cmd/orbweaver internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver

@@ -16,6 +16,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -43,7 +44,7 @@ func (w *world) look(ctx context.Context) (*view.View, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := view.New(ctx, view.OfPlatform(p))
+	v, err := view.New(ctx, engine.Store{Platform: p})
 	if err != nil {
 		return nil, nil, errors.Join(err, p.Close())
 	}

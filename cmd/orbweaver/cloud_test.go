@@ -20,6 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
@@ -169,7 +170,7 @@ func (c *cloud) functions() (off func()) {
 		var e *jobs.Jobs
 		active := ""
 		for ctx.Err() == nil {
-			v, err := view.New(ctx, view.OfPlatform(p))
+			v, err := view.New(ctx, engine.Store{Platform: p})
 			if errors.Is(err, view.ErrNoCrawl) {
 				wait(ctx, 20*time.Millisecond)
 				continue
@@ -361,7 +362,7 @@ func TestCloudSearch(t *testing.T) {
 	off()
 	c.run("search", "page").ends(exitUsage, `nothing of the crawl in aws://test is indexed yet; 'orbweaver index --platform `)
 	p := c.platform()
-	v, err := view.New(t.Context(), view.OfPlatform(p))
+	v, err := view.New(t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		t.Fatal(err)
 	}

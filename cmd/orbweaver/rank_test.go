@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/platform"
@@ -50,7 +51,7 @@ func (c *cloud) rankFunction() (off func()) {
 	var wg sync.WaitGroup
 	p := c.platform()
 	step := func() error {
-		v, err := view.New(ctx, view.OfPlatform(p))
+		v, err := view.New(ctx, engine.Store{Platform: p})
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
@@ -226,7 +227,7 @@ func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error)
 
 // see opens the reader of the active crawl.
 func (o *opened) see(ctx context.Context) (err error) {
-	o.view, err = view.New(ctx, view.OfPlatform(o.platform))
+	o.view, err = view.New(ctx, engine.Store{Platform: o.platform})
 	return err
 }
 

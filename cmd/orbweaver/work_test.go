@@ -13,6 +13,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -55,7 +56,7 @@ func testCloudWork(c *cloud) {
 	second.ends(exitOK, `^works in aws://test, on \d+ partitions at once$`, `^left aws://test after `)
 
 	p := c.platform()
-	v, err := view.New(c.t.Context(), view.OfPlatform(p))
+	v, err := view.New(c.t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		c.t.Fatal(err)
 	}

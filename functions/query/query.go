@@ -7,9 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/search"
-	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 const (
@@ -72,16 +73,16 @@ func (q *query) open(ctx context.Context, refresh bool) (*search.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := view.OfPlatform(p)
-	v, err := view.New(ctx, store)
-	if errors.Is(err, view.ErrNoCrawl) {
+	store := engine.Store{Platform: p}
+	crawl, err := stored.Active(ctx, store)
+	if errors.Is(err, stored.ErrNoCrawl) {
 		return nil, fmt.Errorf("%w: %w", search.ErrNoIndex, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if q.index == nil || q.index.Crawl() != v.ID() {
-		q.index, err = search.Open(ctx, store, v.ID(), search.Options{CacheBytes: int64(q.f.MemoryMB()) << 20 / cacheShare})
+	if q.index == nil || q.index.Crawl() != crawl {
+		q.index, err = search.Open(ctx, store, crawl, search.Options{CacheBytes: int64(q.f.MemoryMB()) << 20 / cacheShare})
 	} else {
 		err = q.index.Refresh(ctx)
 	}

@@ -2,7 +2,6 @@ package fsck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -116,7 +115,7 @@ type Report struct {
 func (r *Report) Clean() bool { return r.Found == 0 }
 
 // ErrNoCrawl means that the store contains no crawl.
-var ErrNoCrawl = errors.New("there is no crawl")
+var ErrNoCrawl = stored.ErrNoCrawl
 
 // Check checks a crawl. It returns an error only if the check was not possible: a record could
 // not be read, ctx ended, or there is no crawl. Damage of the stored crawl is in the report,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -53,7 +54,7 @@ type live struct {
 }
 
 func (l *live) check(p *platform.Platform) {
-	rep, err := fsck.Check(context.Background(), view.OfPlatform(p), fsck.Options{})
+	rep, err := fsck.Check(context.Background(), engine.Store{Platform: p}, fsck.Options{})
 	if err != nil {
 		l.Error(err)
 	}
@@ -68,7 +69,7 @@ func (l *live) check(p *platform.Platform) {
 
 // plant takes an object away that a visible commit names.
 func (l *live) plant(p *platform.Platform) {
-	ctx, store := context.Background(), view.OfPlatform(p)
+	ctx, store := context.Background(), engine.Store{Platform: p}
 	v, err := view.New(ctx, store)
 	if err != nil {
 		l.Error(err)

@@ -294,7 +294,7 @@ func TestCrawl(t *testing.T) {
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second, Index: true},
 	}
 	c.begin(want, web.Seeds()...)
-	v, err := view.New(t.Context(), view.OfPlatform(c.platform))
+	v, err := view.New(t.Context(), engine.Store{Platform: c.platform})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
-	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
@@ -128,7 +127,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	stored := records(t, p)
 	goodPages(t, p, web, stored)
 	badPages(t, web, stored)
-	rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
+	rep, err := fsck.Check(t.Context(), engine.Store{Platform: p}, fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

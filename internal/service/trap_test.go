@@ -14,10 +14,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/service"
-	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -118,7 +118,7 @@ func TestTraps(t *testing.T) {
 		t.Fatalf("the crawl %s: %v", end, err)
 	}
 	checkTraps(t, p, e.Snapshot().Totals, perHost, partitions, perDomain)
-	rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
+	rep, err := fsck.Check(t.Context(), engine.Store{Platform: p}, fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,12 @@ package stored
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
@@ -56,4 +58,19 @@ func Read(ctx context.Context, s Store, keys []string, to []any) (found []bool, 
 func ReadOne(ctx context.Context, s Store, key string, to any) (found bool, err error) {
 	all, err := Read(ctx, s, []string{key}, []any{to})
 	return err == nil && all[0], err
+}
+
+// ErrNoCrawl means that the store contains no crawl.
+var ErrNoCrawl = errors.New("there is no crawl")
+
+// Active returns the id of the active crawl. The error is [ErrNoCrawl] if there is none.
+func Active(ctx context.Context, s Store) (string, error) {
+	var active struct {
+		Crawl string `json:"crawl"`
+	}
+	found, err := ReadOne(ctx, s, naming.ActiveKey, &active)
+	if err == nil && !found {
+		err = ErrNoCrawl
+	}
+	return active.Crawl, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -26,7 +27,7 @@ const sortMemory = 64 << 20
 // WriteCDXJ writes the capture index of a crawl, over whatever index there was, as
 // the object naming.CDXJIndex.
 func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
-	v := &View{store: OfPlatform(p), close: func() error { return nil }}
+	v := &View{store: engine.Store{Platform: p}, close: func() error { return nil }}
 	if err := v.of(ctx, crawl); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -17,7 +18,7 @@ func overlaid(t *testing.T, pages int64) (*simweb.Web, overlay, *view.View) {
 	}
 	t.Cleanup(func() { p.Close() })
 	web := crawlInto(t, p, pages)
-	s := overlay{view.OfPlatform(p), p, map[string]any{}}
+	s := overlay{engine.Store{Platform: p}, p, map[string]any{}}
 	v, err := view.New(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -139,7 +140,7 @@ func TestPayload(t *testing.T) {
 	}
 	defer p.Close()
 	crawlInto(t, p, 5)
-	v, err := view.New(t.Context(), view.OfPlatform(p))
+	v, err := view.New(t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		t.Fatal(err)
 	}

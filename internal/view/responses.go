@@ -8,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
 // Member reads the stored bytes of a page's response record.
@@ -70,9 +71,9 @@ func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind warc.Typ
 func (v *View) File(ctx context.Context, name string) (string, error) {
 	switch s := v.store.(type) {
 	case *folderStore:
-		return s.file(ctx, name)
-	case platformStore:
-		return s.file(ctx, name)
+		return s.File(ctx, name)
+	case engine.Store:
+		return s.File(ctx, name)
 	}
 	return "", nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/control"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
@@ -248,6 +249,6 @@ func (s *Status) work(now time.Time) bool {
 // shared reports whether other processes may work on the crawl, so that only its records show
 // who does.
 func (v *View) shared() bool {
-	s, ok := v.store.(platformStore)
-	return ok && !s.p.Exclusive
+	s, ok := v.store.(engine.Store)
+	return ok && !s.Platform.Exclusive
 }

@@ -94,7 +94,7 @@ func TestStateOfShared(t *testing.T) {
 				tt.head.Calls.BlobGets = 3
 				write(t, p, naming.HeadKey("x", 0), tt.head)
 			}
-			v, err := view.New(t.Context(), view.OfPlatform(p))
+			v, err := view.New(t.Context(), engine.Store{Platform: p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestStatusOfFollowers(t *testing.T) {
 		h := ranks.Head{Partition: i, Job: 2, Calls: calls, Rounds: []ranks.Round{{Number: int(i) + 4}}}
 		write(t, p, naming.RankHeadKey("x", i), h)
 	}
-	v, err := view.New(t.Context(), view.OfPlatform(p))
+	v, err := view.New(t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +149,13 @@ func TestReadsAhead(t *testing.T) {
 	p := shared(t)
 	p.Exclusive = true
 	crawlInto(t, p, 0)
-	slow, err := view.New(t.Context(), view.OfPlatform(p))
+	slow, err := view.New(t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cloud := *p
 	cloud.Exclusive = false
-	fast, err := view.New(t.Context(), view.OfPlatform(&cloud))
+	fast, err := view.New(t.Context(), engine.Store{Platform: &cloud})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestDeadLetters(t *testing.T) {
 	p := shared(t)
 	p.Exclusive = true
 	crawlInto(t, p, 5)
-	v, err := view.New(t.Context(), view.OfPlatform(p))
+	v, err := view.New(t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,106 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/drivers"
-	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/platform"
 )
-
-// bucket is the objects of a Store.
-type bucket struct{ b *blob.Bucket }
-
-// Object is not metered: reads of viewers are not part of the bill of the crawl.
-func (s bucket) Object(ctx context.Context, name string, offset, length int64) ([]byte, error) {
-	p := platform.Platform{Bucket: s.b}
-	data, err := p.GetObject(ctx, name, offset, length)
-	if err == nil && length >= 0 && int64(len(data)) != length {
-		err = fmt.Errorf("%w: it ends early", wire.ErrDamaged)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read object %s: %w", name, err)
-	}
-	return data, nil
-}
-
-// List skips unfinished objects, which fileblob lists too.
-func (s bucket) List(ctx context.Context, prefix string) iter.Seq2[stored.Object, error] {
-	return func(yield func(stored.Object, error) bool) {
-		objects := s.b.List(&blob.ListOptions{Prefix: prefix})
-		for {
-			o, err := objects.Next(ctx)
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(stored.Object{}, fmt.Errorf("list objects: %w", err))
-				return
-			}
-			if !naming.Unfinished(o.Key) && !yield(stored.Object{Name: o.Key, Time: o.ModTime}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// file returns the path of an object's file, if the bucket is of files.
-func (s bucket) file(ctx context.Context, name string) (path string, err error) {
-	r, err := s.b.NewRangeReader(ctx, name, 0, 0, &blob.ReaderOptions{
-		BeforeRead: func(as func(any) bool) error { // fileblob alone knows how it spells a name
-			var f *os.File
-			if as(&f) {
-				path = f.Name()
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		return "", fmt.Errorf("open object %s: %w", name, err)
-	}
-	return path, r.Close()
-}
-
-// platformStore is the Store of an open platform.
-type platformStore struct {
-	bucket
-	p *platform.Platform
-}
-
-// OfPlatform returns the store of a platform that the caller keeps open.
-func OfPlatform(p *platform.Platform) stored.Store { return platformStore{bucket{p.Bucket}, p} }
-
-func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, error) {
-	recs, err := s.p.ReadRecords(ctx, keys)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", keys[0], err)
-	}
-	values := make([][]byte, len(recs))
-	for i := range recs {
-		if recs[i].Found {
-			values[i] = recs[i].Value
-		}
-	}
-	return values, nil
-}
 
 // folderStore is the Store of a folder that this process does not own. If another process owns
 // the folder, that process returns the records. Otherwise all records are read at once, and
 // again when the folder has changed.
 type folderStore struct {
-	bucket
+	engine.Store
 	dir   string
 	owner *control.Socket
 
@@ -138,7 +58,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
-	s.b = b
+	s.Platform = &platform.Platform{Bucket: b}
 	return s, nil
 }
 
@@ -236,5 +156,5 @@ func (s *folderStore) live(ctx context.Context) *control.Live {
 
 func (s *folderStore) close() error {
 	s.owner.Close()
-	return s.b.Close()
+	return s.Platform.Bucket.Close()
 }

@@ -26,7 +26,7 @@ type View struct {
 }
 
 // ErrNoCrawl means that the store or folder contains no crawl.
-var ErrNoCrawl = errors.New("there is no crawl")
+var ErrNoCrawl = stored.ErrNoCrawl
 
 // Open opens the crawl in a folder for reading; see the package documentation. The
 // errors are [ErrNoFolder], [ErrNoCrawl], those of opening a folder (package local:
@@ -47,15 +47,11 @@ func Open(ctx context.Context, dir string) (*View, error) {
 // New returns a view of the active crawl in a store, which stays the caller's.
 func New(ctx context.Context, s stored.Store) (*View, error) {
 	v := &View{store: s, close: func() error { return nil }}
-	var active struct {
-		Crawl string `json:"crawl"`
-	}
-	if found, err := v.record(ctx, naming.ActiveKey, &active); err != nil {
+	id, err := stored.Active(ctx, s)
+	if err != nil {
 		return nil, err
-	} else if !found {
-		return nil, ErrNoCrawl
 	}
-	return v, v.of(ctx, active.Crawl)
+	return v, v.of(ctx, id)
 }
 
 // of makes v a view of a crawl.

@@ -233,7 +233,7 @@ func TestWriteCDXJ(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := view.New(t.Context(), view.OfPlatform(p))
+	v, err := view.New(t.Context(), engine.Store{Platform: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -515,7 +515,7 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s := overlay{view.OfPlatform(p), p, map[string]any{
+	s := overlay{engine.Store{Platform: p}, p, map[string]any{
 		naming.ActiveKey: map[string]string{"crawl": "x"}, naming.CrawlKey("x"): blobschema.Crawl{ID: "x", Version: 99},
 	}}
 	if _, err := view.New(t.Context(), s); !errors.Is(err, wire.ErrVersion) {

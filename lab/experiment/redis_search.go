@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/stored"
-	"github.com/orbweaver/orbweaver/internal/view"
 )
 
 // What searching is to reach, and what an object store takes.
@@ -108,7 +108,7 @@ type searches struct {
 func (s *shelf) search(seed uint64, queries int, log func(string, ...any)) (*searches, error) {
 	ctx := context.Background()
 	r := &searches{docs: s.docs.Len(), warm: s.queryKinds(), cold: s.queryKinds(), slow: s.queryKinds()}
-	files := &shelfStore{Store: view.OfPlatform(s.Platform)}
+	files := &shelfStore{Store: engine.Store{Platform: s.Platform}}
 	ix, err := search.Open(ctx, files, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (s *shelf) search(seed uint64, queries int, log func(string, ...any)) (*sea
 		k.busy = processorTime() - before
 		log("%s documents, warm, %s: %v", grouped(r.docs), k.name, quantile(k.took, 0.5))
 	}
-	objects := &shelfStore{Store: view.OfPlatform(s.Platform), latency: redisGET, gate: make(chan struct{}, redisSideGETs)}
+	objects := &shelfStore{Store: engine.Store{Platform: s.Platform}, latency: redisGET, gate: make(chan struct{}, redisSideGETs)}
 	for i, store := range []*shelfStore{files, objects} {
 		for _, k := range [][]*queryKind{r.cold, r.slow}[i] {
 			for range max(2, queries/100) {
@@ -198,7 +198,7 @@ func (k *known) rate() float64 { return float64(k.first) / float64(max(1, k.aske
 
 // findKnown asks for documents by what they alone have, and says how they are found, by language.
 func (s *shelf) findKnown(items int) (out []*known, err error) {
-	ix, err := search.Open(context.Background(), &shelfStore{Store: view.OfPlatform(s.Platform)}, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
+	ix, err := search.Open(context.Background(), &shelfStore{Store: engine.Store{Platform: s.Platform}}, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/emulators"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
@@ -230,7 +231,7 @@ func compare(ctx context.Context, set *emulators.Set, location string, web *simw
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	v, err := view.New(ctx, view.OfPlatform(p))
+	v, err := view.New(ctx, engine.Store{Platform: p})
 	if err != nil {
 		return 0, err
 	}
