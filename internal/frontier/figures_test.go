@@ -495,21 +495,22 @@ func (f *Frontier) bytes() (n int) {
 }
 
 // giant crawls a host of 2,000,000 URLs with room for some of them. Each page has ten links that are
-// new and ten to pages that are known, drawn from all of them. A slot that is larger than the room and
-// not split would be loaded whole after each commit.
+// new and ten to pages that are known, drawn from all of them, and takes a millisecond. A slot that is larger than the
+// room and not split would be loaded whole after each commit.
 func (m *measured) giant(maxPart, room int) {
 	const known, pages = 2_000_000, 200_000
 	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 	f := New(Config{Hash: h, Token: "bot", MaxPart: maxPart, MaxResident: room})
 	const host = "www.large.example"
 	d := &disk{hash: h}
+	now := epoch
 	made, add := 0, func(i int) {
 		r := rand.New(rand.NewPCG(uint64(i), 2))
 		u, err := weburl.Parse(fmt.Sprintf("https://%s/%s/%s-%s-%s-%d.html", host, words[r.IntN(len(words))], words[r.IntN(len(words))], words[r.IntN(len(words))], words[r.IntN(len(words))], i))
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: 1 + uint32(r.IntN(6))}))
+		f.Add(now, linkOf(h, u, blobschema.Queued{Host: host, Rank: 1 + uint32(r.IntN(6))}))
 	}
 	for ; made < 1000; made++ {
 		add(made)
@@ -517,16 +518,17 @@ func (m *measured) giant(maxPart, room int) {
 	c, idle := committing{f: f, d: d, t: m.t}, 0
 	start := ledger.Processor()
 	for done := 0; done < pages; {
-		t, ok := f.Next(epoch, false)
+		t, ok := f.Next(now, false)
 		if !ok {
 			if idle++; idle > 10_000 {
 				m.t.Fatalf("it stands still: %+v", f.Counts())
 			}
-			c.commit()
+			c.commit(now)
 			continue
 		}
-		o := &actor.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond}
-		f.Done(epoch, t, o)
+		o := &actor.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond, Started: now}
+		now = now.Add(time.Millisecond)
+		f.Done(now, t, o)
 		if t.Request.Robots {
 			continue
 		}
@@ -539,7 +541,7 @@ func (m *measured) giant(maxPart, room int) {
 			add(g.r.IntN(made))
 		}
 		if done%2500 == 0 {
-			c.commit()
+			c.commit(now)
 		}
 	}
 	all := ledger.Processor() - start
@@ -561,6 +563,7 @@ func (m *measured) giant(maxPart, room int) {
 	m.say("CPU of a Load", float64(c.loading.Microseconds())/1e3/float64(max(1, c.loads)), 0, "ms")
 	m.say("entries loaded, per page", float64(c.loaded)/pages, 0, "")
 	m.say("CPU of Load, per page", float64(c.loading.Microseconds())/pages, 0, "us")
+	m.say("entries stored, per page", float64(c.stored)/pages, 0, "")
 	m.say("commits", float64(c.commits), 0, "")
 	m.say("commits with nothing to ask for", float64(idle), 0, "")
 	m.say("CPU of all, the test's own work included", all.Seconds(), 0, "s")
@@ -577,13 +580,14 @@ type committing struct {
 	d *disk
 	t testing.TB
 
-	halving, longest, loading          time.Duration
-	loads, loaded, commits, peak, most int
+	halving, longest, loading                  time.Duration
+	loads, loaded, stored, commits, peak, most int
 }
 
-func (c *committing) commit() {
+func (c *committing) commit(now time.Time) {
 	run, _ := c.f.Delta(uint64(c.commits))
 	c.commits++
+	c.stored += run.Len()
 	c.d.store(run)
 	before, start := c.f.Counts().Halved, ledger.Processor()
 	c.f.Committed()
@@ -592,10 +596,10 @@ func (c *committing) commit() {
 		c.halving += took
 		c.longest = max(c.longest, took)
 	}
-	for _, id := range c.f.Wanted(epoch, false) {
+	for _, id := range c.f.Wanted(now, false) {
 		run := c.d.read(id.Part)
 		start := ledger.Processor()
-		if err := c.f.Load(epoch, id, run); err != nil {
+		if err := c.f.Load(now, id, run); err != nil {
 			c.t.Fatal(err)
 		}
 		c.loading += ledger.Processor() - start

@@ -222,7 +222,9 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 		k = f.schedule.Key(&p.slot.keys, q.Host)
 	}
 	settler := k
-	k, q = f.names.added(k, q)
+	if k, q = f.names.added(k, q); k != settler && from == schedule.Unexamined {
+		from = schedule.Appended // the run has it under its name
+	}
 	if isNew && (f.caps.siteFull(f.schedule, k, u, q) || !p.Fits()) {
 		return f.leaveOut(p, k, u, fp, q, from)
 	}

@@ -214,7 +214,7 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	}
 	f.recount(queued, excess)
 	for _, q := range slices.Concat(old.taken, old.fresh) {
-		if err := f.loadQueued(now, p, nil, &q, schedule.Unexamined); err != nil {
+		if err := f.loadQueued(now, p, nil, &q, schedule.Appended); err != nil {
 			return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
 		}
 	}

@@ -90,6 +90,34 @@ func TestHalvedOnLoading(t *testing.T) {
 	}
 }
 
+// TestLoadedPartsAreNotStoredAgain: a commit stores each link that came for an unloaded part once. Loading the part
+// stores none of its URLs again, neither those that were known nor those that were appended and committed.
+func TestLoadedPartsAreNotStoredAgain(t *testing.T) {
+	p := newProcess(t, Config{})
+	for i := range 100 {
+		p.add(blobschema.Queued{URL: pageURL(i), Depth: 3})
+	}
+	p.restart(false)
+	for i := range 6 {
+		p.add(blobschema.Queued{URL: pageURL(97 + i), Depth: 2}) // three known, three new
+	}
+	p.commit()
+	if n := p.runs[len(p.runs)-1].Len(); n != 6 {
+		t.Errorf("the commit of 6 links for an unloaded part stores %d entries", n)
+	}
+	p.loadAll()
+	p.add(blobschema.Queued{URL: pageURL(103)})
+	p.commit()
+	if run := p.runs[len(p.runs)-1]; len(run.Queued) != 1 || len(run.Settled) != 0 {
+		t.Errorf("the commit of one URL after a load stores %d entries", run.Len())
+	}
+	p.restart(false)
+	p.drain()
+	if len(p.settled) != 104 {
+		t.Errorf("%d URLs are settled", len(p.settled))
+	}
+}
+
 // TestUnitsOutlastLoads: units stay in memory while another part of their slot is loading, for it
 // comes with the states of when its loading began.
 func TestUnitsOutlastLoads(t *testing.T) {

@@ -13,9 +13,13 @@ type Source uint8
 // The sources.
 const (
 	Outside    Source = iota
+	Appended          // appended to a part that was not in memory; perhaps in no run yet
+	Unexamined        // a run of a part that has appended entries: this may be one
 	Stored            // a run: nothing changed since
-	Unexamined        // appended to a part that was not in memory
 )
+
+// inRun reports whether an entry is in a run already, so that the next delta need not hold it.
+func (f Source) inRun() bool { return f >= Unexamined }
 
 // Known returns the number of known URLs of the site of a URL.
 func (s *Schedule) Known(k *Key, u weburl.URL) uint64 { return s.sites.of(k, u).known() }
@@ -55,7 +59,7 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	s.tally.rank(p, q.Rank, 1)
 	k.add(p, i, now)
 	s.queues.enqueue(k, now)
-	if from != Stored {
+	if !from.inRun() {
 		s.changes.item(p, i)
 	}
 	return i
@@ -103,7 +107,7 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 		p.setRare(i, func(r *rare) { *r = more })
 	}
 	s.moved(now, p, i, old.rank, lane)
-	if from != Stored {
+	if !from.inRun() {
 		s.changes.item(p, i)
 	}
 	return true
