@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,16 +24,15 @@ type place struct {
 
 // A capture is a response or revisit record.
 type capture struct {
-	warc.Record // without header and body
-	status      int
-	payload     [sha256.Size]byte // of a response, without its content coding
+	uri     string
+	revisit bool
+	payload [sha256.Size]byte // of a response, without its content coding
 }
 
-// archive has the captures of a folder of WARC files.
+// An archive has the captures of a folder of WARC files.
 type archive struct {
-	captures map[place]*capture
-	files    []string
-	bytes    int64
+	captures map[place]capture
+	bytes    int64 // size of the files
 }
 
 // readArchive reads all WARC files of a folder, and verifies the digests of all records.
@@ -43,7 +41,7 @@ func readArchive(dir string) (*archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &archive{captures: map[place]*capture{}, files: files}
+	a := &archive{captures: map[place]capture{}}
 	for _, name := range files {
 		if err := a.read(name); err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
@@ -58,11 +56,6 @@ func (a *archive) read(name string) error {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	a.bytes += info.Size()
 	for r := warc.NewReader(f); ; {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -74,72 +67,56 @@ func (a *archive) read(name string) error {
 		if err != nil {
 			return err
 		}
-		if rec.Type != warc.TypeResponse && rec.Type != warc.TypeRevisit {
+		a.bytes += rec.Length
+		c := capture{uri: rec.TargetURI, revisit: rec.Type == warc.TypeRevisit}
+		if rec.Type == warc.TypeResponse {
+			if c.payload, err = payload(rec); err != nil {
+				return fmt.Errorf("record at %d, of %s: %w", rec.Offset, rec.TargetURI, err)
+			}
+		} else if !c.revisit {
 			continue
-		}
-		c, err := newCapture(rec)
-		if err != nil {
-			return fmt.Errorf("record at %d, of %s: %w", rec.Offset, rec.TargetURI, err)
 		}
 		a.captures[place{filepath.Base(name), rec.Offset}] = c
 	}
 }
 
-// newCapture keeps what page records are compared with.
-func newCapture(rec *warc.Record) (*capture, error) {
-	c := &capture{Record: *rec}
-	c.Header, c.Body = nil, nil
-	if rec.Profile == warc.ProfileNotModified { // stored without a header
-		c.status = http.StatusNotModified
-		return c, nil
-	}
+// payload is the digest of a response's body without its content coding.
+func payload(rec *warc.Record) (sum [sha256.Size]byte, err error) {
 	m, err := rec.HTTP()
 	if err != nil {
-		return nil, err
+		return sum, err
 	}
-	c.status = m.Status
-	if rec.Type == warc.TypeRevisit {
-		return c, nil
-	}
-	var payload io.Reader = bytes.NewReader(rec.Body)
+	body := rec.Body
 	for _, f := range m.Fields {
-		if strings.EqualFold(f.Name, "Content-Encoding") {
-			if payload, err = gzip.NewReader(payload); err != nil {
-				return nil, fmt.Errorf("coding %q: %w", f.Value, err)
-			}
+		if !strings.EqualFold(f.Name, "Content-Encoding") {
+			continue
+		}
+		r, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return sum, fmt.Errorf("coding %q: %w", f.Value, err)
+		}
+		if body, err = io.ReadAll(r); err != nil {
+			return sum, err
 		}
 	}
-	const most = 1 << 30
-	h := sha256.New()
-	if n, err := io.Copy(h, io.LimitReader(payload, most)); err != nil || n == most {
-		return nil, fmt.Errorf("payload of %d bytes or more: %w", n, err)
-	}
-	h.Sum(c.payload[:0])
-	return c, nil
+	return sha256.Sum256(body), nil
 }
 
 // payload returns the digest of the payload that a page record refers to, and whether it is
-// stored with the page ("response") or is that of an earlier record ("revisit").
+// stored with the page ("response") or with an earlier page ("revisit").
 func (a *archive) payload(p *blobschema.Page) (sum [sha256.Size]byte, kind string, err error) {
-	own := a.captures[place{path.Base(p.WARC), p.Offset}]
+	own, ok := a.captures[place{path.Base(p.WARC), p.Offset}]
 	switch {
-	case own == nil:
-		return sum, "", errors.New("no record at the place that the page record names")
-	case own.TargetURI != p.URL || own.status != int(p.Status) || own.Length != p.Length || own.PayloadDigest != p.Digest:
-		return sum, "", fmt.Errorf("another record at its place: %s, status %d, %d bytes, %s", own.TargetURI, own.status, own.Length, own.PayloadDigest)
-	case (p.Original == nil) != (own.Type == warc.TypeResponse):
-		return sum, "", fmt.Errorf("a %s record; the page record names the original %+v", own.Type, p.Original)
-	case p.Original == nil:
+	case !ok || own.uri != p.URL:
+		return sum, "", fmt.Errorf("not the page's record but %q", own.uri)
+	case own.revisit != (p.Original != nil):
+		return sum, "", fmt.Errorf("revisit record %t, but the page record names the original %+v", own.revisit, p.Original)
+	case !own.revisit:
 		return own.payload, "response", nil
 	}
-	o := p.Original
-	original := a.captures[place{path.Base(o.WARC), o.Offset}]
-	switch {
-	case original == nil || original.Type != warc.TypeResponse:
-		return sum, "", errors.New("no response record at the place of its original")
-	case original.TargetURI != o.URL || own.RefersToTargetURI != o.URL || !own.RefersToDate.Equal(original.Date) || original.PayloadDigest != own.PayloadDigest:
-		return sum, "", fmt.Errorf("the original is %s of %s, %s; the revisit record has %s of %s, %s; the page record %s",
-			original.TargetURI, original.Date, original.PayloadDigest, own.RefersToTargetURI, own.RefersToDate, own.PayloadDigest, o.URL)
+	original, ok := a.captures[place{path.Base(p.Original.WARC), p.Original.Offset}]
+	if !ok || original.revisit || original.uri != p.Original.URL {
+		return sum, "", fmt.Errorf("no response record of %s at the place of the original", p.Original.URL)
 	}
 	return original.payload, "revisit", nil
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
 func TestCompare(t *testing.T) {
@@ -39,8 +38,7 @@ func TestCompare(t *testing.T) {
 
 // TestComparePages plants one error at a time into page records and an archive.
 func TestComparePages(t *testing.T) {
-	const base, digest = "http://127.0.0.1:8080", "sha1:AAAA"
-	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const base = "http://127.0.0.1:8080"
 	wants := map[string]want{"/a b": {status: 304, kind: "revisit"}, "/gone": {status: 404}}
 	for _, c := range []struct {
 		name   string
@@ -62,22 +60,22 @@ func TestComparePages(t *testing.T) {
 		{"cut", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Truncated = "length"; return p }, 1},
 		{"another payload", func(o, _ *capture, p []blobschema.Page) []blobschema.Page { o.payload[0]++; return p }, 1},
 		{"another place", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Offset++; return p }, 1},
-		{"a record of another URL", func(_, r *capture, p []blobschema.Page) []blobschema.Page { r.TargetURI = base; return p }, 1},
-		{"a response instead", func(_, r *capture, p []blobschema.Page) []blobschema.Page { r.Type = warc.TypeResponse; return p }, 1},
+		{"a record of another URL", func(_, r *capture, p []blobschema.Page) []blobschema.Page { r.uri = base; return p }, 1},
+		{"a response instead", func(_, r *capture, p []blobschema.Page) []blobschema.Page { r.revisit = false; return p }, 1},
 		{"no original", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Original.Offset = 8; return p }, 1},
-		{"an original of another date", func(o, _ *capture, p []blobschema.Page) []blobschema.Page { o.Date = when.Add(1); return p }, 1},
+		{"an original of another URL", func(o, _ *capture, p []blobschema.Page) []blobschema.Page { o.uri = base; return p }, 1},
 	} {
-		original := &capture{status: 200, Record: warc.Record{Type: warc.TypeResponse, TargetURI: base + "/a%20b", Date: when, PayloadDigest: digest}}
-		revisit := &capture{status: 304, Record: warc.Record{Type: warc.TypeRevisit, TargetURI: base + "/a%20b", Length: 44, PayloadDigest: digest,
-			RefersToTargetURI: base + "/a%20b", RefersToDate: when}}
-		a := &archive{captures: map[place]*capture{{"w", 7}: original, {"v", 8}: revisit}}
+		original := capture{uri: base + "/a%20b"}
+		revisit := capture{uri: base + "/a%20b", revisit: true}
 		pages := []blobschema.Page{
-			{URL: base + "/a%20b", Generation: 1, Status: 304, Outcome: blobschema.OutcomeUnchanged, Digest: digest, WARC: "warc/v", Offset: 8, Length: 44,
+			{URL: base + "/a%20b", Generation: 1, Status: 304, Outcome: blobschema.OutcomeUnchanged, WARC: "warc/v", Offset: 8,
 				Original: &blobschema.Original{URL: base + "/a%20b", WARC: "warc/w", Offset: 7}},
 			{URL: base + "/gone", Generation: 1, Status: 404, Outcome: blobschema.OutcomeClientError},
 		}
+		pages = c.change(&original, &revisit, pages)
+		a := &archive{captures: map[place]capture{{"w", 7}: original, {"v", 8}: revisit}}
 		tr := trial{out: new(bytes.Buffer), site: &site{pages: map[string]*page{"/a b": {status: 200, file: "a b"}, "/gone": {status: 404}}}}
-		tr.comparePages(c.change(original, revisit, pages), a, 1, wants)
+		tr.comparePages(pages, a, 1, wants)
 		if tr.wrong != c.wrong {
 			t.Errorf("%s: %s", c.name, tr.out)
 		}
@@ -92,14 +90,10 @@ func TestLinks(t *testing.T) {
 		{`<a href="">`, "/a/page.html"},
 		{`<iframe src=f1></iframe><img src=no><script src=no></script>`, "/a/f1"},
 		{`<link rel=next href=1><link rel="icon prev" href=2><link rel=canonical href=3><link rel=stylesheet href=no>`, "/a/1 /a/2 /a/3"},
-		{`<link rel=alternate href=1><link rel=alternate type=application/pdf href=no><link rel="alternate stylesheet" href=no>`, "/a/1"},
 		{`<meta http-equiv=Refresh content="0; url='there'"><meta http-equiv=refresh content=5>`, "/a/there"},
-		{`<a href=1></a><base href=/b/><base href=/c/><a href=2>`, "/b/1 /b/2"},
 		{`<!-- <a href=no> --><script>"<a href=no>"</script><style><a href=no></style><title><a href=no></title>`, ""},
 		{`<noscript><iframe src=yes></iframe></noscript>`, "/a/yes"},
-		{`<template><a href=no></a></template><a href=yes>`, "/a/yes"},
 		{`<a rel="external nofollow" href=no></a><a rel=external href=yes>`, "/a/yes"},
-		{`<a href=no></a><meta name=robots content="noindex, nofollow">`, ""},
 		{"<a href=' a\nb.html\t'>", "/a/ab.html"},
 		{`<a href="%zz"></a><a href="http://[">`, ""},
 	} {
@@ -117,7 +111,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRanks compares the solution in place with plain rounds, on a graph with pages without links.
+// TestRanks compares the series with plain rounds, on a graph with pages without links.
 func TestRanks(t *testing.T) {
 	g := graph{"a": {"b", "c"}, "b": {"c"}, "c": {"a"}, "d": {"c", "e"}, "e": nil}
 	const d = 0.85
@@ -133,7 +127,7 @@ func TestRanks(t *testing.T) {
 		x = next
 	}
 	for k, got := range g.ranks(d) {
-		if math.Abs(got-x[k]) > 1e-12 {
+		if math.Abs(got-x[k]) > 1e-6 {
 			t.Errorf("%s has %g, not %g", k, got, x[k])
 		}
 	}
@@ -150,7 +144,7 @@ func documentation(t *testing.T) string {
 			<a href="http://elsewhere.test/">elsewhere</a>`,
 		"guide/index.html":   `<a href="../index.html">up</a> <a href="part.xhtml">part</a> <noscript><iframe src=toc.html></iframe></noscript>`,
 		"guide/part.xhtml":   `<html xmlns="http://www.w3.org/1999/xhtml"><a href="../logo.svg">logo</a></html>`,
-		"guide/toc.html":     `<base href="../"><a href=page9.html>last</a>`,
+		"guide/toc.html":     `<a href=../page9.html>last</a>`,
 		"a name with ü.html": `<a href=/>home</a>`,
 		"old.html":           `<meta http-equiv=refresh content="0; url=page1.html">`,
 		"notes.txt":          strings.Repeat("plain text ", 1000),
@@ -182,7 +176,7 @@ func documentation(t *testing.T) string {
 
 // TestRun makes a whole run on a small documentation, with the crawler as it is.
 func TestRun(t *testing.T) {
-	if _, err := findNginx(); err != nil || testing.Short() {
+	if _, err := newServer(""); err != nil || testing.Short() {
 		t.Skip("it needs nginx, and builds the crawler: ", err)
 	}
 	t.Setenv("TMPDIR", t.TempDir())
@@ -193,10 +187,10 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), &settings{docs: documentation(t), binary: bin, partitions: 3, maxTime: time.Minute}, &out); err != nil {
+	if err := run(t.Context(), &settings{docs: documentation(t), binary: bin, maxTime: time.Minute}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{"crawl: 31 pages", "recrawl: 28 pages", "own words: 17 of 17", "none differs"} {
+	for _, want := range []string{"crawl: 31 pages", "recrawl: 28 pages", "17 titles: 17 first", "none differs"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

@@ -4,18 +4,17 @@
 //	make docsite DOCS=/usr/share/doc/linux-doc/html
 //
 // Any folder of HTML with an index.html will do; nginx serves a copy of it. The crawler is
-// the orbweaver program, used through its commands. There are four phases:
+// the orbweaver program, used through its commands. There are two phases:
 //
 //   - crawl: from index.html until nothing is left. Then the pages are indexed and ranked.
-//   - recrawl: each page is requested again, and is not modified.
-//   - changes: five pages have a new word, and five a new time only.
-//   - removals: five pages are gone.
+//   - recrawl: each page is requested again, after five pages got a new word and five others
+//     a new time only, and five more were removed.
 //
-// After each phase, everything is compared: page records and stored payloads with the
-// files, the server's log with the requests that the files call for, the crawler's figures
-// with the log and the archive, ranks with those of the files' links, and searches with the
-// files' text. There is one comparison, trial.compare: both sides are tables of text. Links,
-// text and ranks of the files are computed here, without the crawler's packages.
+// Each phase compares page records and stored payloads with the files, the server's log with
+// the requests that the files call for, the crawler's figures with the log and the archive,
+// ranks with those of the files' links, and searches with the files' text. [trial.compare]
+// makes every comparison, of two tables of text. Links, words and ranks of the files are
+// computed here, without the crawler's packages.
 //
 // The exit status is 0 only if no comparison differs.
 package main
@@ -36,21 +35,17 @@ import (
 
 // settings are the values of the flags.
 type settings struct {
-	docs       string
-	binary     string
-	warcio     string
-	partitions int
-	maxTime    time.Duration
-	keep       bool
+	docs    string
+	binary  string
+	maxTime time.Duration
+	keep    bool
 }
 
 func main() {
 	var s settings
 	flag.StringVar(&s.docs, "docs", "/usr/share/doc/linux-doc/html", "`folder` of HTML files with an index.html")
 	flag.StringVar(&s.binary, "binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
-	flag.StringVar(&s.warcio, "warcio", "", "a warcio `program` that checks the WARC files too")
-	flag.IntVar(&s.partitions, "partitions", 2, "`number` of partitions to crawl with")
-	flag.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which the run is given up")
+	flag.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which the run fails")
 	flag.BoolVar(&s.keep, "keep", false, "keep the temporary folder")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -62,7 +57,7 @@ func main() {
 	}
 }
 
-// run checks the settings and makes all phases in a temporary folder.
+// run checks the settings and runs both phases in a temporary folder.
 func run(ctx context.Context, s *settings, out io.Writer) (err error) {
 	if _, err := os.Stat(filepath.Join(s.docs, "index.html")); err != nil {
 		return fmt.Errorf("%w; give another -docs, or on Debian and Ubuntu: apt-get install linux-doc", err)
@@ -72,10 +67,6 @@ func run(ctx context.Context, s *settings, out io.Writer) (err error) {
 	}
 	if _, err := os.Stat(s.binary); err != nil {
 		return fmt.Errorf("%w; build it with 'make build'", err)
-	}
-	nginx, err := findNginx()
-	if err != nil {
-		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.maxTime, fmt.Errorf("the run took longer than -max-time %s", s.maxTime))
 	defer cancel()
@@ -88,23 +79,17 @@ func run(ctx context.Context, s *settings, out io.Writer) (err error) {
 	} else {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	www := filepath.Join(dir, webDir)
-	// Validators are made of the times of files, so the copy keeps them.
-	if said, err := exec.CommandContext(ctx, "cp", "-RLp", s.docs, www).CombinedOutput(); err != nil {
-		return fmt.Errorf("copy %s: %w: %s", s.docs, err, said)
-	}
-	port, err := freePort()
+	srv, err := newServer(dir)
 	if err != nil {
 		return err
 	}
-	t := &trial{
-		out:     out,
-		site:    newSite(www, port),
-		server:  server{nginx: nginx, dir: dir, port: port},
-		crawler: crawler{binary: s.binary, data: filepath.Join(dir, "crawl")},
-		warcio:  s.warcio,
+	www := filepath.Join(dir, webDir)
+	// nginx makes its validators from the times of files, so the copy keeps them.
+	if said, err := exec.CommandContext(ctx, "cp", "-RLp", s.docs, www).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", s.docs, err, said)
 	}
-	if err := t.all(ctx, s.partitions); err != nil {
+	t := &trial{out: out, site: newSite(www, srv.port), server: srv, binary: s.binary, data: filepath.Join(dir, "crawl")}
+	if err := t.run(ctx); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,13 +16,12 @@ import (
 )
 
 const (
-	webDir    = "www" // what is served, below the server's folder
-	readyURI  = "/.ready"
+	webDir    = "www" // served folder, below the server's folder
 	startTime = 10 * time.Second
 )
 
-// configuration is the one of an ordinary server of static files, run by an ordinary user.
-// A single process without a master logs in the order of its answers.
+// configuration is that of an ordinary server of static files, run by an ordinary user.
+// A single process without a master logs requests in the order of its answers.
 const configuration = `daemon off;
 master_process off;
 pid nginx.pid;
@@ -37,7 +35,7 @@ http {
 	uwsgi_temp_path temp-uwsgi;
 	log_format requests escape=json
 		'{"status":$status,"bytes":$bytes_sent,"method":"$request_method","uri":"$request_uri",'
-		'"if_none_match":"$http_if_none_match","if_modified_since":"$http_if_modified_since"}';
+		'"condition":"$http_if_none_match$http_if_modified_since"}';
 	access_log access.log requests;
 	log_not_found off;
 	types {
@@ -47,11 +45,6 @@ http {
 		application/javascript js;
 		image/svg+xml          svg;
 		image/png              png;
-		image/gif              gif;
-		image/jpeg             jpg jpeg;
-		font/woff2             woff2;
-		application/gzip       gz;
-		application/pdf        pdf;
 	}
 	default_type text/plain;
 	gzip on;
@@ -62,28 +55,9 @@ http {
 		root ` + webDir + `;
 		index index.html;
 		location = /robots.txt { return 404; }
-		location = ` + readyURI + ` { access_log off; return 204; }
 	}
 }
 `
-
-// findNginx also looks where system programs are, because few users have that in their PATH.
-func findNginx() (string, error) {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx"} {
-		if found, err := exec.LookPath(name); err == nil {
-			return found, nil
-		}
-	}
-	return "", errors.New("nginx is not installed; on Debian and Ubuntu: apt-get install nginx-light")
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
 
 // A server is an nginx that runs during each phase, always at the same port.
 type server struct {
@@ -91,18 +65,33 @@ type server struct {
 	port       int
 }
 
+// newServer finds nginx and a free port. Few users have system programs in their PATH.
+func newServer(dir string) (*server, error) {
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		nginx, err = exec.LookPath("/usr/sbin/nginx")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; on Debian and Ubuntu: apt-get install nginx-light", err)
+	}
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return &server{nginx: nginx, dir: dir, port: l.Addr().(*net.TCPAddr).Port}, l.Close()
+}
+
 // A request is a line of the server's access log.
 type request struct {
-	Status          int    `json:"status"`
-	Bytes           int64  `json:"bytes"` // sent, header included
-	Method          string `json:"method"`
-	URI             string `json:"uri"`
-	IfNoneMatch     string `json:"if_none_match"`
-	IfModifiedSince string `json:"if_modified_since"`
+	Status    int    `json:"status"`
+	Bytes     int64  `json:"bytes"` // sent, header included
+	Method    string `json:"method"`
+	URI       string `json:"uri"`
+	Condition string `json:"condition"` // validators of the request, joined
 }
 
 // during runs work while the server answers, and returns the requests that the server logged.
-// The log is read after the server's end, when it is complete.
+// It reads the log after the server has ended, when the log is complete.
 func (s *server) during(ctx context.Context, work func() error) ([]request, error) {
 	config, log := filepath.Join(s.dir, "nginx.conf"), filepath.Join(s.dir, "access.log")
 	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, s.port), 0o600); err != nil {
@@ -126,43 +115,36 @@ func (s *server) during(ctx context.Context, work func() error) ([]request, erro
 		err = work()
 	}
 	cancel()
-	// The end of a context is an error of Wait even if the program ended with status 0.
+	// Wait returns the end of the context even if the program ended with status 0.
 	if end := cmd.Wait(); end != nil && !errors.Is(end, context.Canceled) {
 		err = errors.Join(err, fmt.Errorf("nginx: %w: %s", end, said.Bytes()))
 	}
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(log)
+	lines, err := os.ReadFile(log)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return decodeLines[request](f)
+	return decodeLines[request](lines)
 }
 
-// ready waits until the server answers.
+// ready waits until the server accepts connections.
 func (s *server) ready(ctx context.Context) error {
-	for until := time.Now().Add(startTime); ; {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", s.port, readyURI), nil)
-		if err != nil {
-			return err
-		}
-		req.Close = true
-		resp, err := http.DefaultTransport.RoundTrip(req)
+	for until := time.Now().Add(startTime); ; time.Sleep(20 * time.Millisecond) {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp4", fmt.Sprintf("127.0.0.1:%d", s.port))
 		if err == nil {
-			return resp.Body.Close()
+			return c.Close()
 		}
 		if time.Now().After(until) || ctx.Err() != nil {
 			return fmt.Errorf("nginx does not answer: %w", err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
 // decodeLines decodes JSON values, one after another.
-func decodeLines[T any](r io.Reader) (all []T, err error) {
-	for d := json.NewDecoder(r); ; {
+func decodeLines[T any](lines []byte) (all []T, err error) {
+	for d := json.NewDecoder(bytes.NewReader(lines)); ; {
 		var one T
 		if err := d.Decode(&one); err == io.EOF {
 			return all, nil

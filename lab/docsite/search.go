@@ -1,220 +1,174 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
+
+	"golang.org/x/net/html"
 )
 
-// Shares of searches that must succeed. docs/experiments/docsite.md explains the misses.
+// Shares of titles that must succeed. docs/experiments/docsite.md explains the misses.
 const (
 	minFirst = 0.95 // pages found first by their titles
 	minTen   = 0.98 // pages among the first ten
-	minWords = 0.93 // own words that find their page and no other
+	drawn    = 100  // titles
 )
 
-const (
-	drawn      = 200  // pages that are searched for
-	maxResults = 1000 // results that a search shows
-	// Ranks are printed with six digits, and exact to the tolerance of the computation.
-	rankDigits = 2e-5
-)
+// words are what a page can be found by.
+type words struct {
+	title string
+	text  []string       // words of paragraphs
+	all   map[string]int // uses of each prefix in the whole file, markup and addresses of links included
+}
 
-// index makes the crawl searchable.
-func (t *trial) index(ctx context.Context) error {
-	out, err := t.crawler.run(ctx, "", "index", "--json", "--quiet")
-	if err != nil {
-		return err
+// prefix is the beginning of a word. A word whose prefix begins no other word is no form of another word.
+func prefix(word string) string {
+	letters := []rune(word)
+	return string(letters[:min(4, len(letters))])
+}
+
+// split cuts a text into runs of letters, digits and marks, in lower case.
+func split(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+	})
+}
+
+func newWords(doc *html.Node, data []byte) *words {
+	w := &words{all: map[string]int{}}
+	for n := range doc.Descendants() {
+		switch {
+		case n.Type != html.TextNode:
+		case n.Parent.Data == "title":
+			w.title = strings.Join(strings.Fields(n.Data), " ")
+		case n.Parent.Data == "p":
+			w.text = append(w.text, split(n.Data)...)
+		}
 	}
-	var x struct {
-		Done  bool `json:"done"`
-		Index struct {
-			Documents int64 `json:"documents"`
-			Behind    int64 `json:"behind"`
-		} `json:"index"`
+	for _, word := range split(string(data)) {
+		w.all[prefix(word)]++
 	}
-	if err := json.Unmarshal(out, &x); err != nil {
-		return err
+	return w
+}
+
+// ownWords returns a word of each page that has one that only its paragraphs have: at least eight
+// letters, whose prefix begins no other word of any page.
+func (s *site) ownWords() map[string]string {
+	uses := map[string]int{}
+	for _, p := range s.pages {
+		if p.words != nil {
+			for x, n := range p.words.all {
+				uses[x] += n
+			}
+		}
 	}
-	fmt.Fprintf(t.out, "search: %d documents\n", x.Index.Documents)
-	t.compare("index", table{"done": fmt.Sprint(x.Done, x.Index.Behind, x.Index.Documents > 0)}, table{"done": fmt.Sprint(true, 0, true)})
+	own := map[string]string{}
+	for k, p := range s.pages {
+		if p.words == nil {
+			continue
+		}
+		here := map[string]int{}
+		for _, w := range p.words.text {
+			here[prefix(w)]++
+		}
+		for _, w := range p.words.text {
+			latin := strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+			if latin && len(w) >= 8 && uses[prefix(w)] == here[prefix(w)] {
+				own[k] = w
+				break
+			}
+		}
+	}
+	return own
+}
+
+// titles are the keys of pages by title, of titles that one page has. The end that all titles
+// share, the site's name, does not count.
+func (s *site) titles() map[string]string {
+	_, suffix, _ := strings.Cut(s.pages[key(s.home)].words.title, " — ")
+	keys := map[string][]string{}
+	for k, p := range s.pages {
+		if p.words != nil {
+			title := strings.TrimSuffix(p.words.title, " — "+suffix)
+			keys[title] = append(keys[title], k)
+		}
+	}
+	titles := map[string]string{}
+	for title, k := range keys {
+		if title != "" && len(k) == 1 {
+			titles[title] = k[0]
+		}
+	}
+	return titles
+}
+
+// search returns the keys of the first ten documents that have all words, near-duplicates
+// included.
+func (t *trial) search(ctx context.Context, query string) (keys []string, err error) {
+	out, err := t.orbweaver(ctx, "", "search", "--json", "--all", query)
+	var found struct {
+		Results []struct {
+			URL string `json:"url"`
+		} `json:"results"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &found)
+	}
+	for _, r := range found.Results {
+		keys = append(keys, keyOf(r.URL))
+	}
+	return keys, err
+}
+
+// titled looks for pages by their titles.
+func (t *trial) titled(ctx context.Context) error {
+	titles := t.site.titles()
+	all := slices.Sorted(maps.Keys(titles))
+	rand.New(rand.NewPCG(1, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	all = all[:min(drawn, len(all))]
+	places := make([]int, 11) // pages by their place among the results; 0 for none
+	for _, title := range all {
+		keys, err := t.search(ctx, plain(title))
+		if err != nil {
+			return err
+		}
+		place := 1 + slices.Index(keys, titles[title])
+		if places[place]++; place != 1 {
+			fmt.Fprintf(t.out, "  number %d for its title: %s\n", place, titles[title])
+		}
+	}
+	first, ten := places[1], len(all)-places[0]
+	fmt.Fprintf(t.out, "  %d titles: %d first, %d in ten\n", len(all), first, ten)
+	enough := func(some int, share float64) string { return fmt.Sprint(float64(some) >= share*float64(len(all))) }
+	t.compare("titles", table{"first": enough(first, minFirst), "ten": enough(ten, minTen)}, table{"first": "true", "ten": "true"})
 	return nil
 }
 
-// ranks compares the best pages, and the numbers of pages and links, with those of the files.
-func (t *trial) ranks(ctx context.Context) error {
-	show := []string{"rank", "--show", "--level", "pages"}
-	out, err := t.crawler.run(ctx, "", append(show, "--json")...)
-	if err != nil {
-		return err
-	}
-	var shown struct {
-		Params struct {
-			Damping float64 `json:"damping"`
-		} `json:"params"`
-		Totals struct {
-			Pages int `json:"pages"`
-			Links int `json:"links"`
-		} `json:"totals"`
-	}
-	if err := json.Unmarshal(out, &shown); err != nil {
-		return err
-	}
-	if out, err = t.crawler.run(ctx, "", append(show, "--out", "-")...); err != nil {
-		return err
-	}
-	g, edges := t.site.graph()
-	truth := g.ranks(shown.Params.Damping)
-	got := table{"pages": strconv.Itoa(shown.Totals.Pages), "links": strconv.Itoa(shown.Totals.Links)}
-	expected := table{"pages": strconv.Itoa(len(g)), "links": strconv.Itoa(edges)}
-	best := slices.SortedFunc(maps.Keys(truth), func(a, b string) int { return cmp.Or(cmp.Compare(truth[b], truth[a]), cmp.Compare(a, b)) })
-	best = slices.DeleteFunc(best, func(k string) bool { return t.site.pages[k].status >= 400 })
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	for i := 0; lines.Scan() && i < len(best); i++ {
-		name, number, _ := strings.Cut(lines.Text(), "\t")
-		x, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			return err
-		}
-		k := keyOf(name)
-		got[k], expected[k] = near(x, truth[k], rankDigits), fmt.Sprint(truth[k])
-		place := fmt.Sprintf("number %d", i+1) // pages of one rank are in any order
-		got[place], expected[place] = near(truth[k], truth[best[i]], rankDigits), fmt.Sprint(truth[best[i]])
-	}
-	t.compare("ranks", got, expected)
-	return lines.Err()
-}
-
-// searches looks for pages by their titles and own words, and compares answers of one
-// query with each other.
-func (t *trial) searches(ctx context.Context, s searcher) error {
-	r := rand.New(rand.NewPCG(1, 0))
-	draw := func(all []string) []string {
-		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		return all[:min(drawn, len(all))]
-	}
-	const shared = "?"
-	titles := slices.DeleteFunc(slices.Sorted(maps.Keys(t.words.titled)), func(title string) bool { return t.words.titled[title] == shared })
-	var first, ten, alone share
-	for _, title := range draw(titles) {
-		f, err := s.ask(ctx, words(title), 0, 10)
-		if err != nil {
-			return err
-		}
-		place := f.place(t.spelled[t.words.titled[title]])
-		if place != 1 {
-			fmt.Fprintf(t.out, "  number %d for its title: %s\n", place, t.words.titled[title])
-		}
-		first.add(place == 1)
-		ten.add(place > 0)
-	}
-	for _, k := range draw(slices.Sorted(maps.Keys(t.words.own))) {
-		f, err := s.ask(ctx, t.words.own[k][0], 0, 10)
-		if err != nil {
-			return err
-		}
-		alone.add(f.Total == 1 && f.place(t.spelled[k]) == 1)
-	}
-	fmt.Fprintf(t.out, "  titles: %v first, %v in ten; own words: %v\n", first, ten, alone)
-	t.compare("shares", table{"first": first.least(minFirst), "ten": ten.least(minTen), "words": alone.least(minWords)},
-		table{"first": "enough", "ten": "enough", "words": "enough"})
-	return t.compareAnswers(ctx, s)
-}
-
-// words is a text as a query without operators.
-func words(text string) string {
-	fields := strings.Fields(strings.ToLower(strings.ReplaceAll(text, `"`, "")))
+// plain is a text as a query without operators.
+func plain(text string) string {
+	fields := strings.Fields(strings.ReplaceAll(strings.ToLower(text), `"`, ""))
 	for i, w := range fields {
 		fields[i] = strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	}
 	return strings.Join(fields, " ")
 }
 
-// A share counts successes.
-type share struct{ some, of int }
-
-func (s *share) add(success bool) {
-	s.of++
-	if success {
-		s.some++
-	}
-}
-
-func (s share) String() string { return fmt.Sprintf("%d of %d", s.some, s.of) }
-
-// least is "enough" if the share is at least min. Of a few, one may fail.
-func (s share) least(minimum float64) string {
-	if float64(s.some) >= min(minimum*float64(s.of), float64(s.of-1)) {
-		return "enough"
-	}
-	return s.String()
-}
-
-// compareAnswers compares the pages of an answer with the whole answer, HTML with JSON, and
-// scores with their parts.
-func (t *trial) compareAnswers(ctx context.Context, s searcher) error {
-	pages, wholes, scores, sums := table{}, table{}, table{}, table{}
-	const limit = 10
-	for _, text := range []string{t.words.common, "title:" + t.words.common, t.words.common[:4] + "*", "-the " + t.words.common, "qzxwvkjq"} {
-		whole, err := s.ask(ctx, text, 0, maxResults)
-		if err != nil {
-			return err
-		}
-		paged, shown := "", ""
-		for offset, more := 0, true; more; offset += limit {
-			f, err := s.ask(ctx, text, offset, limit)
-			if err != nil {
-				return err
-			}
-			page, err := s.shown(ctx, text, offset, limit)
-			if err != nil {
-				return err
-			}
-			paged, shown, more = paged+f.urls(), shown+page, f.More
-		}
-		pages[text], wholes[text] = paged, whole.urls()
-		pages[text+" as HTML"], wholes[text+" as HTML"] = shown, whole.urls()
-		for _, h := range whole.Results {
-			x := h.Explain
-			sum := x.Exact + x.Titled + x.Rank.Score
-			for _, w := range x.Words {
-				sum += w.Score
-			}
-			name := text + ": " + h.URL
-			scores[name], sums[name] = near(sum, h.Score, 1e-6), fmt.Sprint(h.Score)
-		}
-	}
-	t.compare("pages of answers", pages, wholes)
-	t.compare("explanations", scores, sums)
-	return nil
-}
-
-// lookUp compares what words find with the keys of pages, "" for none; and counts documents.
-func (t *trial) lookUp(ctx context.Context, s searcher, want table) error {
+// findWords compares the results of words with the keys of pages; "" stands for no page.
+func (t *trial) findWords(ctx context.Context, want table) error {
 	got := table{}
 	for word := range want {
-		f, err := s.ask(ctx, word, 0, 10)
+		keys, err := t.search(ctx, word)
 		if err != nil {
 			return err
 		}
-		if got[word] = keyOf(strings.TrimSpace(f.urls())); f.Total == 0 {
-			got[word] = ""
-		}
+		got[word] = strings.Join(keys, " ")
 	}
-	f, err := s.ask(ctx, "site:"+t.site.home.Host, 0, 1)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(t.out, "  %d documents\n", f.Total)
 	t.compare("words", got, want)
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,8 +18,8 @@ import (
 // A site is a folder of files as the server shows it.
 type site struct {
 	root  string
-	home  *url.URL         // of the page to start from
-	pages map[string]*page // all that links lead to, by key
+	home  *url.URL         // start page of the crawl
+	pages map[string]*page // every page that links lead to, by key
 }
 
 // A page is what a request for a URL must bring.
@@ -30,14 +28,14 @@ type page struct {
 	file   string            // path of the payload; "" unless the status is 200
 	sum    [sha256.Size]byte // of the payload
 	links  []string          // keys on the site that the page or redirect leads to
-	text   *document         // nil unless the page is HTML
+	words  *words            // nil unless the page is HTML
 }
 
 func newSite(root string, port int) *site {
 	return &site{root: root, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/index.html"}, pages: map[string]*page{}}
 }
 
-// key is what URLs of all sources are compared by: path and query without percent-encoding.
+// key is the form in which URLs of all sources are compared: path and query without percent-encoding.
 func key(u *url.URL) string {
 	k := u.Path
 	if k == "" {
@@ -53,7 +51,7 @@ func key(u *url.URL) string {
 	return k
 }
 
-// keyOf is the key of a URL in text, or the text itself if it is no URL.
+// keyOf is the key of a URL in text, or the text itself if it is not a URL.
 func keyOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -85,8 +83,8 @@ func (s *site) walk() error {
 	return nil
 }
 
-// read returns what nginx makes of a URL with root, index.html and without listings, and
-// the targets of the page's links. robots.txt is never served.
+// read returns what nginx answers to a URL with root, index.html and without listings, and
+// the targets of the page's links. The server has no robots.txt.
 func (s *site) read(u *url.URL) (p *page, targets []*url.URL, err error) {
 	name := u.Path
 	if name == "" {
@@ -117,39 +115,38 @@ func (s *site) read(u *url.URL) (p *page, targets []*url.URL, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		p.text = newDocument(doc)
-		p.text.hidden = append(p.text.hidden, key(u))
+		p.words = newWords(doc, data)
 		targets = links(doc, u)
 	}
 	return p, targets, nil
 }
 
-// links are the targets that a crawler should follow from an HTML document, as the
-// documentation of package extract promises them.
+// links are the targets of the links that documentation has: a, area, frames, refresh and the
+// relations between pages. It does not know base and template; a site that needs these differs.
 func links(doc *html.Node, self *url.URL) (targets []*url.URL) {
-	var refs []string
-	base := ""
-	for n := range doc.Descendants() {
-		if n.Type != html.ElementNode || within(n, "template") {
-			continue
-		}
-		switch {
-		case n.Data == "base" && base == "":
-			base = attribute(n, "href")
-		case n.Data == "meta" && strings.EqualFold(attribute(n, "name"), "robots") && hasWord(attribute(n, "content"), "nofollow", "none"):
-			return nil
-		}
-		if ref, ok := reference(n); ok && !hasWord(attribute(n, "rel"), "nofollow") {
-			refs = append(refs, ref)
-		}
-	}
-	if u, err := self.Parse(base); base != "" && err == nil {
-		self = u
-	}
 	clean := strings.NewReplacer("\t", "", "\n", "", "\r", "")
-	for _, ref := range refs {
+	for n := range doc.Descendants() {
+		ref, ok := "", false
+		rel, _ := attribute(n, "rel")
+		related := func(names ...string) bool {
+			return slices.ContainsFunc(strings.Fields(rel), func(r string) bool { return slices.Contains(names, r) })
+		}
+		switch n.Data {
+		case "a", "area":
+			ref, ok = attribute(n, "href")
+		case "frame", "iframe":
+			ref, ok = attribute(n, "src")
+		case "link":
+			ref, ok = attribute(n, "href")
+			ok = ok && related("canonical", "next", "prev")
+		case "meta":
+			content, _ := attribute(n, "content")
+			equiv, _ := attribute(n, "http-equiv")
+			_, ref, ok = strings.Cut(content, "=")
+			ref, ok = strings.Trim(ref, `'" `), ok && strings.EqualFold(equiv, "refresh")
+		}
 		ref, _, _ = strings.Cut(clean.Replace(strings.TrimSpace(ref)), "#")
-		if u, err := self.Parse(ref); err == nil {
+		if u, err := self.Parse(ref); ok && err == nil && !related("nofollow") {
 			u.User = nil
 			targets = append(targets, u)
 		}
@@ -157,110 +154,11 @@ func links(doc *html.Node, self *url.URL) (targets []*url.URL) {
 	return targets
 }
 
-// reference is what an element refers to.
-func reference(n *html.Node) (ref string, ok bool) {
-	name := "href"
-	switch n.Data {
-	case "a", "area":
-	case "frame", "iframe":
-		name = "src"
-	case "link":
-		rel, kind := attribute(n, "rel"), attribute(n, "type")
-		alternate := hasWord(rel, "alternate") && (kind == "" || hasWord(kind, "text/html", "application/xhtml+xml", "application/rss+xml", "application/atom+xml"))
-		if hasWord(rel, "stylesheet") || !alternate && !hasWord(rel, "canonical", "next", "prev", "previous") {
-			return "", false
-		}
-	case "meta":
-		_, to, found := strings.Cut(attribute(n, "content"), "=")
-		return strings.Trim(strings.TrimSpace(to), `'"`), found && strings.EqualFold(attribute(n, "http-equiv"), "refresh")
-	default:
-		return "", false
-	}
-	has := slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
-	return attribute(n, name), has
-}
-
-func attribute(n *html.Node, name string) string {
+func attribute(n *html.Node, name string) (value string, ok bool) {
 	for _, a := range n.Attr {
 		if a.Key == name {
-			return a.Val
+			return a.Val, true
 		}
 	}
-	return ""
-}
-
-// within reports whether a node has an ancestor of one of the names.
-func within(n *html.Node, list ...string) bool {
-	for up := range n.Ancestors() {
-		if up.Type == html.ElementNode && slices.Contains(list, up.Data) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasWord reports whether a list divided by spaces or commas has one of the words.
-func hasWord(list string, words ...string) bool {
-	fields := strings.FieldsFunc(strings.ToLower(list), func(r rune) bool { return strings.ContainsRune(", \t\n\r\f", r) })
-	return slices.ContainsFunc(fields, func(w string) bool { return slices.Contains(words, w) })
-}
-
-// A graph has the links between pages, each once, and none from a page to itself.
-type graph map[string][]string
-
-func (s *site) graph() (g graph, edges int) {
-	g = graph{}
-	for k, p := range s.pages {
-		if p.status != http.StatusOK && p.status != http.StatusMovedPermanently {
-			continue
-		}
-		to := slices.DeleteFunc(slices.Clone(p.links), func(l string) bool { return l == k })
-		slices.Sort(to)
-		g[k] = slices.Compact(to)
-		edges += len(g[k])
-	}
-	for _, p := range g {
-		for _, to := range p {
-			if _, ok := g[to]; !ok {
-				g[to] = nil
-			}
-		}
-	}
-	return g, edges
-}
-
-// ranks are the PageRanks of the nodes, times their number. Without the shares of nodes that
-// have no links, and without the norm, PageRank is a linear system, y = v + d A y, of which
-// the ranks are a multiple (Langville and Meyer, "Deeper inside PageRank", 2004, section
-// 5.2). It is solved in place, node by node (Gauss and Seidel), not in rounds.
-func (g graph) ranks(damping float64) map[string]float64 {
-	keys := slices.Sorted(maps.Keys(g))
-	number, degree := map[string]int{}, make([]float64, len(keys))
-	for i, k := range keys {
-		number[k], degree[i] = i, float64(len(g[k]))
-	}
-	from := make([][]int, len(keys))
-	for i, k := range keys {
-		for _, to := range g[k] {
-			from[number[to]] = append(from[number[to]], i)
-		}
-	}
-	y, sum := make([]float64, len(keys)), 0.0
-	for change := 1.0; change > 1e-14*sum; {
-		change, sum = 0, 0
-		for j := range y {
-			x := 1.0
-			for _, i := range from[j] {
-				x += damping * y[i] / degree[i]
-			}
-			change += math.Abs(x - y[j])
-			y[j] = x
-			sum += x
-		}
-	}
-	ranks := map[string]float64{}
-	for i, k := range keys {
-		ranks[k] = y[i] / sum * float64(len(keys))
-	}
-	return ranks
+	return "", false
 }

@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,23 +22,23 @@ import (
 // changes is the number of pages with new words, of those with new times, and of those removed.
 const changes = 5
 
-// A trial is a site, its server, a crawler, and what has been compared.
+// A trial is a site, its server, a crawler, and the count of comparisons.
 type trial struct {
 	out      io.Writer
 	site     *site
-	server   server
-	crawler  crawler
-	warcio   string
+	server   *server
+	binary   string // the orbweaver program
+	data     string // its folder
 	compared int
 	wrong    int
 
+	own     map[string]string // by key: a word that finds this page alone, see ownWords
 	spelled map[string]string // by key: the crawler's spelling of URLs with status 200
 	records int               // page records of all phases
 	last    blobschema.Totals // of the previous phase
-	words   *corpus           // of the first phase
 }
 
-// A table has what is compared, by the name of the thing that it belongs to.
+// A table holds what is compared, by the name of the thing that it belongs to.
 type table map[string]string
 
 // compare counts and prints the differences between two tables.
@@ -57,19 +55,11 @@ func (t *trial) compare(what string, got, want table) {
 		}
 	}
 	if len(lines) == 0 {
-		fmt.Fprintf(t.out, "  %-16s %d as expected\n", what, len(names))
+		fmt.Fprintf(t.out, "  %-10s %d as expected\n", what, len(names))
 		return
 	}
 	t.wrong++
-	fmt.Fprintf(t.out, "  %-16s %d of %d DIFFER\n%s\n", what, len(lines), len(names), strings.Join(lines[:min(20, len(lines))], "\n"))
-}
-
-// near is the text of want if got is as near as digits require, else of got.
-func near(got, want, digits float64) string {
-	if math.Abs(got-want) <= digits*math.Abs(want) {
-		got = want
-	}
-	return fmt.Sprint(got)
+	fmt.Fprintf(t.out, "  %-10s %d of %d DIFFER\n%s\n", what, len(lines), len(names), strings.Join(lines[:min(20, len(lines))], "\n"))
 }
 
 // A want is what a phase must bring for a URL.
@@ -79,158 +69,166 @@ type want struct {
 	result string // of the command recrawl
 }
 
-// all makes the phases, one after another until one differs.
-func (t *trial) all(ctx context.Context, partitions int) error {
+// run runs both phases. It ends after the first if that differs.
+func (t *trial) run(ctx context.Context) error {
 	if err := t.site.walk(); err != nil {
 		return err
 	}
+	t.own = t.site.ownWords()
 	wants := map[string]want{}
 	for k, p := range t.site.pages {
 		wants[k] = want{status: p.status}
 	}
-	err := t.phase(ctx, "crawl", 0, wants, func() (*summary, error) {
-		return t.crawler.fetch(ctx, "", "crawl", "--delay", "0s", "--scope", "host", "--partitions", strconv.Itoa(partitions), t.site.home.String())
-	})
+	err := t.phase(ctx, "crawl", 0, wants, "", "crawl", "--delay", "0s", "--scope", "host", "--partitions", "2", t.site.home.String())
 	if err != nil || t.wrong > 0 {
 		return err
 	}
-	if err := t.index(ctx); err != nil {
+	if _, err := t.orbweaver(ctx, "", "index"); err != nil { // it computes ranks too
 		return err
 	}
-	t.words = t.site.corpus()
 	if err := t.ranks(ctx); err != nil {
 		return err
 	}
-	if err := t.crawler.serve(ctx, func(s searcher) error { return t.searches(ctx, s) }); err != nil {
+	if err := t.titled(ctx); err != nil {
 		return err
 	}
-	picked, err := t.pick(3 * changes)
+	urls := slices.Sorted(maps.Values(t.spelled))
+	wants, found, err := t.change()
 	if err != nil {
 		return err
 	}
-	for generation, change := range []func([]string, map[string]want) (table, error){nothing, t.change, t.remove} {
-		wants := map[string]want{}
-		for k, p := range t.site.pages {
-			if p.status == http.StatusOK {
-				wants[k] = want{status: http.StatusNotModified, kind: "revisit", result: "unchanged"}
-			}
-		}
-		found, err := change(picked, wants)
-		if err != nil {
-			return err
-		}
-		urls := slices.Sorted(maps.Values(t.spelled))
-		name := []string{"recrawl", "changes", "removals"}[generation]
-		err = t.phase(ctx, name, uint32(generation)+1, wants, func() (*summary, error) {
-			return t.crawler.fetch(ctx, strings.Join(urls, "\n")+"\n", "recrawl", "--urls", "-")
-		})
-		if err != nil || t.wrong > 0 {
-			return err
-		}
-		if err := t.ranks(ctx); err != nil { // index and ranks follow by themselves
-			return err
-		}
-		if err := t.crawler.serve(ctx, func(s searcher) error { return t.lookUp(ctx, s, found) }); err != nil {
-			return err
-		}
+	if err := t.phase(ctx, "recrawl", 1, wants, strings.Join(urls, "\n")+"\n", "recrawl", "--urls", "-"); err != nil {
+		return err
 	}
-	return nil
+	if err := t.ranks(ctx); err != nil { // index and ranks follow without a command
+		return err
+	}
+	return t.findWords(ctx, found)
 }
 
-// pick chooses pages that are far apart, each the file of one URL only and with an own word.
-func (t *trial) pick(n int) ([]string, error) {
+// change replaces the own words of some pages, changes the times of others and removes more.
+// It returns what a recrawl must bring for each page, and the pages that words must find.
+func (t *trial) change() (wants map[string]want, found table, err error) {
+	wants, found = map[string]want{}, table{}
 	users := map[string]int{}
-	for _, p := range t.site.pages {
+	for k, p := range t.site.pages {
 		users[p.file]++
+		if p.status == http.StatusOK {
+			wants[k] = want{status: http.StatusNotModified, kind: "revisit", result: "unchanged"}
+		}
 	}
-	all := slices.DeleteFunc(slices.Clone(t.words.keys), func(k string) bool {
-		return users[t.site.pages[k].file] != 1 || k == key(t.site.home) || len(t.words.own[k]) == 0
+	// The pages are far apart. Each is the file of one URL only, and has an own word.
+	all := slices.DeleteFunc(slices.Sorted(maps.Keys(t.own)), func(k string) bool {
+		return users[t.site.pages[k].file] != 1 || k == key(t.site.home)
 	})
-	if len(all) < n {
-		return nil, fmt.Errorf("only %d HTML pages have a word of their own; %d are needed", len(all), n)
+	if len(all) < 3*changes {
+		return nil, nil, fmt.Errorf("only %d HTML pages have a word of their own; %d are needed", len(all), 3*changes)
 	}
-	picked := make([]string, n)
-	for i := range picked {
-		picked[i] = all[i*len(all)/n]
-	}
-	return picked, nil
-}
-
-func nothing([]string, map[string]want) (table, error) { return nil, nil }
-
-// change replaces the own words of some pages, and changes the times of others. It returns
-// the pages that words must find.
-func (t *trial) change(picked []string, wants map[string]want) (table, error) {
-	found := table{}
-	for i, k := range picked[:2*changes] {
-		p, old := t.site.pages[k], t.words.own[k][0]
-		if i >= changes {
-			if err := touch(p.file); err != nil {
-				return nil, err
-			}
-			found[old] = k
-			wants[k] = want{status: http.StatusOK, kind: "revisit", result: "unchanged"}
-			continue
-		}
+	for i := range changes {
+		renewed, touched, removed := all[i*len(all)/changes], all[i*len(all)/changes+1], all[i*len(all)/changes+2]
 		word := fmt.Sprintf("q%czkxvq", 'a'+i) // no two are forms of one word
-		if err := replaceWord(p.file, old, word); err != nil {
-			return nil, err
+		if err := t.site.pages[renewed].replace(t.own[renewed], word); err != nil {
+			return nil, nil, err
 		}
-		data, err := os.ReadFile(p.file)
-		if err != nil {
-			return nil, err
+		wants[renewed] = want{status: http.StatusOK, kind: "response", result: "changed"}
+		found[t.own[renewed]], found[word] = "", renewed
+
+		if err := touch(t.site.pages[touched].file); err != nil {
+			return nil, nil, err
 		}
-		p.sum = sha256.Sum256(data)
-		found[old], found[word] = "", k
-		wants[k] = want{status: http.StatusOK, kind: "response", result: "changed"}
+		wants[touched] = want{status: http.StatusOK, kind: "revisit", result: "unchanged"}
+		found[t.own[touched]] = touched
+
+		if err := os.Remove(t.site.pages[removed].file); err != nil {
+			return nil, nil, err
+		}
+		t.site.pages[removed] = &page{status: http.StatusNotFound}
+		wants[removed] = want{status: http.StatusNotFound, result: "gone"}
+		found[t.own[removed]] = ""
 	}
-	return found, nil
+	return wants, found, nil
 }
 
-// remove removes pages, whose own words then find nothing.
-func (t *trial) remove(picked []string, wants map[string]want) (table, error) {
-	found := table{}
-	for _, k := range picked[2*changes:] {
-		if err := os.Remove(t.site.pages[k].file); err != nil {
-			return nil, err
-		}
-		t.site.pages[k] = &page{status: http.StatusNotFound}
-		found[t.words.own[k][0]] = ""
-		wants[k] = want{status: http.StatusNotFound, result: "gone"}
+// replace replaces all words of a page's file that begin as old does, and gives the file another time.
+func (p *page) replace(old, word string) error {
+	data, err := os.ReadFile(p.file)
+	if err != nil {
+		return err
 	}
-	return found, nil
+	data = regexp.MustCompile(`(?i)\b`+prefix(old)+`\w*`).ReplaceAllLiteral(data, []byte(word))
+	p.sum = sha256.Sum256(data)
+	if err := os.WriteFile(p.file, data, 0o600); err != nil {
+		return err
+	}
+	return touch(p.file)
 }
 
-// phase runs the crawler while the server answers, and compares what came of it.
-func (t *trial) phase(ctx context.Context, name string, generation uint32, wants map[string]want, work func() (*summary, error)) error {
-	began, sum := time.Now(), (*summary)(nil)
-	asked, err := t.server.during(ctx, func() (err error) {
-		sum, err = work()
+// touch gives a file a later time.
+func touch(file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	later := info.ModTime().Add(time.Hour)
+	return os.Chtimes(file, later, later)
+}
+
+// orbweaver runs the command that begins args and returns its standard output. Its error has the standard error.
+func (t *trial) orbweaver(ctx context.Context, stdin string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.binary, append(args, "--data", t.data)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	var out, said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("orbweaver %s: %w\n%s", args[0], err, bytes.TrimSpace(said.Bytes()))
+	}
+	return out.Bytes(), nil
+}
+
+// A summary is the end of a command that fetches.
+type summary struct {
+	Status    int               `json:"status"`
+	Totals    blobschema.Totals `json:"totals"` // of the whole crawl
+	Requested []struct {
+		URL    string `json:"url"`
+		Result string `json:"result"`
+	} `json:"requested"`
+}
+
+// phase runs a command that fetches while the server answers, and compares what it brought.
+func (t *trial) phase(ctx context.Context, name string, generation uint32, wants map[string]want, stdin string, args ...string) error {
+	began, out := time.Now(), []byte(nil)
+	requests, err := t.server.during(ctx, func() (err error) {
+		out, err = t.orbweaver(ctx, stdin, append(args, "--json", "--allow-net=127.0.0.1")...)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	seconds := time.Since(began).Seconds()
+	events, err := decodeLines[struct{ Summary *summary }](out)
+	if err != nil || len(events) == 0 || events[len(events)-1].Summary == nil {
+		return fmt.Errorf("orbweaver %s printed no summary (%w): %.200s", args[0], err, out)
+	}
+	sum := events[len(events)-1].Summary
 	dir := filepath.Join(t.server.dir, "warc-"+name)
-	if _, err := t.crawler.run(ctx, "", "export", "--format", "warc", "--out", dir); err != nil {
+	if _, err := t.orbweaver(ctx, "", "export", "--format", "warc", "--out", dir); err != nil {
 		return err
 	}
 	a, err := readArchive(dir)
 	if err != nil {
 		return err
 	}
-	pages, err := t.crawler.pages(ctx)
+	if out, err = t.orbweaver(ctx, "", "export", "--format", "jsonl", "--history", "--out", "-"); err != nil {
+		return err
+	}
+	pages, err := decodeLines[blobschema.Page](out)
 	if err != nil {
 		return err
 	}
-	sent := int64(0)
-	for i := range asked {
-		sent += asked[i].Bytes
-	}
-	fmt.Fprintf(t.out, "%s: %d pages in %.1f s, %d requests, %d bytes received, %d bytes stored\n",
-		name, len(wants), seconds, len(asked), sent, sum.Totals.Stored-t.last.Stored)
-	t.compareRequests(asked, wants, generation > 0)
+	fmt.Fprintf(t.out, "%s: %d pages in %.1f s\n", name, len(wants), seconds)
+	t.compareRequests(requests, wants, generation > 0)
 	results, expected := table{}, table{}
 	for _, r := range sum.Requested {
 		results[keyOf(r.URL)] = r.Result
@@ -241,32 +239,30 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 		}
 	}
 	t.compare("results", results, expected)
-	outcomes := int64(0)
-	for _, n := range sum.Totals.Outcomes {
-		outcomes += n
-	}
-	t.records += len(wants)
-	captures := int64(0)
-	for i := range pages {
-		if pages[i].WARC != "" {
-			captures++
-		}
-	}
-	pages = slices.DeleteFunc(pages, func(p blobschema.Page) bool { return p.Robots })
 	t.comparePages(pages, a, generation, wants)
-	count := func(n ...int64) string { return fmt.Sprint(n) }
-	totals := &sum.Totals
-	t.compare("figures", table{
-		"exit status": count(int64(sum.Status)), "left": count(totals.Pending, totals.Unexamined, totals.Held, totals.DeadMail),
-		"page records": count(int64(len(pages)), outcomes), "captures": count(int64(len(a.captures))),
-		"bytes stored": count(totals.Stored), "bytes received": count(totals.Bytes - t.last.Bytes),
-	}, table{
-		"exit status": count(0), "left": count(0, 0, 0, 0),
-		"page records": count(int64(t.records), int64(t.records)), "captures": count(captures),
-		"bytes stored": count(a.bytes), "bytes received": count(sent),
-	})
+	t.records += len(wants)
+	t.compareFigures(&sum.Totals, pages, a, requests)
 	t.last = sum.Totals
-	return t.verify(ctx, a)
+	_, err = t.orbweaver(ctx, "", "fsck") // fails if it finds a violation
+	return err
+}
+
+// compareRequests compares the server's log with one request for each URL. The crawler may
+// request robots.txt once.
+func (t *trial) compareRequests(requests []request, wants map[string]want, conditional bool) {
+	got, expected := table{}, table{}
+	for i := range requests {
+		r := &requests[i]
+		got[keyOf(r.URI)] += fmt.Sprintf("%s %d, conditional %t\n", r.Method, r.Status, r.Condition != "")
+	}
+	for k, w := range wants {
+		expected[k] = fmt.Sprintf("GET %d, conditional %t\n", w.status, conditional)
+	}
+	const robots = "/robots.txt"
+	if _, ok := got[robots]; ok {
+		expected[robots] = fmt.Sprintf("GET %d, conditional false\n", http.StatusNotFound)
+	}
+	t.compare("requests", got, expected)
 }
 
 // comparePages compares the page records of a generation, and the payloads that they refer
@@ -280,17 +276,17 @@ func (t *trial) comparePages(pages []blobschema.Page, a *archive, generation uin
 		if o := t.site.pages[k]; o != nil && o.status == http.StatusOK {
 			t.spelled[k] = p.URL
 		}
-		if p.Generation != generation {
+		if p.Generation != generation || p.Robots {
 			continue
 		}
-		text := fmt.Sprintf("%d %s %s", p.Status, p.Outcome, p.Truncated)
+		text := fmt.Sprintf("%d %s%s", p.Status, p.Outcome, p.Truncated)
 		if p.WARC != "" {
 			payload, kind, err := a.payload(p)
 			switch {
 			case err != nil:
-				text += err.Error()
+				text += " " + err.Error()
 			case t.site.pages[k] != nil && t.site.pages[k].file != "":
-				text += fmt.Sprintf("%x", payload)
+				text += fmt.Sprintf(" %x", payload)
 			}
 			if wants[k].kind != "" {
 				text += " " + kind
@@ -308,9 +304,9 @@ func (t *trial) comparePages(pages []blobschema.Page, a *archive, generation uin
 		if w.status >= http.StatusBadRequest {
 			outcome = blobschema.OutcomeClientError
 		}
-		expected[k] = fmt.Sprintf("%d %s ", w.status, outcome)
+		expected[k] = fmt.Sprintf("%d %s", w.status, outcome)
 		if p := t.site.pages[k]; p.file != "" {
-			expected[k] += fmt.Sprintf("%x", p.sum)
+			expected[k] += fmt.Sprintf(" %x", p.sum)
 		}
 		if w.kind != "" {
 			expected[k] += " " + w.kind
@@ -319,45 +315,32 @@ func (t *trial) comparePages(pages []blobschema.Page, a *archive, generation uin
 	t.compare("pages", got, expected)
 }
 
-// compareRequests compares the server's log with one request for each URL. robots.txt may be
-// requested once.
-func (t *trial) compareRequests(asked []request, wants map[string]want, conditional bool) {
-	got, expected := table{}, table{}
-	for i := range asked {
-		r := &asked[i]
-		condition := r.IfNoneMatch != "" || r.IfModifiedSince != ""
-		got[keyOf(r.URI)] += fmt.Sprintf("%s %d, conditional %t\n", r.Method, r.Status, condition)
+// compareFigures compares the crawler's figures with the page records, the archive and the server's log.
+func (t *trial) compareFigures(totals *blobschema.Totals, pages []blobschema.Page, a *archive, requests []request) {
+	var outcomes, sent int64
+	for _, n := range totals.Outcomes {
+		outcomes += n
 	}
-	for k, w := range wants {
-		expected[k] = fmt.Sprintf("GET %d, conditional %t\n", w.status, conditional)
+	for i := range requests {
+		sent += requests[i].Bytes
 	}
-	const robots = "/robots.txt"
-	if _, ok := got[robots]; ok {
-		expected[robots] = fmt.Sprintf("GET %d, conditional false\n", http.StatusNotFound)
-	}
-	t.compare("requests", got, expected)
-}
-
-// verify compares the findings of fsck and of warcio with none.
-func (t *trial) verify(ctx context.Context, a *archive) error {
-	out, err := t.crawler.run(ctx, "", "fsck", "--json")
-	var report struct {
-		Found      int             `json:"found"`
-		Violations json.RawMessage `json:"violations"`
-	}
-	if json.Unmarshal(out, &report) != nil || err != nil && report.Found == 0 {
-		return fmt.Errorf("fsck: %w: %s", err, out)
-	}
-	if report.Found == 0 {
-		report.Violations = nil
-	}
-	t.compare("fsck", table{"violations": string(report.Violations)}, table{"violations": ""})
-	if t.warcio != "" {
-		said, err := exec.CommandContext(ctx, t.warcio, append([]string{"check"}, a.files...)...).CombinedOutput()
-		if err != nil {
-			said = fmt.Append(said, err)
+	records, captures := 0, 0
+	for i := range pages {
+		if !pages[i].Robots {
+			records++
 		}
-		t.compare("warcio", table{"check": string(bytes.TrimSpace(said))}, table{"check": ""})
+		if pages[i].WARC != "" {
+			captures++
+		}
 	}
-	return nil
+	fmt.Fprintf(t.out, "  %d requests, %d bytes received, %d bytes stored\n", len(requests), sent, totals.Stored-t.last.Stored)
+	t.compare("figures", table{
+		"left":         fmt.Sprint(totals.Pending, totals.Unexamined, totals.Held, totals.DeadMail),
+		"page records": fmt.Sprint(records, outcomes), "captures": fmt.Sprint(len(a.captures)),
+		"bytes stored": fmt.Sprint(totals.Stored), "bytes received": fmt.Sprint(totals.Bytes - t.last.Bytes),
+	}, table{
+		"left":         fmt.Sprint(0, 0, 0, 0),
+		"page records": fmt.Sprint(t.records, t.records), "captures": fmt.Sprint(captures),
+		"bytes stored": fmt.Sprint(a.bytes), "bytes received": fmt.Sprint(sent),
+	})
 }
