@@ -127,13 +127,13 @@ func feedAt(s *Step, _ time.Time) time.Time {
 	begun := s.st.batch.begun
 	age := begun.Sub(s.Begun())
 	var at time.Time
-	for p, a := range s.outbox.appetites {
-		switch {
-		case !s.st.out.has(p):
+	for p, o := range s.st.out {
+		switch a := s.outbox.appetite(p); {
+		case len(o.links) == 0 || a == Fed:
 		case a == Starved:
-			at = earlier(at, begun.Add(max(s.cfg.CommitMin, age/8)))
-		case a == Hungry:
-			at = earlier(at, begun.Add(max(s.cfg.CommitMin, age/2)))
+			return begun.Add(max(s.cfg.CommitMin, age/8))
+		default:
+			at = begun.Add(max(s.cfg.CommitMin, age/2))
 		}
 	}
 	return at
@@ -158,12 +158,17 @@ func handoverAt(s *Step, _ time.Time) time.Time {
 }
 
 // idleAt: an idle step gains nothing by waiting, and other partitions may need its mail. A young step commits soon; an old
-// one later, because its mail mostly brings nothing new. If all partitions starve, only this commit can keep the crawl
-// going, so it comes at once.
+// one later, because its mail mostly brings nothing new. In a folder, a commit that only records that mail was applied waits
+// longer: nobody needs it before the crawl ends. If all partitions starve, only this commit can keep the crawl going, so it
+// comes at once.
 func idleAt(s *Step, _ time.Time) time.Time {
-	after := max(s.cfg.CommitMin, min(400*time.Millisecond, s.st.batch.begun.Sub(s.Begun())/8))
-	if s.allStarve() {
+	age := s.st.batch.begun.Sub(s.Begun())
+	after := max(s.cfg.CommitMin, min(400*time.Millisecond, age/8))
+	switch {
+	case s.allStarve():
 		after = min(s.cfg.CommitMin, 50*time.Millisecond)
+	case s.cfg.Exclusive && s.st.batch.settled == 0 && s.st.out.held() == 0:
+		after = max(after, min(4*time.Second, age/4))
 	}
 	return onlyIf(s.idle() && (s.st.dirty() || s.st.out.held() > 0), s.st.batch.begun.Add(after))
 }
@@ -171,7 +176,7 @@ func idleAt(s *Step, _ time.Time) time.Time {
 // allStarve reports whether no other partition has anything to do.
 func (s *Step) allStarve() bool {
 	for p := range partition.ID(s.st.partitions()) {
-		if p != s.cfg.Partition && s.outbox.appetites[p] != Starved {
+		if p != s.cfg.Partition && s.outbox.appetite(p) != Starved {
 			return false
 		}
 	}

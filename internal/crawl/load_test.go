@@ -69,7 +69,7 @@ func TestHeldThroughCrashes(t *testing.T) {
 	for round, at := range []int{13, 27, 28, pages + 1} {
 		dieAt = fmt.Sprintf("https://%s/%d", here, at)
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 10 * time.Second, CommitPages: 5, MailEvery: time.Hour}, nil)
-		ended := w.live(prompted{s, func() Signal { return Appetites{map[partition.ID]Appetite{2: Starved}} }})
+		ended := w.live(prompted{s, func() Signal { return Appetites{[]Appetite{2: Starved}} }})
 		if ended != (at > pages) {
 			t.Fatalf("round %d: ended well %v", round, ended)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/virtual"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // TestOnTime checks that a step does what is due by time alone on time, even if nothing else happens, and is not called
@@ -50,7 +49,7 @@ func TestOnTime(t *testing.T) {
 			}
 			k.cfg.Crawl, k.cfg.Process = c, "p"
 			s := stepOf(t, k.cfg, nil)
-			counts, err := w.run(prompted{s, func() Signal { return Appetites{map[partition.ID]Appetite{1: k.appetite}} }})
+			counts, err := w.run(prompted{s, func() Signal { return Appetites{[]Appetite{1: k.appetite}} }})
 			if err != nil {
 				t.Fatal(err)
 			}

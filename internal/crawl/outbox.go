@@ -27,8 +27,6 @@ type buffer struct {
 	since  uint64 // first commit that holds some of them, if stored > 0
 }
 
-func (b buffers) has(p partition.ID) bool { return b[p] != nil && len(b[p].links) > 0 }
-
 func (b buffers) of(p partition.ID) *buffer {
 	if b[p] == nil {
 		b[p] = &buffer{}
@@ -91,7 +89,7 @@ type outbox struct {
 	unsent     []uint64                   // commits whose mail is not sent yet
 	publishing int                        // sends and acknowledgements under way
 	mailedAt   time.Time                  // time of the last commit with mail
-	appetites  map[partition.ID]Appetite  // appetites of the other partitions that are not Fed
+	appetites  []Appetite                 // appetites of the partitions, by ID; shared with other steps
 	mailed     map[partition.ID]int       // links mailed to each partition since the step last considered waking it
 	awake      map[partition.ID]time.Time // time until which a partition has a step or a wake under way
 }
@@ -100,9 +98,17 @@ func newOutbox(l *lease) outbox {
 	return outbox{lease: l, mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{}}
 }
 
+// appetite returns the appetite of another partition, as told last.
+func (o *outbox) appetite(p partition.ID) Appetite {
+	if int(p) < len(o.appetites) {
+		return o.appetites[p]
+	}
+	return Fed
+}
+
 // flushes reports whether the links for a partition should go into mail with this commit.
 func (o *outbox) flushes(p partition.ID, links int, now time.Time) bool {
-	return o.appetites[p] != Fed || links >= flushURLs || now.Sub(o.mailedAt) >= o.lease.cfg.young(o.lease.cfg.MailEvery, now)
+	return o.appetite(p) != Fed || links >= flushURLs || now.Sub(o.mailedAt) >= o.lease.cfg.young(o.lease.cfg.MailEvery, now)
 }
 
 // publish sends the mail of a commit and wakes the partitions that got many links. If it fails, the manifest still names

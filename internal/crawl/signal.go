@@ -1,7 +1,5 @@
 package crawl
 
-import "github.com/orbweaver/orbweaver/partition"
-
 type Signal interface{ signal() }
 
 type (
@@ -9,9 +7,9 @@ type (
 	Stop struct{}
 	// Look makes a step read the operator's orders now instead of with its next commit.
 	Look struct{}
-	// Appetites tells which other partitions have little or nothing to do, so that mail for them is sent soon. A partition
-	// that is not listed is Fed. The sender must not change the map afterwards.
-	Appetites struct{ Of map[partition.ID]Appetite }
+	// Appetites tells which partitions have little or nothing to do, so that mail for them is sent soon. Of has the appetite
+	// of each partition by its ID; partitions beyond its end are Fed. The sender must not change the slice afterwards.
+	Appetites struct{ Of []Appetite }
 )
 
 func (Stop) signal()      {}

@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/virtual"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // TestAppetite checks that a step reports little or no work exactly while it could use mail, and that its progress is right
@@ -109,7 +108,7 @@ func TestFeeds(t *testing.T) {
 			return nil, nil
 		}
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
-		if _, err := w.run(prompted{s, func() Signal { return Appetites{map[partition.ID]Appetite{1: a}} }}); err != nil {
+		if _, err := w.run(prompted{s, func() Signal { return Appetites{[]Appetite{1: a}} }}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -475,7 +474,7 @@ func TestIdleCommits(t *testing.T) {
 				number++
 				w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: number, Epoch: 1})
 			}
-			return Appetites{map[partition.ID]Appetite{1: others}}
+			return Appetites{[]Appetite{1: others}}
 		}}); err != nil {
 			t.Fatal(err)
 		}

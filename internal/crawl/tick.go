@@ -39,7 +39,16 @@ type TickConfig struct {
 
 // TickMemory is what the coordinator runs of one process remember from one to the next. Losing it costs a few wakes and
 // index jobs, and one more run at the end. The zero value is ready for use.
-type TickMemory struct{ notes blobschema.TickNotes }
+type TickMemory struct {
+	notes blobschema.TickNotes
+	heads map[partition.ID]readHead
+}
+
+// readHead is a head as read last, and its stored form. Nobody changes either.
+type readHead struct {
+	stored []byte
+	head   blobschema.Head
+}
 
 // Report is what a coordinator run found.
 type Report struct {

@@ -134,23 +134,20 @@ func (r *running) offer(sig crawl.Signal) {
 	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
 }
 
-// tellAppetites tells each running step the appetites of the others.
+// tellAppetites tells the running steps the appetites of all.
 func (s *Service) tellAppetites() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p, r := range s.running {
-		of := map[partition.ID]crawl.Appetite{}
-		for q := range partition.ID(s.partitions()) {
-			other := s.running[q]
-			switch {
-			case q == p:
-			case other == nil && s.shared: // its process tells its appetite
-			case other == nil:
-				of[q] = crawl.Starved // only mail would start it
-			case other.appetite != crawl.Fed:
-				of[q] = other.appetite
-			}
+	of := make([]crawl.Appetite, s.partitions())
+	for p := range of {
+		switch r := s.running[partition.ID(p)]; {
+		case r != nil:
+			of[p] = r.appetite
+		case !s.shared: // otherwise its process tells its appetite
+			of[p] = crawl.Starved // only mail would start it
 		}
+	}
+	for _, r := range s.running {
 		r.offer(crawl.Appetites{Of: of})
 	}
 }
