@@ -26,7 +26,7 @@ func asRead(r *Record, start, end int) *Record {
 	if !w.RefersToDate.IsZero() {
 		w.RefersToDate = r.RefersToDate.UTC().Truncate(time.Microsecond)
 	}
-	w.BlockDigest = sha1Text(r.Header, r.Body)
+	w.BlockDigest = blockDigest(r)
 	w.Offset, w.Length = int64(start), int64(end-start)
 	return &w
 }

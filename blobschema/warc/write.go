@@ -38,8 +38,9 @@ var ErrField = errors.New("unfit WARC field")
 type Encoder struct {
 	deflate *flate.Writer // nil: plain
 	sink    sink
-	block   hash.Hash
-	sum     [sha1.Size]byte
+	sha1    hash.Hash
+	payload []byte          // digest of the payload as text, or empty
+	sum     [sha1.Size]byte // digest of the block, or of what stands for it, see digests
 	head    []byte
 }
 
@@ -53,7 +54,7 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // NewEncoder returns an encoder.
 func NewEncoder(c Compression) *Encoder {
-	e := &Encoder{block: sha1.New()}
+	e := &Encoder{sha1: sha1.New()}
 	if c != None {
 		e.deflate, _ = flate.NewWriter(&e.sink, flate.BestSpeed) // fails only for levels out of range
 	}
@@ -82,6 +83,9 @@ const maxStored = 1<<16 - 1
 // its checksum: to deflate compressed bytes takes as long as to deflate text and gains
 // nothing. All readers of gzip read it; no digest or id depends on it.
 //
+// A record has one digest of its body. If a payload digest covers the body, there is no block digest,
+// which is optional (5.8): it would cost a second pass over the body and add only the HTTP header.
+//
 // The id is derived from type, date, target and block, so that a capture encoded
 // again has the same bytes. The id of the request goes into the response's
 // ConcurrentTo, or the other way round; one of them is enough (5.7).
@@ -91,12 +95,9 @@ func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err erro
 	if err := checkRecord(r); err != nil {
 		return dst, "", fmt.Errorf("encode %q record: %w", string(r.Type), err)
 	}
-	e.block.Reset()
-	e.block.Write(r.Header)
-	e.block.Write(r.stored())
-	e.block.Sum(e.sum[:0])
+	covered := e.digests(r)
 	id = e.id(r)
-	e.appendHead(r, id)
+	e.appendHead(r, id, covered)
 	if len(e.head) > MaxHeader {
 		return dst, "", fmt.Errorf("encode %q record: %w: header of %d bytes", string(r.Type), ErrField, len(e.head))
 	}
@@ -189,8 +190,9 @@ func (e *Encoder) id(r *Record) string {
 	return string(b)
 }
 
-// appendHead builds the record header in e.head. All values have passed checkRecord.
-func (e *Encoder) appendHead(r *Record, id string) {
+// appendHead builds the record header in e.head. All values have passed checkRecord. covered says that the payload's
+// digest covers the body.
+func (e *Encoder) appendHead(r *Record, id string, covered bool) {
 	b := append(e.head[:0], "WARC/1.1\r\nWARC-Type: "...)
 	b = append(b, r.Type...)
 	b = append(b, "\r\nWARC-Record-ID: <"...)
@@ -216,45 +218,59 @@ func (e *Encoder) appendHead(r *Record, id string) {
 	b = appendField(b, "WARC-Profile", r.Profile)
 	b = appendField(b, "WARC-Truncated", r.Truncated)
 	b = appendField(b, "WARC-Filename", r.Filename)
-	b = append(b, "WARC-Block-Digest: sha1:"...)
-	b = append(digestText.AppendEncode(b, e.sum[:]), "\r\n"...)
-	b = e.appendPayloadDigest(b, r)
+	if !covered {
+		b = append(b, "WARC-Block-Digest: sha1:"...)
+		b = append(digestText.AppendEncode(b, e.sum[:]), "\r\n"...)
+	}
+	b = appendField(b, "WARC-Payload-Digest", e.payload)
 	b = appendField(b, "Content-Type", contentType(r))
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, int64(len(r.Header)+len(r.stored())), 10)
 	e.head = append(b, "\r\n\r\n"...)
 }
 
-// appendPayloadDigest appends the payload's digest (section 5.9): the one given, or
-// that of a response's Body. A request has no body, and gets none. A response in chunks gets
-// none either: by the standard the digest covers the body without chunks, but warcio
-// and others compute it with them and would report damage.
-func (e *Encoder) appendPayloadDigest(b []byte, r *Record) []byte {
-	if r.Chunks != nil {
-		return b
+// digests sets e.payload to the payload's digest (section 5.9), given or computed, and returns whether it covers the body
+// of r. It sets e.sum to the digest of the block or, if the body is covered, of the Header and the payload's digest.
+//
+// A request has no body, a revisit's payload is elsewhere, and warcinfo has none. A response in chunks has no payload
+// digest: by the standard it would cover the body without chunks, but warcio and others compute it with them and would
+// report damage.
+func (e *Encoder) digests(r *Record) (covered bool) {
+	covered = r.Type == TypeResponse && r.Chunks == nil
+	e.payload = e.payload[:0]
+	switch {
+	case r.Chunks != nil:
+	case r.PayloadDigest != "" || !covered:
+		e.payload = append(e.payload, r.PayloadDigest...)
+	default:
+		e.payload = appendPayloadDigest(e.payload, r.Body)
 	}
-	if r.PayloadDigest != "" {
-		return appendField(b, "WARC-Payload-Digest", r.PayloadDigest)
+	e.sha1.Reset()
+	e.sha1.Write(r.Header)
+	if covered {
+		e.sha1.Write(e.payload)
+	} else {
+		e.sha1.Write(r.stored())
 	}
-	if r.Type != TypeResponse { // a revisit's payload is elsewhere; warcinfo has none
-		return b
-	}
-	sum := sha1.Sum(r.Body)
-	b = append(b, "WARC-Payload-Digest: sha1:"...)
-	return append(digestText.AppendEncode(b, sum[:]), "\r\n"...)
+	e.sha1.Sum(e.sum[:0])
+	return covered
 }
 
 // PayloadDigest returns the SHA-1 of body in the form of WARC and CDX: "sha1:" and
 // 32 characters of base 32. A caller that needs it before encoding passes it
 // in Record.PayloadDigest, which saves one hash of the body.
 func PayloadDigest(body []byte) string {
-	sum := sha1.Sum(body)
 	var text [5 + 32]byte
-	return string(digestText.AppendEncode(append(text[:0], "sha1:"...), sum[:]))
+	return string(appendPayloadDigest(text[:0], body))
 }
 
-func appendField(b []byte, name, value string) []byte {
-	if value == "" {
+func appendPayloadDigest(dst, body []byte) []byte {
+	sum := sha1.Sum(body)
+	return digestText.AppendEncode(append(dst, "sha1:"...), sum[:])
+}
+
+func appendField[T string | []byte](b []byte, name string, value T) []byte {
+	if len(value) == 0 {
 		return b
 	}
 	b = append(b, name...)
