@@ -12,7 +12,7 @@ const (
 	maxExcess    = 16 << 10 // framing in excess of 16 bytes per chunk and twice the body
 )
 
-// Errors of [Dechunker.Append].
+// Errors of [Dechunker.Next].
 var (
 	errChunk     = errors.New("malformed chunked encoding")
 	errChunkLine = errors.New("chunk header line too long")
@@ -46,25 +46,36 @@ const (
 	chunksEnd
 )
 
-// Append decodes b and appends the body to dst, until dst has most bytes. It returns the number of bytes of b that it consumed: fewer
-// than len(b) if dst is full, after an error, or after the end of the trailer, which Done reports.
-func (d *Dechunker) Append(dst, b []byte, most int) (_ []byte, n int, err error) {
-	for n < len(b) && d.state != chunksEnd && len(dst) < most {
+// Next consumes the framing at the beginning of b, and the piece of the body after it: at most most bytes. It returns the
+// piece, which is a part of b, and the number of bytes consumed: fewer than len(b) if there is a piece, after an error, or
+// after the end of the trailer, which Done reports.
+func (d *Dechunker) Next(b []byte, most int64) (piece []byte, n int, err error) {
+	for n < len(b) && d.state != chunksEnd {
 		if d.state == inData {
-			m := int(min(d.left, uint64(len(b)-n), uint64(most-len(dst))))
-			dst = append(dst, b[n:n+m]...)
-			n += m
-			if d.left -= uint64(m); d.left == 0 {
+			m := min(d.left, uint64(len(b)-n), uint64(most))
+			if d.left -= m; d.left == 0 {
 				d.state = dataEnds
 			}
-			continue
+			return b[n : n+int(m)], n + int(m), nil
 		}
 		if err := d.frame(b[n]); err != nil {
-			return dst, n, err
+			return nil, n, err
 		}
 		n++
 	}
-	return dst, n, nil
+	return nil, n, nil
+}
+
+// Dechunk appends to dst the body that is in chunks in b, which may end early.
+func Dechunk(dst, b []byte) ([]byte, error) {
+	for d := (Dechunker{}); len(b) > 0 && !d.Done(); {
+		piece, n, err := d.Next(b, int64(len(b)))
+		if err != nil {
+			return dst, err
+		}
+		dst, b = append(dst, piece...), b[n:]
+	}
+	return dst, nil
 }
 
 // Done reports whether the last chunk and its trailer have ended.

@@ -164,8 +164,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 		}
 	}
 	if w.rec.Type == TypeResponse && saysChunked(w.rec.Header) {
-		var d Dechunker
-		body, _, err := d.Append(w.body[:0], w.rec.Body, MaxBlock)
+		body, err := Dechunk(w.body[:0], w.rec.Body)
 		if w.body = body; err == nil || len(body) > 0 { // else another program wrote the body without its chunks
 			w.rec.Body, w.rec.Chunks = body, w.rec.Body
 			if w.rec.PayloadDigest == "" {

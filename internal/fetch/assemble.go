@@ -42,7 +42,7 @@ type Response struct {
 	Head        []byte             // as received; nil for HTTP/2 and the simulation: Assemble makes it from the fields
 	Header      []warc.HeaderField // fields, in any order
 	Body        []byte             // without transfer coding, with content coding
-	Chunks      []byte             // Body in the chunked coding in which it was received, or nil
+	Chunks      []byte             // the body in the chunked coding in which it was received, or nil; then Assemble decodes Body
 	Truncated   string             // reason why Body is not whole: one of warc.Truncated…, or ""
 	RequestHead []byte             // in the form of HTTP/1.1
 	Addr        string             // IP address of the server, or ""
@@ -80,6 +80,7 @@ type Scratch struct {
 	maxBody int64
 	encoder *warc.Encoder
 	body    extract.Decoder
+	whole   []byte // body of an answer in chunks
 	record  []byte
 	head    []byte
 }
@@ -115,6 +116,10 @@ func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 		return refuse(out, verdict{blobschema.OutcomeTimeout, true, "body not whole in time"})
 	default:
 		return refuse(out, verdict{blobschema.OutcomeCut, true, "connection ended within the body"})
+	}
+	if resp.Chunks != nil {
+		s.whole, _ = warc.Dechunk(s.whole[:0], resp.Chunks) // the client has examined them
+		resp.Body = s.whole
 	}
 	p.Truncated = resp.Truncated
 	p.BodyBytes = int64(len(resp.Body))
@@ -319,6 +324,9 @@ func (s *Scratch) shrink() {
 	s.body.Close()
 	if cap(s.record) > extract.KeptBuffer {
 		s.record = nil
+	}
+	if cap(s.whole) > extract.KeptBuffer {
+		s.whole = nil
 	}
 	if cap(s.head) > maxHead {
 		s.head = nil

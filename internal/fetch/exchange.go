@@ -110,12 +110,10 @@ func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
 			return head{}, errNoHTTP
 		}
 		looked = len(b.raw)
-		n, err := f.conn.stream.Read(b.raw[looked:cap(b.raw)])
-		b.raw = b.raw[:looked+n]
-		f.begin = f.begin || n > 0
-		if n == 0 && err != nil {
+		if err := c.more(f, b, maxHeader); err != nil {
 			return head{}, err
 		}
+		f.begin = true
 	}
 }
 
@@ -161,47 +159,45 @@ func (c *Client) readPlain(f *flight, b *buffers, resp *Response, framing framin
 	}
 }
 
-// readChunks reads a chunked body. b.raw has the chunks as received after the head; b.body has the body without chunks.
+// readChunks reads a chunked body as received. [Assemble] decodes it, so that no waiting request holds a body twice.
 func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) (truncated string, err error) {
 	start := len(resp.Head)
-	d := warc.Dechunker{}
-	b.body = b.body[:0]
+	at, size, counted := start, int64(0), int64(0) // end of what is examined, bytes of the body until there
 	defer func() {
-		resp.Head, resp.Chunks, resp.Body = b.raw[:start], b.raw[start:], b.body
+		resp.Head, resp.Chunks = b.raw[:start], b.raw[start:at]
 	}()
-	for at := start; ; {
-		var n int
-		before := len(b.body)
-		b.body, n, err = d.Append(b.body, b.raw[at:], int(limit)+1)
-		f.read(len(b.body) - before)
+	for d := (warc.Dechunker{}); ; {
+		piece, n, err := d.Next(b.raw[at:], limit+1-size)
+		size += int64(len(piece))
 		at += n
 		switch {
 		case err != nil:
 			return "", err
-		case int64(len(b.body)) > limit: // the last byte read is the first beyond the limit
-			b.body, b.raw = b.body[:limit], b.raw[:at-1]
+		case size > limit: // the last byte of the piece is the first beyond the limit
+			at--
 			return warc.TruncatedLength, nil
-		case len(b.raw)-start > len(b.body)+maxFraming:
-			b.raw = b.raw[:at]
+		case int64(at-start) > size+maxFraming:
 			return warc.TruncatedLength, nil
 		case d.Done():
 			f.closed = f.closed || at < len(b.raw)
-			b.raw = b.raw[:at]
 			return "", nil
+		case at < len(b.raw):
+			continue
 		}
-		if err = c.more(f, b, int64(start)+limit+maxFraming); err == io.EOF {
+		f.read(int(size - counted))
+		counted = size
+		if err = c.more(f, b, int64(start)+limit+maxFraming+1); err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			b.raw = b.raw[:at]
 			return f.cut(err)
 		}
 	}
 }
 
 // more reads at least one byte into b.raw. The buffer grows up to limit.
-func (c *Client) more(f *flight, b *buffers, limit int64) (err error) {
-	if b.raw, err = c.room(f, b, b.raw, limit); err != nil {
+func (c *Client) more(f *flight, b *buffers, limit int64) error {
+	if err := c.room(f, b, limit); err != nil {
 		return err
 	}
 	n, err := f.conn.stream.Read(b.raw[len(b.raw):cap(b.raw)])
@@ -227,7 +223,7 @@ func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int6
 	resp := Response{Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, RequestHead: b.head, Addr: f.conn.addr}
 	resp.Truncated, err = c.readBody(f, answer.Body, b, limit)
 	b.fields = appendFields(b.fields[:0], answer.Header)
-	resp.Header, resp.Body = b.fields, b.body
+	resp.Header, resp.Body = b.fields, b.raw
 	f.closed = answer.Close
 	f.received()
 	return resp, err

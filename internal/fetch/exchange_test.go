@@ -36,10 +36,15 @@ func exchanged(t testing.TB, c *Client, answer []byte, piece int) (resp Response
 	f := &flight{ctx: context.Background(), conn: &conn{}}
 	f.conn.Conn = canned{Reader: &pieces{answer, piece}}
 	f.conn.stream = f.conn
-	b := &buffers{raw: make([]byte, 0, firstBuffer)}
+	b := c.buffer()
 	defer c.release(b)
 	resp, err = c.over(f, &actor.Request{URL: parse(t, "http://example.org/")}, b, c.cfg.MaxBody)
 	resp.Head, resp.Body, resp.Chunks = bytes.Clone(resp.Head), bytes.Clone(resp.Body), bytes.Clone(resp.Chunks)
+	if err == nil && resp.Chunks != nil {
+		if resp.Body, err = warc.Dechunk(nil, resp.Chunks); err != nil {
+			t.Fatal(err)
+		}
+	}
 	resp.Header = slices.Clone(resp.Header)
 	return resp, f.closed, err
 }
@@ -185,12 +190,6 @@ func FuzzExchange(f *testing.F) {
 		}
 		if !bytes.HasPrefix(answer, resp.Head) {
 			t.Fatalf("head %q is not what came", resp.Head)
-		}
-		if resp.Chunks != nil {
-			var d warc.Dechunker
-			if b, _, err := d.Append(nil, resp.Chunks, warc.MaxBlock); err != nil || !bytes.Equal(b, resp.Body) {
-				t.Fatalf("chunks hold %q, body %q, %v", b, resp.Body, err)
-			}
 		}
 	})
 }

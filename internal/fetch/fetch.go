@@ -161,6 +161,7 @@ type Client struct {
 	dialer  *dialer
 	pool    *pool
 	buffers sync.Pool     // of *buffers
+	pages   sync.Pool     // of *[pageBuffer]byte
 	scratch chan *Scratch // one per answer that may be assembled now; nil until its first use
 	large   chan struct{} // one element per body that has a large buffer
 }
@@ -173,7 +174,8 @@ func New(cfg Config) *Client {
 		fields:  cfg.requestFields(),
 		header:  make(http.Header),
 		names:   newNames(cfg.Lookup, cfg.ConnectTimeout, cfg.Clock),
-		buffers: sync.Pool{New: func() any { return &buffers{raw: make([]byte, 0, firstBuffer)} }},
+		buffers: sync.Pool{New: func() any { return new(buffers) }},
+		pages:   sync.Pool{New: func() any { return new([pageBuffer]byte) }},
 		scratch: make(chan *Scratch, cfg.Processors),
 		large:   make(chan struct{}, cfg.MaxLarge),
 	}
@@ -271,7 +273,7 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 	if !ok {
 		return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
 	}
-	b := c.buffers.Get().(*buffers)
+	b := c.buffer()
 	defer c.release(b)
 	limit := c.cfg.MaxBody
 	if req.Robots {

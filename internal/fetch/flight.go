@@ -135,57 +135,77 @@ func (f *flight) observe(out *actor.Outcome) {
 
 // Sizes of a buffer for an answer, in bytes.
 const (
-	firstBuffer = 64 << 10 // first size; most pages fit
+	firstBuffer = 4 << 10  // while a request waits for its answer; the most slow hosts are waited for at once
+	pageBuffer  = 64 << 10 // most pages fit
 	freeBuffer  = 1 << 20  // a larger buffer needs a place in Client.large and is not reused
 )
 
 // buffers is the memory of a request until its answer is assembled.
 type buffers struct {
-	raw    []byte // HTTP/1 answer as received
-	body   []byte // body of an answer in chunks or over HTTP/2
+	raw    []byte // answer as received: with its head over HTTP/1, only the body over HTTP/2
 	head   []byte // head of the request
 	fields []warc.HeaderField
 	large  bool // has a place in Client.large
+
+	first [firstBuffer]byte // first memory of raw
+	page  *[pageBuffer]byte // second memory of raw, or nil
+}
+
+// buffer returns buffers for a request.
+func (c *Client) buffer() *buffers {
+	b := c.buffers.Get().(*buffers)
+	b.raw = b.first[:0]
+	return b
 }
 
 func (c *Client) release(b *buffers) {
+	if b.page != nil {
+		c.pages.Put(b.page)
+		b.page = nil
+	}
 	if b.large {
 		<-c.large
-		return
+		b.large = false
 	}
+	b.raw = nil
 	clear(b.fields[:cap(b.fields)]) // keep no reference to the values of this request and answer
 	c.buffers.Put(b)
 }
 
-// room returns buf with room for more bytes, up to limit in total. A buffer that outgrows freeBuffer takes one place for its
+// room makes room for more bytes in b.raw, up to limit in total. A buffer that outgrows freeBuffer takes one place for its
 // whole growth, so that a request with a place can finish. This bounds memory for any number of connections.
-func (c *Client) room(f *flight, b *buffers, buf []byte, limit int64) ([]byte, error) {
-	if len(buf) < cap(buf) {
-		return buf, nil
-	}
-	if cap(buf) >= freeBuffer && !b.large {
+func (c *Client) room(f *flight, b *buffers, limit int64) error {
+	switch {
+	case len(b.raw) < cap(b.raw):
+		return nil
+	case b.page == nil:
+		b.page = c.pages.Get().(*[pageBuffer]byte)
+		b.raw = append(b.page[:0], b.raw...)
+		return nil
+	case cap(b.raw) >= freeBuffer && !b.large:
 		if b.large = f.wait(c.large); !b.large {
-			return buf, context.Cause(f.ctx)
+			return context.Cause(f.ctx)
 		}
 	}
-	return append(make([]byte, 0, min(max(firstBuffer, 2*int64(cap(buf))), limit)), buf...), nil
+	b.raw = append(make([]byte, 0, min(2*int64(cap(b.raw)), limit)), b.raw...)
+	return nil
 }
 
-// readBody reads the body of an HTTP/2 answer into b.body, at most limit bytes. truncated is the reason why the
+// readBody reads the body of an HTTP/2 answer into b.raw, at most limit bytes. truncated is the reason why the
 // body is incomplete, warc.TruncatedLength or warc.TruncatedTime, or "".
 func (c *Client) readBody(f *flight, r io.Reader, b *buffers, limit int64) (truncated string, err error) {
-	b.body = b.body[:0]
+	b.raw = b.raw[:0]
 	for {
 		// One byte more than the limit distinguishes a body that ends there from a longer one.
-		if b.body, err = c.room(f, b, b.body, limit+1); err != nil {
+		if err := c.room(f, b, limit+1); err != nil {
 			return f.cut(err)
 		}
-		n, err := r.Read(b.body[len(b.body):min(int64(cap(b.body)), limit+1)])
-		b.body = b.body[:len(b.body)+n]
+		n, err := r.Read(b.raw[len(b.raw):min(int64(cap(b.raw)), limit+1)])
+		b.raw = b.raw[:len(b.raw)+n]
 		f.read(n)
 		switch {
-		case int64(len(b.body)) > limit:
-			b.body = b.body[:limit]
+		case int64(len(b.raw)) > limit:
+			b.raw = b.raw[:limit]
 			return warc.TruncatedLength, nil
 		case err == io.EOF:
 			return "", nil

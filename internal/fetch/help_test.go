@@ -188,8 +188,7 @@ func payload(t testing.TB, record string) string {
 	}
 	body := strings.TrimSuffix(parts[2], "\r\n\r\n")
 	if strings.Contains(parts[1], "\r\nTransfer-Encoding: chunked") && !strings.Contains(parts[0], "WARC-Protocol") {
-		var d warc.Dechunker
-		b, _, err := d.Append(nil, []byte(body), len(body))
+		b, err := warc.Dechunk(nil, []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
