@@ -36,7 +36,10 @@ type Runner struct {
 	given       <-chan struct{} // closed to drop the actor, as a crash would; nil: never
 
 	mu       sync.Mutex
-	extended time.Time                // deadline of all fetches under way; zero: each fetch has its own
+	leased   context.Context // context of the fetches under way; nil before the first, and once the lease has ended
+	endLease context.CancelCauseFunc
+	deadline time.Time                // end of the lease, as known last
+	timer    *time.Timer              // calls expire
 	received map[actor.Receipt]string // queues of the messages that are not acknowledged yet
 }
 
@@ -62,6 +65,7 @@ func (e *Engine) now() actor.Now {
 // Run runs the actor to its end and returns its error. Nothing that it starts outlives the call.
 func (r *Runner) Run() error {
 	defer r.giveBack()
+	defer r.stopTimer()
 	defer r.wg.Wait()
 	defer r.cancel()
 	issues := r.actor.Start(r.e.now())
@@ -87,6 +91,14 @@ func (r *Runner) Run() error {
 			r.actor.Drop()
 			return r.e.trouble
 		}
+	}
+}
+
+func (r *Runner) stopTimer() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timer != nil {
+		r.timer.Stop()
 	}
 }
 
@@ -129,9 +141,7 @@ func (r *Runner) execute(is actor.Issue) {
 	case actor.CancelFetches:
 		r.cancelFetch()
 	case actor.ExtendFetches:
-		r.mu.Lock()
-		r.extended = e.Deadline
-		r.mu.Unlock()
+		r.extend(e.Deadline)
 	}
 	select {
 	case r.idle <- is:
@@ -222,8 +232,7 @@ func (r *Runner) fetch(req actor.Request) (out *actor.Outcome) {
 			out.Page.Outcome, out.Page.Detail, out.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
 		}
 	}()
-	ctx, end := r.leased(req.Deadline)
-	defer end()
+	ctx := r.extend(req.Deadline)
 	if err := r.e.connections.Acquire(ctx, 1); err != nil {
 		return actor.Aborted(req, time.Now())
 	}
@@ -233,23 +242,29 @@ func (r *Runner) fetch(req actor.Request) (out *actor.Outcome) {
 
 var errLease = errors.New("the lease ends")
 
-// leased returns a context for a fetch. It ends with all fetches, and at the deadline unless that was extended.
-func (r *Runner) leased(deadline time.Time) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(r.fetches)
-	r.mu.Lock() // the function below uses the timer
+// extend notes that the lease lasts until a deadline, and returns the context of fetches. They share one, because all of
+// them end with the lease of their actor.
+func (r *Runner) extend(deadline time.Time) context.Context {
+	r.mu.Lock()
 	defer r.mu.Unlock()
-	var timer *time.Timer
-	timer = time.AfterFunc(time.Until(deadline), func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if left := time.Until(r.extended); left <= 0 {
-			cancel(errLease)
-		} else if ctx.Err() == nil {
-			timer.Reset(left)
-		}
-	})
-	return ctx, func() {
-		timer.Stop()
-		cancel(nil)
+	if deadline.After(r.deadline) {
+		r.deadline = deadline // the timer finds it when it fires
 	}
+	if r.leased == nil {
+		r.leased, r.endLease = context.WithCancelCause(r.fetches)
+		r.timer = time.AfterFunc(time.Until(r.deadline), r.expire)
+	}
+	return r.leased
+}
+
+// expire ends the fetches under way if the lease has ended.
+func (r *Runner) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := time.Until(r.deadline); left > 0 {
+		r.timer.Reset(left)
+		return
+	}
+	r.endLease(errLease)
+	r.leased = nil
 }
