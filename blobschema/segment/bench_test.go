@@ -79,7 +79,7 @@ func BenchmarkQuery(b *testing.B) {
 	})
 	b.Run("columns", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := r.Columns(AllColumns); err != nil {
+			if _, err := r.Columns(); err != nil {
 				b.Fatal(err)
 			}
 		}

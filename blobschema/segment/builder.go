@@ -17,7 +17,7 @@ var ErrDocument = errors.New("unfit document")
 // Builder makes a segment of documents, in memory. It is for one goroutine.
 //
 // Until Finish a token takes about three bytes: the number of its term and the difference
-// of its position to the previous one. Finish needs eight more for each.
+// of its position to the previous one. Finish needs finishToken more for each.
 type Builder struct {
 	docs    []building
 	added   map[identity]bool
@@ -39,10 +39,11 @@ type building struct {
 	tokens []byte // by field: their number, then for each the term and the difference of positions (zigzag)
 }
 
-// Estimated memory of a document and of a term, in bytes, in addition to their text.
+// Estimated memory of a document and of a term in addition to their text, and of a token in Finish; in bytes.
 const (
 	docOverhead  = 512
 	termOverhead = 112
+	finishToken  = 8
 )
 
 // NewBuilder returns a builder without documents.
@@ -123,6 +124,7 @@ func (b *Builder) encode(d *building, fields *[NumFields][]TermPosition) {
 			}
 		}
 		d.lengths[f] = packLength(words)
+		b.size += finishToken * n
 		out = binary.AppendUvarint(out, uint64(n))
 		before := int32(0)
 		for i := range fields[f] {
@@ -154,7 +156,7 @@ func (b *Builder) term(name string) uint32 {
 	return id
 }
 
-// Size returns the approximate memory of the builder, in bytes.
+// Size returns the approximate memory of the builder, in bytes, including what Finish needs.
 func (b *Builder) Size() int { return b.size }
 
 // Documents returns the number of documents added.

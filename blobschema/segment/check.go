@@ -17,7 +17,7 @@ func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
 	} else if string(b) != magic+string(rune(version)) {
 		return readError("header", wire.Damaged("it begins with %q", b))
 	}
-	columns, err := r.Columns(AllColumns)
+	columns, err := r.Columns()
 	if err != nil {
 		return err
 	}

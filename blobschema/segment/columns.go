@@ -27,11 +27,6 @@ const (
 // maxLangs bounds the languages in the table of a segment. Documents in more languages have none there.
 const maxLangs = 255
 
-// columnBit returns the constant of a column.
-func columnBit(i int) Column {
-	return Lengths << max(0, i-columnLangs+1)
-}
-
 // columnWidth returns the bytes of a number in a column.
 func columnWidth(i int) int {
 	switch i {
@@ -77,8 +72,7 @@ func unixColumn(t time.Time) uint32 {
 	return uint32(max(min(t.Unix(), 1<<32-1), 1))
 }
 
-// Columns are columns of the document table in memory. They are immutable. A method
-// panics if its column was not loaded, or if the document does not exist.
+// Columns is the document table in memory. It is immutable. A method panics if the document does not exist.
 type Columns struct {
 	lengths [NumFields][]byte
 	langs   []string // by code; the first is "", for no language
@@ -149,32 +143,23 @@ func (c *Columns) append(dst []byte) ([]byte, [numColumns]piece) {
 	return dst, out
 }
 
-// Columns loads columns of the document table. It reads columns that are neighbours, in the order
-// of their constants, as one range. The reader does not keep them.
-func (r *Reader) Columns(want Column) (*Columns, error) {
+// Columns loads the document table, which is one range. The reader does not keep it.
+func (r *Reader) Columns() (*Columns, error) {
 	c := &Columns{}
-	for i := 0; i < numColumns; {
-		if want&columnBit(i) == 0 {
-			i++
-			continue
-		}
-		end := i + 1
-		for end < numColumns && want&columnBit(end) != 0 {
-			end++
-		}
-		first, last := r.x.columns[i], r.x.columns[end-1]
-		b, err := r.read(first.off, last.off+last.length-first.off)
-		for ; i < end && err == nil; i++ {
-			p := r.x.columns[i]
-			var raw []byte
-			if raw, err = p.open(b[:p.length], nil); err == nil {
-				err = c.load(i, raw, r.x.summary.Documents)
-			}
-			b = b[p.length:]
-		}
+	first, last := r.x.columns[0], r.x.columns[numColumns-1]
+	b, err := r.read(first.off, last.off+last.length-first.off)
+	for i, p := range r.x.columns {
 		if err != nil {
-			return nil, readError("document table", err)
+			break
 		}
+		var raw []byte
+		if raw, err = p.open(b[:p.length], nil); err == nil {
+			err = c.load(i, raw, r.x.summary.Documents)
+		}
+		b = b[p.length:]
+	}
+	if err != nil {
+		return nil, readError("document table", err)
 	}
 	return c, nil
 }

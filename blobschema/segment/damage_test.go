@@ -16,7 +16,7 @@ func walk(src Source, size int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.Columns(AllColumns); err != nil {
+	if _, err := r.Columns(); err != nil {
 		return err
 	}
 	for doc := 0; doc < r.Documents(); doc += 10 { // Merge reads all
@@ -138,7 +138,7 @@ func TestReadsStayInside(t *testing.T) {
 			t.Errorf("document %d of %d: %v", doc, n, err)
 		}
 	}
-	c, err := r.Columns(AllColumns)
+	c, err := r.Columns()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func FuzzDocuments(f *testing.F) {
 	f.Add(raw, uint8(docsBlock))
 	f.Fuzz(func(t *testing.T, raw []byte, n uint8) {
 		var d docsDecoder
-		docs, err := d.decode(raw, &ref, int(n%docsBlock)+1, 0, docsBlock)
+		docs, err := d.decode(raw, &ref, int(n%docsBlock)+1)
 		if !known(err) {
 			t.Fatal(err)
 		}

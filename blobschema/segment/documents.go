@@ -192,9 +192,8 @@ type docsDecoder struct {
 	host, url []byte
 }
 
-// decode decodes the piece of a block of n documents. It makes strings for the documents from first to end-1 only;
-// they alone are valid, until the next call.
-func (d *docsDecoder) decode(raw []byte, ref *docsRef, n, first, end int) ([]stored, error) {
+// decode decodes the piece of a block of n documents, which are valid until the next call.
+func (d *docsDecoder) decode(raw []byte, ref *docsRef, n int) ([]stored, error) {
 	c := &wire.Cursor{Rest: raw}
 	docs := d.docs[:n]
 	off := ref.texts
@@ -238,14 +237,14 @@ func (d *docsDecoder) decode(raw []byte, ref *docsRef, n, first, end int) ([]sto
 			c.Fail("texts of %d bytes in %d", at, t.piece.raw)
 		}
 	})
-	d.strings(c, docs, first, end)
+	d.strings(c, docs)
 	if err := c.End(); err != nil {
 		return nil, err
 	}
 	return docs, nil
 }
 
-func (d *docsDecoder) strings(c *wire.Cursor, docs []stored, first, end int) {
+func (d *docsDecoder) strings(c *wire.Cursor, docs []stored) {
 	d.host, d.url = d.host[:0], d.url[:0]
 	for i := range docs {
 		if c.Err != nil {
@@ -253,13 +252,9 @@ func (d *docsDecoder) strings(c *wire.Cursor, docs []stored, first, end int) {
 		}
 		d.host = readShared(c, d.host, MaxHost)
 		d.url = readShared(c, d.url, MaxURL)
-		lang, title := c.Prefixed(MaxLang), c.Prefixed(MaxTitle)
-		if i < first || i >= end {
-			continue
-		}
 		s := &docs[i]
-		s.Lang, s.Title, s.URL = string(lang), string(title), string(d.url)
-		if i > first && docs[i-1].Host == string(d.host) {
+		s.Lang, s.Title, s.URL = string(c.Prefixed(MaxLang)), string(c.Prefixed(MaxTitle)), string(d.url)
+		if i > 0 && docs[i-1].Host == string(d.host) {
 			s.Host, s.host = docs[i-1].Host, docs[i-1].host
 		} else {
 			s.Host = string(d.host)
@@ -274,15 +269,15 @@ func (r *Reader) block(doc uint32) (docs []stored, i int, err error) {
 		return nil, 0, wire.Damaged("document %d of %d", doc, r.x.summary.Documents)
 	}
 	i = int(doc % docsBlock)
-	docs, err = r.docs(&docsDecoder{}, int(doc/docsBlock), i, i+1)
+	docs, err = r.docs(&docsDecoder{}, int(doc/docsBlock))
 	return docs, i, err
 }
 
 // docs reads a block of documents; see docsDecoder.decode.
-func (r *Reader) docs(d *docsDecoder, block, first, end int) (docs []stored, err error) {
+func (r *Reader) docs(d *docsDecoder, block int) (docs []stored, err error) {
 	ref := &r.x.docs[block]
 	err = r.inflate(ref.piece, func(raw []byte) (err error) {
-		docs, err = d.decode(raw, ref, min(docsBlock, r.x.summary.Documents-block*docsBlock), first, end)
+		docs, err = d.decode(raw, ref, min(docsBlock, r.x.summary.Documents-block*docsBlock))
 		return err
 	})
 	return docs, err
@@ -334,10 +329,9 @@ func (r *Reader) Domain(domain string, slot partition.Slot) (first, end uint32, 
 
 // span returns the documents from a place on that are in a range.
 func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, err error) {
-	s := docsSearch{r: r, block: -1}
-	first, err = s.first(func(p place) bool { return p.compare(at) >= 0 })
+	first, err = r.first(func(p place) bool { return p.compare(at) >= 0 })
 	if err == nil {
-		end, err = s.first(func(p place) bool { return p.compare(at) >= 0 && !in(p, at) })
+		end, err = r.first(func(p place) bool { return p.compare(at) >= 0 && !in(p, at) })
 	}
 	if err != nil {
 		return 0, 0, readError("documents of a site", err)
@@ -345,32 +339,16 @@ func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, e
 	return first, max(first, end), nil
 }
 
-// docsSearch searches places in the order of documents. It keeps the last block it has read.
-type docsSearch struct {
-	r       *Reader
-	decoder docsDecoder
-	block   int
-	docs    []stored
-}
-
 // first returns the first document that is past something, or the number of documents.
-func (s *docsSearch) first(past func(place) bool) (uint32, error) {
-	x := s.r.x
-	b := sort.Search(len(x.docs), func(i int) bool { return past(x.docs[i].first) }) - 1
+func (r *Reader) first(past func(place) bool) (uint32, error) {
+	b := sort.Search(len(r.x.docs), func(i int) bool { return past(r.x.docs[i].first) }) - 1
 	if b < 0 {
 		return 0, nil
 	}
-	if b != s.block {
-		var err error
-		if s.docs, err = s.r.docs(&s.decoder, b, 0, docsBlock); err != nil {
-			return 0, err
-		}
-		s.block = b
+	docs, err := r.docs(&docsDecoder{}, b)
+	if err != nil {
+		return 0, err
 	}
-	for i := range s.docs {
-		if past(s.docs[i].place()) {
-			return uint32(b*docsBlock + i), nil
-		}
-	}
-	return uint32(b*docsBlock + len(s.docs)), nil
+	i := sort.Search(len(docs), func(i int) bool { return past(docs[i].place()) })
+	return uint32(b*docsBlock + i), nil
 }

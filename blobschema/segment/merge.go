@@ -34,7 +34,7 @@ func window(src Source, size int64) Source {
 // fingerprint the highest generation stays, then the latest, then that of the first input. Outputs are in order
 // and share no slot; a new one begins with the next slot after about maxBytes (0: no limit). Without documents
 // there is no output. Merge reads each input once, in ranges of 1 MiB. It needs memory for the outputs, the
-// longest list, and four bytes for each document.
+// longest list, and about forty bytes for each document.
 func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 	m := &merge{maxBytes: maxBytes}
 	for i, in := range inputs {
@@ -94,7 +94,7 @@ type mergeInput struct {
 
 func newMergeInput(in Input) (*mergeInput, error) {
 	r := in.Reader
-	columns, err := r.Columns(Lengths)
+	columns, err := r.Columns()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (m *mergeInput) nextDocument() error {
 func (m *mergeInput) loadBlock(b int) (err error) {
 	ref := &m.docsFrom.x.docs[b]
 	if _, err = m.docsFrom.src(ref.texts, ref.piece.off+ref.piece.length-ref.texts); err == nil {
-		m.block, err = m.docsFrom.docs(&m.decoder, b, 0, docsBlock)
+		m.block, err = m.docsFrom.docs(&m.decoder, b)
 	}
 	return err
 }

@@ -89,21 +89,6 @@ type LangCount struct {
 // neighbours are used together.
 type Source func(off, length int64) ([]byte, error)
 
-// Column is a set of columns of the document table.
-type Column uint16
-
-const (
-	Lengths      Column = 1 << iota // one byte for each document and field
-	Langs                           // one
-	Slots                           // four
-	Times                           // four
-	Published                       // four
-	Fingerprints                    // eight
-	SimHashes                       // eight
-	Generations                     // four
-	AllColumns   Column = 1<<iota - 1
-)
-
 // TermInfo is what the dictionary has of a term in one field.
 type TermInfo struct {
 	Term        string

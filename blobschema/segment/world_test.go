@@ -210,7 +210,7 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 	if r.Documents() != len(docs) {
 		t.Fatalf("%d documents, want %d", r.Documents(), len(docs))
 	}
-	c, err := r.Columns(AllColumns)
+	c, err := r.Columns()
 	if err != nil {
 		t.Fatal(err)
 	}

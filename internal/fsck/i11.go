@@ -428,7 +428,7 @@ func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current [
 			return nil, err
 		}
 	}
-	cols, err := r.Columns(segment.Slots | segment.Times | segment.Fingerprints | segment.Generations)
+	cols, err := r.Columns()
 	if err != nil {
 		return nil, err
 	}

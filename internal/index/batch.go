@@ -189,7 +189,7 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 		if err != nil {
 			return err
 		}
-		cols, err := r.Columns(segment.Slots | segment.Times | segment.Fingerprints)
+		cols, err := r.Columns()
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref.Object, err)
 		}

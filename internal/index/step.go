@@ -25,7 +25,7 @@ type Config struct {
 	Deadline   time.Duration // time after which the step must have stored its work; 0: none
 	Processors int           // pieces of work that run in parallel; default 2
 	BatchSize  int           // approximate number of pages between two manifests; default 5,000
-	Memory     int           // bytes of memory for the documents of one segment; default 64 MiB
+	Memory     int           // bytes of memory to build one segment; default 128 MiB
 	FanIn      int           // number of segments of one size that are merged; default 8
 	MaxMerged  int64         // most bytes of the inputs of a merge, and of each output; default 192 MiB
 	Grace      time.Duration // time to keep objects that no manifest names any more; default 15 min
@@ -37,7 +37,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Processors = cmp.Or(c.Processors, 2)
 	c.BatchSize = cmp.Or(c.BatchSize, 5000)
-	c.Memory = cmp.Or(c.Memory, 64<<20)
+	c.Memory = cmp.Or(c.Memory, 128<<20)
 	c.FanIn = cmp.Or(c.FanIn, 8)
 	c.MaxMerged = cmp.Or(c.MaxMerged, 192<<20)
 	c.Grace = cmp.Or(c.Grace, 15*time.Minute)

@@ -339,10 +339,10 @@ func TestAnchors(t *testing.T) {
 		if err != nil || info.Documents != 1 || info.Occurrences != 2 {
 			t.Errorf("%s: %+v, %v", term, info, err)
 		}
-		cols, err := r.Columns(segment.Fingerprints | segment.Slots)
+		cols, err := r.Columns()
 		w.must(err)
 		text := w.open(&w.manifest().Segments[0])
-		of, err := text.Columns(segment.Fingerprints | segment.Slots)
+		of, err := text.Columns()
 		w.must(err)
 		if cols.Fingerprint(0) != of.Fingerprint(0) || cols.Slot(0) != of.Slot(0) {
 			t.Error("the texts are not those of the page")

@@ -30,7 +30,7 @@ func (j *Jobs) index(ctx context.Context, p partition.ID, cfg index.Config) (ind
 	defer done()
 	cfg.Crawl, cfg.Partition, cfg.Processors, cfg.Spent = j.Current(), p, runtime.GOMAXPROCS(0), spent
 	if mb := j.Config().MemoryMB; mb > 0 {
-		cfg.Memory = mb << 20 / 16
+		cfg.Memory = mb << 20 / 8
 		cfg.MaxMerged = int64(mb) << 20 / 5
 	}
 	s, err := index.NewStep(cfg)

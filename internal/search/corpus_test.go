@@ -171,7 +171,7 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 	if err != nil {
 		c.Fatal(err)
 	}
-	cols, err := r.Columns(segment.Slots | segment.Fingerprints)
+	cols, err := r.Columns()
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (r *reader) columns(ctx context.Context, s *seg) (*segment.Columns, error) 
 		if err != nil {
 			return nil, 0, err
 		}
-		c, err := o.With(func(off, length int64) ([]byte, error) { return r.direct(ctx, s.ref.Object, off, length) }).Columns(segment.AllColumns)
+		c, err := o.With(func(off, length int64) ([]byte, error) { return r.direct(ctx, s.ref.Object, off, length) }).Columns()
 		if err != nil {
 			return nil, 0, bad(s, err)
 		}
