@@ -298,7 +298,7 @@ func TestReads(t *testing.T) {
 		{"document", 1, 8 << 10, func() error { _, err := r.Document(2000); return err }},
 		{"text", 2, 50 << 10, func() error { _, err := r.Text(2000); return err }},
 		{"columns", 1, 35 * 4000, func() error { _, err := r.Columns(); return err }},
-		{"small site", 1, 8 << 10, func() error { _, _, err := r.Site("none.example1.org", docs[7].Slot); return err }},
+		{"small site", 2, 16 << 10, func() error { _, _, err := r.Site("none.example1.org", docs[7].Slot); return err }},
 		{"site", 2, 16 << 10, func() error { _, _, err := r.Site(docs[7].Host, docs[7].Slot); return err }},
 	}
 	for _, step := range steps {
