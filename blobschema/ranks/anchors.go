@@ -1,9 +1,8 @@
 package ranks
 
 import (
-	"encoding/binary"
 	"fmt"
-	"iter"
+	"math"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -52,49 +51,67 @@ func anchorSections(targets []AnchorTarget) (sections []wire.Section, err error)
 	if len(targets) > maxPieces*anchorsAtOnce {
 		return nil, fmt.Errorf("%d targets with texts, more than %d: the crawl needs more partitions", len(targets), maxPieces*anchorsAtOnce)
 	}
-	for some := range slices.Chunk(targets, anchorsAtOnce) {
-		raw, err := encodeAnchorTargets(some)
-		if err != nil {
-			return nil, err
-		}
-		sections = append(sections, wire.Section{Name: fmt.Sprint(sectionAnchors, len(sections)), Data: wire.AppendPacked(nil, raw)})
-	}
-	return sections, nil
-}
-
-// encodeAnchorTargets encodes targets, each part as a column:
-//
-//	hosts: number, lengths, names
-//	number of targets; for each: fingerprint, slot, host, number of texts
-//	number of texts; lengths; the texts; for each: pages, hosts
-func encodeAnchorTargets(targets []AnchorTarget) ([]byte, error) {
-	var hosts wire.HostTable
-	var of []uint32
-	var texts []*AnchorText
 	for i := range targets {
 		t := &targets[i]
 		if t.Slot > partition.MaxSlots-1 || len(t.Host) > wire.MaxHost || len(t.Texts) > MaxAnchorTexts {
 			return nil, fmt.Errorf("target of slot %d, of a host of %d bytes, with %d texts", t.Slot, len(t.Host), len(t.Texts))
 		}
-		of = append(of, hosts.Add(t.Host))
 		for j := range t.Texts {
 			if len(t.Texts[j].Text) > MaxAnchorText {
 				return nil, fmt.Errorf("text of %d bytes", len(t.Texts[j].Text))
 			}
-			texts = append(texts, &t.Texts[j])
 		}
 	}
-	raw := hosts.Append(nil)
-	raw = binary.AppendUvarint(raw, uint64(len(targets)))
-	for i := range targets {
-		raw = binary.LittleEndian.AppendUint64(raw, targets[i].Fingerprint)
+	for some := range slices.Chunk(targets, anchorsAtOnce) {
+		s, err := packSection(fmt.Sprint(sectionAnchors, len(sections)), func(x *coder) { codeAnchors(x, &some) })
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, s)
 	}
-	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(targets[i].Slot) })
-	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(of[i]) })
-	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(len(targets[i].Texts)) })
-	raw = wire.AppendTexts(raw, len(texts), func(i int) string { return texts[i].Text })
-	raw = wire.AppendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Pages) })
-	return wire.AppendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Hosts) }), nil
+	return sections, nil
+}
+
+// codeAnchors codes targets, each part as a column:
+//
+//	hosts: number, lengths, names
+//	number of targets; for each: fingerprint, slot, host, number of texts
+//	number of texts; lengths; the texts; for each: pages, hosts
+func codeAnchors(x *coder, targets *[]AnchorTarget) {
+	type row struct{ host, texts uint32 }
+	var table wire.HostTable
+	rows := make([]row, len(*targets))
+	var all []AnchorText
+	for i, t := range *targets {
+		rows[i] = row{table.Add(t.Host), uint32(len(t.Texts))}
+		all = append(all, t.Texts...)
+	}
+	hosts := table.Names()
+	texts(x, &hosts, wire.MaxHost, self)
+	fingerprints(x, targets, func(t *AnchorTarget) *uint64 { return &t.Fingerprint })
+	if x.in != nil {
+		rows = make([]row, len(*targets))
+	}
+	column(x, *targets, partition.MaxSlots-1, func(t *AnchorTarget) *partition.Slot { return &t.Slot })
+	places(x, rows, len(hosts), func(r *row) *uint32 { return &r.host })
+	column(x, rows, MaxAnchorTexts, func(r *row) *uint32 { return &r.texts })
+	texts(x, &all, MaxAnchorText, func(t *AnchorText) *string { return &t.Text })
+	column(x, all, math.MaxUint32, func(t *AnchorText) *uint32 { return &t.Pages })
+	column(x, all, math.MaxUint32, func(t *AnchorText) *uint32 { return &t.Hosts })
+	if x.in == nil {
+		return
+	}
+	for i, r := range rows {
+		if x.in.Err != nil || int(r.texts) > len(all) {
+			x.in.Fail("%d texts where more were promised", len(all))
+			return
+		}
+		t := &(*targets)[i]
+		t.Host, t.Texts, all = hosts[r.host], all[:r.texts:r.texts], all[r.texts:]
+	}
+	if len(all) > 0 {
+		x.in.Fail("%d texts too many", len(all))
+	}
 }
 
 // DecodeAnchors decodes what EncodeAnchors wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
@@ -108,72 +125,12 @@ func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
 }
 
 func readAnchors(p *wire.Pack) (targets []AnchorTarget, err error) {
-	for c, err := range numbered(p, sectionAnchors) {
-		if err != nil {
-			return nil, err
-		}
-		some, err := decodeAnchors(c)
-		if err != nil {
+	for section := range numbered(p, sectionAnchors) {
+		var some []AnchorTarget
+		if err := readSection(p, section, func(x *coder) { codeAnchors(x, &some) }); err != nil {
 			return nil, err
 		}
 		targets = append(targets, some...)
 	}
 	return targets, nil
-}
-
-func decodeAnchors(c *wire.Cursor) ([]AnchorTarget, error) {
-	hosts := c.Texts(wire.MaxHost)
-	targets := make([]AnchorTarget, c.Count(8))
-	for i := range targets {
-		targets[i].Fingerprint = c.Uint64()
-	}
-	c.Column(len(targets), partition.MaxSlots-1, func(i int, v uint64) { targets[i].Slot = partition.Slot(v) })
-	wire.ReadHostColumn(c, len(targets), hosts, func(i int, host string) { targets[i].Host = host })
-	counts, total := make([]int, len(targets)), 0
-	c.Column(len(targets), MaxAnchorTexts, func(i int, v uint64) { counts[i] = int(v); total += int(v) })
-	list := c.Texts(MaxAnchorText)
-	if len(list) != total {
-		c.Fail("%d texts where %d were promised", len(list), total)
-	}
-	texts := make([]AnchorText, len(list))
-	for i, t := range list {
-		texts[i].Text = t
-	}
-	c.Column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Pages = uint32(v) })
-	c.Column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Hosts = uint32(v) })
-	if err := c.End(); err != nil {
-		return nil, err
-	}
-	for i, n := range counts {
-		targets[i].Texts, texts = texts[:n:n], texts[n:]
-	}
-	return targets, nil
-}
-
-// openSection inflates a section.
-func openSection(p *wire.Pack, section string) (*wire.Cursor, error) {
-	b, err := p.Section(section)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := wire.Unpack(b, wire.MaxSection)
-	return &wire.Cursor{Rest: raw}, err
-}
-
-// numbered inflates the sections of a name with the numbers 0, 1 and so on.
-func numbered(p *wire.Pack, section string) iter.Seq2[*wire.Cursor, error] {
-	return func(yield func(*wire.Cursor, error) bool) {
-		for i := 0; p.Has(fmt.Sprint(section, i)); i++ {
-			if !yield(openSection(p, fmt.Sprint(section, i))) {
-				return
-			}
-		}
-	}
-}
-
-// name wraps an error, unless it is nil, with what failed.
-func name(err *error, what string) {
-	if *err != nil {
-		*err = fmt.Errorf("%s: %w", what, *err)
-	}
 }

@@ -1,7 +1,6 @@
 package ranks
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -70,19 +69,43 @@ func EncodeGraph(pieces []*Graph) (_ []byte, err error) {
 	}
 	var sections []wire.Section
 	for i, g := range pieces {
-		raw, err := g.encode()
+		if err := g.check(); err != nil {
+			return nil, err
+		}
+		s, err := packSection(fmt.Sprint(sectionGraph, i), g.code)
 		if err != nil {
 			return nil, err
 		}
-		if len(raw) > wire.MaxSection {
-			return nil, fmt.Errorf("a piece of %d bytes", len(raw))
-		}
-		sections = append(sections, wire.Section{Name: fmt.Sprint(sectionGraph, i), Data: wire.AppendPacked(nil, raw)})
+		sections = append(sections, s)
 	}
 	return wire.Append(nil, sections), nil
 }
 
-// encode encodes a piece, each part as a column:
+// check returns an error if a piece is beyond the bounds of its parts.
+func (g *Graph) check() error {
+	for _, h := range g.Hosts {
+		if len(h.Name) > wire.MaxHost || h.Slot > partition.MaxSlots-1 {
+			return fmt.Errorf("host of %d bytes, slot %d", len(h.Name), h.Slot)
+		}
+	}
+	for _, t := range g.Texts {
+		if len(t) > MaxAnchorText {
+			return fmt.Errorf("text of %d bytes", len(t))
+		}
+	}
+	next := uint32(0)
+	for _, l := range g.Links {
+		if l.Node > next {
+			return fmt.Errorf("link to node %d before %d", l.Node, next)
+		}
+		if l.Node == next {
+			next++
+		}
+	}
+	return nil
+}
+
+// code codes a piece, each part as a column:
 //
 //	hosts: number, lengths, names; slots
 //	number of nodes; for each: fingerprint, host
@@ -90,54 +113,69 @@ func EncodeGraph(pieces []*Graph) (_ []byte, err error) {
 //	number of pages; for each: fingerprint, host, generation, kind, origin, number of links and outs
 //	for each link: node (0: the next one without a link so far; otherwise its index + 1), text
 //	for each out: host
-func (g *Graph) encode() ([]byte, error) {
-	for _, h := range g.Hosts {
-		if len(h.Name) > wire.MaxHost || h.Slot > partition.MaxSlots-1 {
-			return nil, fmt.Errorf("host of %d bytes, slot %d", len(h.Name), h.Slot)
-		}
+func (g *Graph) code(x *coder) {
+	texts(x, &g.Hosts, wire.MaxHost, func(h *Host) *string { return &h.Name })
+	column(x, g.Hosts, partition.MaxSlots-1, func(h *Host) *partition.Slot { return &h.Slot })
+	fingerprints(x, &g.Nodes, func(n *Node) *uint64 { return &n.Fingerprint })
+	places(x, g.Nodes, len(g.Hosts), func(n *Node) *uint32 { return &n.Host })
+	texts(x, &g.Texts, MaxAnchorText, self)
+	fingerprints(x, &g.Pages, func(p *Page) *uint64 { return &p.Fingerprint })
+	places(x, g.Pages, len(g.Hosts), func(p *Page) *uint32 { return &p.Host })
+	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Generation })
+	column(x, g.Pages, uint64(Gone), func(p *Page) *Kind { return &p.Kind })
+	column(x, g.Pages, partition.MaxPartitions-1, func(p *Page) *partition.ID { return &p.Origin.Partition })
+	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Origin.Seq })
+	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Links })
+	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Outs })
+	if x.in != nil {
+		g.makeLinks(x.in)
 	}
-	raw := wire.AppendTexts(nil, len(g.Hosts), func(i int) string { return g.Hosts[i].Name })
-	raw = wire.AppendColumn(raw, len(g.Hosts), func(i int) uint64 { return uint64(g.Hosts[i].Slot) })
-	raw = binary.AppendUvarint(raw, uint64(len(g.Nodes)))
-	for _, n := range g.Nodes {
-		raw = binary.LittleEndian.AppendUint64(raw, n.Fingerprint)
+	g.codeNodes(x)
+	places(x, g.Links, len(g.Texts), func(l *Link) *uint32 { return &l.Text })
+	if x.in == nil {
+		x.out = wire.AppendValues(x.out, len(g.Outs), func(i int) uint64 { return uint64(g.Outs[i]) })
+		return
 	}
-	raw = wire.AppendColumn(raw, len(g.Nodes), func(i int) uint64 { return uint64(g.Nodes[i].Host) })
-	for _, t := range g.Texts {
-		if len(t) > MaxAnchorText {
-			return nil, fmt.Errorf("text of %d bytes", len(t))
-		}
-	}
-	raw = wire.AppendTexts(raw, len(g.Texts), func(i int) string { return g.Texts[i] })
-	raw = binary.AppendUvarint(raw, uint64(len(g.Pages)))
+	x.in.Values(len(g.Outs), uint64(max(len(g.Hosts), 1)-1), func(i int, v uint64) { g.Outs[i] = uint32(v) })
+}
+
+// makeLinks makes room for the links and outs of all pages, each of which takes a byte or more.
+func (g *Graph) makeLinks(c *wire.Cursor) {
+	links, outs := uint64(0), uint64(0)
 	for i := range g.Pages {
-		raw = binary.LittleEndian.AppendUint64(raw, g.Pages[i].Fingerprint)
+		links, outs = links+uint64(g.Pages[i].Links), outs+uint64(g.Pages[i].Outs)
 	}
-	for _, field := range []func(p *Page) uint64{
-		func(p *Page) uint64 { return uint64(p.Host) },
-		func(p *Page) uint64 { return uint64(p.Generation) },
-		func(p *Page) uint64 { return uint64(p.Kind) },
-		func(p *Page) uint64 { return uint64(p.Origin.Partition) },
-		func(p *Page) uint64 { return uint64(p.Origin.Seq) },
-		func(p *Page) uint64 { return uint64(p.Links) },
-		func(p *Page) uint64 { return uint64(p.Outs) },
-	} {
-		raw = wire.AppendColumn(raw, len(g.Pages), func(i int) uint64 { return field(&g.Pages[i]) })
+	if left := uint64(len(c.Rest)); links > left || outs > left || outs > 0 && len(g.Hosts) == 0 {
+		c.Fail("%d links and %d outs in %d bytes", links, outs, left)
+		return
 	}
+	g.Links, g.Outs = make([]Link, links), make([]uint32, outs)
+}
+
+// codeNodes codes the nodes of the links. Most links name the next node, which takes no bits after compression.
+func (g *Graph) codeNodes(x *coder) {
 	next := uint32(0)
-	for _, l := range g.Links {
-		switch {
-		case l.Node > next:
-			return nil, fmt.Errorf("link to node %d before %d", l.Node, next)
-		case l.Node == next:
-			raw = append(raw, 0)
-			next++
-		default:
-			raw = binary.AppendUvarint(raw, uint64(l.Node)+1)
-		}
+	if x.in == nil {
+		x.out = wire.AppendValues(x.out, len(g.Links), func(i int) uint64 {
+			if g.Links[i].Node == next {
+				next++
+				return 0
+			}
+			return uint64(g.Links[i].Node) + 1
+		})
+		return
 	}
-	raw = wire.AppendColumn(raw, len(g.Links), func(i int) uint64 { return uint64(g.Links[i].Text) })
-	return wire.AppendValues(raw, len(g.Outs), func(i int) uint64 { return uint64(g.Outs[i]) }), nil
+	x.in.Values(len(g.Links), uint64(len(g.Nodes)), func(i int, ref uint64) {
+		if ref == 0 {
+			next++
+			ref = uint64(next)
+		}
+		if ref > uint64(next) || int(next) > len(g.Nodes) {
+			x.in.Fail("link %d to a node not seen yet", i)
+			return
+		}
+		g.Links[i].Node = uint32(ref - 1)
+	})
 }
 
 // DecodeGraph decodes the pieces of a graph. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
@@ -147,12 +185,9 @@ func DecodeGraph(data []byte) (pieces []*Graph, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for c, err := range numbered(p, sectionGraph) {
-		if err != nil {
-			return nil, err
-		}
-		g, err := decodeGraph(c)
-		if err != nil {
+	for section := range numbered(p, sectionGraph) {
+		g := &Graph{}
+		if err := readSection(p, section, g.code); err != nil {
 			return nil, err
 		}
 		pieces = append(pieces, g)
@@ -161,80 +196,6 @@ func DecodeGraph(data []byte) (pieces []*Graph, err error) {
 		return nil, wire.Damaged("%d sections, %d of a graph", len(p.Names()), len(pieces))
 	}
 	return pieces, nil
-}
-
-// decodeGraph decodes a piece.
-func decodeGraph(c *wire.Cursor) (*Graph, error) {
-	size := uint64(len(c.Rest))
-	g := &Graph{}
-	names := c.Texts(wire.MaxHost)
-	g.Hosts = make([]Host, len(names))
-	for i, name := range names {
-		g.Hosts[i].Name = name
-	}
-	c.Column(len(names), partition.MaxSlots-1, func(i int, v uint64) { g.Hosts[i].Slot = partition.Slot(v) })
-	host := func(v uint64) uint32 {
-		if v >= uint64(len(names)) {
-			c.Fail("host %d of %d", v, len(names))
-		}
-		return uint32(v)
-	}
-	g.Nodes = make([]Node, c.Count(8))
-	for i := range g.Nodes {
-		g.Nodes[i].Fingerprint = c.Uint64()
-	}
-	c.Column(len(g.Nodes), math.MaxUint32, func(i int, v uint64) { g.Nodes[i].Host = host(v) })
-	g.Texts = c.Texts(MaxAnchorText)
-	g.Pages = make([]Page, c.Count(8))
-	for i := range g.Pages {
-		g.Pages[i].Fingerprint = c.Uint64()
-	}
-	links, outs := uint64(0), uint64(0)
-	for _, f := range []struct {
-		limit uint64
-		set   func(p *Page, v uint64)
-	}{
-		{math.MaxUint32, func(p *Page, v uint64) { p.Host = host(v) }},
-		{math.MaxUint32, func(p *Page, v uint64) { p.Generation = uint32(v) }},
-		{uint64(Gone), func(p *Page, v uint64) { p.Kind = Kind(v) }},
-		{partition.MaxPartitions - 1, func(p *Page, v uint64) { p.Origin.Partition = partition.ID(v) }},
-		{math.MaxUint32, func(p *Page, v uint64) { p.Origin.Seq = uint32(v) }},
-		{size, func(p *Page, v uint64) { p.Links = uint32(v); links += v }},
-		{size, func(p *Page, v uint64) { p.Outs = uint32(v); outs += v }},
-	} {
-		c.Column(len(g.Pages), f.limit, func(i int, v uint64) { f.set(&g.Pages[i], v) })
-	}
-	if left := uint64(len(c.Rest)); links > left || outs > left { // at least a byte each
-		c.Fail("%d links and %d outs in %d bytes", links, outs, left)
-	}
-	if c.Err != nil {
-		return nil, c.Err
-	}
-	g.Links, g.Outs = make([]Link, links), make([]uint32, outs)
-	next := uint64(0)
-	c.Values(len(g.Links), uint64(len(g.Nodes)), func(i int, ref uint64) {
-		if ref == 0 {
-			next++
-			ref = next
-		}
-		if ref > next || next > uint64(len(g.Nodes)) {
-			c.Fail("link %d to a node not seen yet", i)
-			return
-		}
-		g.Links[i].Node = uint32(ref - 1)
-	})
-	c.Column(len(g.Links), math.MaxUint32, func(i int, v uint64) {
-		if v >= uint64(len(g.Texts)) {
-			c.Fail("text %d of %d", v, len(g.Texts))
-			return
-		}
-		g.Links[i].Text = uint32(v)
-	})
-	c.Values(len(g.Outs), math.MaxUint32, func(i int, v uint64) { g.Outs[i] = host(v) })
-	if err := c.End(); err != nil {
-		return nil, err
-	}
-	return g, nil
 }
 
 // Targets are the hosts of one partition that the pages of another link to, with the fingerprints of their pages.
@@ -249,20 +210,24 @@ type Targets struct {
 // EncodeTargets encodes targets with their anchor texts.
 func EncodeTargets(t *Targets) (_ []byte, err error) {
 	defer name(&err, "encode rank targets")
-	raw := wire.AppendTexts(nil, len(t.Hosts), func(i int) string { return t.Hosts[i] })
-	raw = wire.AppendColumn(raw, len(t.Hosts), func(i int) uint64 { return uint64(t.Counts[i]) })
-	raw = binary.AppendUvarint(raw, uint64(len(t.Fingerprints)))
-	for _, fp := range t.Fingerprints {
-		raw = binary.LittleEndian.AppendUint64(raw, fp)
-	}
-	if len(raw) > wire.MaxSection {
-		return nil, fmt.Errorf("%d bytes are above the bound of %d", len(raw), wire.MaxSection)
-	}
-	anchors, err := anchorSections(t.Anchors)
+	sections, err := anchorSections(t.Anchors)
 	if err != nil {
 		return nil, err
 	}
-	return wire.Append(nil, append(anchors, wire.Section{Name: sectionTargets, Data: wire.AppendPacked(nil, raw)})), nil
+	s, err := packSection(sectionTargets, t.code)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Append(nil, append(sections, s)), nil
+}
+
+func (t *Targets) code(x *coder) {
+	texts(x, &t.Hosts, wire.MaxHost, self)
+	if x.in != nil {
+		t.Counts = make([]uint32, len(t.Hosts))
+	}
+	column(x, t.Counts, math.MaxUint32, self)
+	fingerprints(x, &t.Fingerprints, self)
 }
 
 // DecodeTargets decodes what EncodeTargets wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
@@ -272,23 +237,16 @@ func DecodeTargets(data []byte) (_ *Targets, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := openSection(p, sectionTargets)
-	if err != nil {
+	t := &Targets{}
+	if err := readSection(p, sectionTargets, t.code); err != nil {
 		return nil, err
 	}
-	t := &Targets{Hosts: c.Texts(wire.MaxHost)}
-	t.Counts = make([]uint32, len(t.Hosts))
-	total := uint64(0)
-	c.Column(len(t.Hosts), math.MaxUint32, func(i int, v uint64) { t.Counts[i] = uint32(v); total += v })
-	t.Fingerprints = make([]uint64, c.Count(8))
-	if total != uint64(len(t.Fingerprints)) {
-		c.Fail("%d fingerprints where %d were promised", len(t.Fingerprints), total)
+	total := 0
+	for _, n := range t.Counts {
+		total += int(n)
 	}
-	for i := range t.Fingerprints {
-		t.Fingerprints[i] = c.Uint64()
-	}
-	if err := c.End(); err != nil {
-		return nil, err
+	if total != len(t.Fingerprints) {
+		return nil, wire.Damaged("%d fingerprints where %d were promised", len(t.Fingerprints), total)
 	}
 	at := 0
 	for i, n := range t.Counts {

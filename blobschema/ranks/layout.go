@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
@@ -34,37 +35,27 @@ type Level struct {
 
 // EncodeLayout encodes a layout. Lists have the same form as in memory.
 func EncodeLayout(l *Layout) []byte {
-	names := wire.AppendTexts(nil, len(l.HostNames), func(i int) string { return l.HostNames[i] })
-	sections := []wire.Section{
-		{Name: "names", Data: wire.AppendPacked(nil, names)},
-		{Name: "first", Data: appendNumbers(l.First)},
-		{Name: "nodes", Data: make([]byte, 0, 8*len(l.Nodes))},
-		{Name: "crawled", Data: l.Crawled},
+	var names coder
+	texts(&names, &l.HostNames, wire.MaxHost, self)
+	sections := []wire.Section{{Name: "names", Data: wire.AppendPacked(nil, names.out)}}
+	for name, list := range l.lists {
+		sections = append(sections, wire.Section{Name: name, Data: appendNumbers(nil, *list)})
 	}
-	for _, fp := range l.Nodes {
-		sections[2].Data = binary.LittleEndian.AppendUint64(sections[2].Data, fp)
-	}
-	for _, v := range []struct {
-		name string
-		of   *Level
-	}{{"pages", &l.Pages}, {"hosts", &l.Hosts}} {
-		for i, list := range v.of.lists() {
-			sections = append(sections, wire.Section{Name: fmt.Sprint(v.name, i), Data: appendNumbers(*list)})
-		}
-	}
+	sections = slices.Insert(sections, 2, wire.Section{Name: "nodes", Data: appendNumbers(nil, l.Nodes)}, wire.Section{Name: "crawled", Data: l.Crawled})
 	return wire.Append(nil, sections)
 }
 
-func (l *Level) lists() []*[]uint32 {
-	return []*[]uint32{&l.OutFirst, &l.Out, &l.Targets, &l.InFirst, &l.In}
-}
-
-func appendNumbers(list []uint32) []byte {
-	dst := make([]byte, 0, 4*len(list))
-	for _, v := range list {
-		dst = binary.LittleEndian.AppendUint32(dst, v)
+// lists yields the lists of places, with the names of their sections.
+func (l *Layout) lists(yield func(section string, list *[]uint32) bool) {
+	p, h := &l.Pages, &l.Hosts
+	names := [...]string{"first", "pages0", "pages1", "pages2", "pages3", "pages4", "hosts0", "hosts1", "hosts2", "hosts3", "hosts4"}
+	for i, list := range [...]*[]uint32{
+		&l.First, &p.OutFirst, &p.Out, &p.Targets, &p.InFirst, &p.In, &h.OutFirst, &h.Out, &h.Targets, &h.InFirst, &h.In,
+	} {
+		if !yield(names[i], list) {
+			return
+		}
 	}
-	return dst
 }
 
 // DecodeLayout decodes a layout for a number of partitions. The errors are [wire.ErrDamaged] and
@@ -76,44 +67,23 @@ func DecodeLayout(data []byte, partitions int) (_ *Layout, err error) {
 		return nil, err
 	}
 	l := &Layout{}
-	c, err := openSection(p, "names")
-	if err != nil {
+	if err := readSection(p, "names", func(x *coder) { texts(x, &l.HostNames, wire.MaxHost, self) }); err != nil {
 		return nil, err
 	}
-	l.HostNames = c.Texts(wire.MaxHost)
-	if err := c.End(); err != nil {
+	if l.Nodes, err = sectionNumbers[uint64](p, "nodes"); err != nil {
 		return nil, err
-	}
-	if l.First, err = readNumbers(p, "first"); err != nil {
-		return nil, err
-	}
-	nodes, err := p.Section("nodes")
-	if err != nil {
-		return nil, err
-	}
-	l.Nodes = make([]uint64, len(nodes)/8)
-	for i := range l.Nodes {
-		l.Nodes[i] = binary.LittleEndian.Uint64(nodes[8*i:])
 	}
 	if l.Crawled, err = p.Section("crawled"); err != nil {
 		return nil, err
 	}
-	if len(nodes)%8 != 0 || len(l.Crawled) != (len(l.Nodes)+7)/8 || !ascends(l.First, len(l.HostNames), len(l.Nodes)) {
-		return nil, wire.Damaged("nodes of hosts")
+	for name, list := range l.lists {
+		if *list, err = sectionNumbers[uint32](p, name); err != nil {
+			return nil, err
+		}
 	}
-	for _, v := range []struct {
-		name string
-		of   *Level
-		n    int
-	}{{"pages", &l.Pages, len(l.Nodes)}, {"hosts", &l.Hosts, len(l.HostNames)}} {
-		for i, list := range v.of.lists() {
-			if *list, err = readNumbers(p, fmt.Sprint(v.name, i)); err != nil {
-				return nil, err
-			}
-		}
-		if !v.of.fits(v.n, partitions) {
-			return nil, wire.Damaged("level of %s", v.name)
-		}
+	if len(l.Crawled) != (len(l.Nodes)+7)/8 || !ascends(l.First, len(l.HostNames), len(l.Nodes)) ||
+		!l.Pages.fits(len(l.Nodes), partitions) || !l.Hosts.fits(len(l.HostNames), partitions) {
+		return nil, wire.Damaged("lists that do not fit together")
 	}
 	return l, nil
 }
@@ -151,30 +121,11 @@ func ascends(first []uint32, n, end int) bool {
 	return true
 }
 
-func readNumbers(p *wire.Pack, section string) ([]uint32, error) {
-	b, err := p.Section(section)
-	if err != nil {
-		return nil, err
-	}
-	if len(b)%4 != 0 {
-		return nil, wire.Damaged("section %s of %d bytes", section, len(b))
-	}
-	list := make([]uint32, len(b)/4)
-	for i := range list {
-		list[i] = binary.LittleEndian.Uint32(b[4*i:])
-	}
-	return list, nil
-}
-
 // EncodeValues encodes lists of numbers that are finite and not negative: 8 bytes each.
 func EncodeValues(lists ...[]float64) []byte {
 	var sections []wire.Section
 	for i, list := range lists {
-		b := make([]byte, 0, 8*len(list))
-		for _, v := range list {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-		sections = append(sections, wire.Section{Name: fmt.Sprint(i), Data: b})
+		sections = append(sections, wire.Section{Name: fmt.Sprint(i), Data: appendNumbers(nil, list)})
 	}
 	return wire.Append(nil, sections)
 }
@@ -188,20 +139,13 @@ func DecodeValues(data []byte, lists int) (_ [][]float64, err error) {
 	}
 	out := make([][]float64, lists)
 	for i := range out {
-		b, err := p.Section(fmt.Sprint(i))
-		if err != nil {
+		if out[i], err = sectionNumbers[float64](p, fmt.Sprint(i)); err != nil {
 			return nil, err
 		}
-		if len(b)%8 != 0 {
-			return nil, wire.Damaged("%d bytes", len(b))
-		}
-		out[i] = make([]float64, len(b)/8)
-		for j := range out[i] {
-			v := math.Float64frombits(binary.LittleEndian.Uint64(b[8*j:]))
+		for _, v := range out[i] {
 			if !(v >= 0 && v <= math.MaxFloat64) {
 				return nil, wire.Damaged("value %g", v)
 			}
-			out[i][j] = v
 		}
 	}
 	return out, nil
@@ -227,23 +171,36 @@ func EncodeHosts(h *Hosts) (_ []byte, err error) {
 	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) || h.Crawled != nil && len(h.Crawled) != (len(h.Names)+7)/8 {
 		return nil, fmt.Errorf("%d names, %d ranks", len(h.Names), len(h.Ranks))
 	}
-	raw := wire.AppendTexts(nil, len(h.Names), func(i int) string { return h.Names[i] })
-	raw = binary.AppendUvarint(raw, uint64(len(h.URLs)))
 	for _, u := range h.URLs {
 		if len(u) > wire.MaxURL {
 			return nil, fmt.Errorf("URL of %d bytes", len(u))
 		}
-		raw = wire.AppendPrefixed(raw, u)
 	}
-	if len(raw) > wire.MaxSection {
-		return nil, fmt.Errorf("%d bytes are above the bound of %d", len(raw), wire.MaxSection)
+	names, err := packSection("names", h.code)
+	if err != nil {
+		return nil, err
 	}
-	values := EncodeValues(h.Ranks, h.Best)
-	sections := []wire.Section{{Name: "names", Data: wire.AppendPacked(nil, raw)}, {Name: "values", Data: values}}
+	sections := []wire.Section{names, {Name: "values", Data: EncodeValues(h.Ranks, h.Best)}}
 	if h.Crawled != nil {
 		sections = append(sections, wire.Section{Name: "crawled", Data: h.Crawled})
 	}
 	return wire.Append(nil, sections), nil
+}
+
+// code codes the names: of hosts as texts, of pages one after another.
+func (h *Hosts) code(x *coder) {
+	texts(x, &h.Names, wire.MaxHost, self)
+	if x.in == nil {
+		x.out = binary.AppendUvarint(x.out, uint64(len(h.URLs)))
+		for _, u := range h.URLs {
+			x.out = wire.AppendPrefixed(x.out, u)
+		}
+		return
+	}
+	h.URLs = make([]string, x.in.Count(1))
+	for i := range h.URLs {
+		h.URLs[i] = string(x.in.Prefixed(wire.MaxURL))
+	}
 }
 
 // DecodeHosts decodes the ranks of hosts. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
@@ -253,16 +210,8 @@ func DecodeHosts(data []byte) (_ *Hosts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := openSection(p, "names")
-	if err != nil {
-		return nil, err
-	}
-	h := &Hosts{Names: c.Texts(wire.MaxHost)}
-	h.URLs = make([]string, c.Count(1))
-	for i := range h.URLs {
-		h.URLs[i] = string(c.Prefixed(wire.MaxURL))
-	}
-	if err := c.End(); err != nil {
+	h := &Hosts{}
+	if err := readSection(p, "names", h.code); err != nil {
 		return nil, err
 	}
 	b, err := p.Section("values")

@@ -27,18 +27,16 @@ func EncodeTable(nodes int64, fps []uint64, ranks []float64) ([]byte, error) {
 	if len(fps) != len(ranks) || nodes < int64(len(fps)) {
 		return nil, fmt.Errorf("encode rank table: %d pages of %d, %d ranks", len(fps), nodes, len(ranks))
 	}
-	raw := make([]byte, 0, 20+12*len(fps))
-	raw = binary.AppendUvarint(raw, uint64(nodes))
-	raw = binary.AppendUvarint(raw, uint64(len(fps)))
+	values := make([]float32, len(ranks))
 	for i, fp := range fps {
 		if i > 0 && fp <= fps[i-1] {
 			return nil, fmt.Errorf("encode rank table: fingerprint %x after %x", fp, fps[i-1])
 		}
-		raw = binary.LittleEndian.AppendUint64(raw, fp)
+		values[i] = float32(ranks[i])
 	}
-	for _, r := range ranks {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(r)))
-	}
+	raw := binary.AppendUvarint(nil, uint64(nodes))
+	raw = binary.AppendUvarint(raw, uint64(len(fps)))
+	raw = appendNumbers(appendNumbers(raw, fps), values)
 	return wire.Append(nil, []wire.Section{{Name: sectionTable, Data: raw}}), nil
 }
 

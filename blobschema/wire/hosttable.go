@@ -25,6 +25,9 @@ func (t *HostTable) Add(host string) uint32 {
 	return n
 }
 
+// Names returns the hosts, by number.
+func (t *HostTable) Names() []string { return t.names }
+
 // Append appends the names for [Cursor.Texts].
 func (t *HostTable) Append(dst []byte) []byte {
 	return AppendTexts(dst, len(t.names), func(i int) string { return t.names[i] })
