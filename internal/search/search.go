@@ -36,7 +36,7 @@ type Answer struct {
 	More      bool     `json:"more"` // there are more results, within MaxResults
 	Results   []Result `json:"results"`
 	Languages []Count  `json:"languages,omitempty"` // of all matching documents, the most frequent first
-	// Suggestions are queries with results, if this one has none.
+	// Suggestions is a corrected query with results, if this one has none.
 	Suggestions []Suggestion `json:"suggestions,omitempty"`
 
 	Cut       bool     `json:"cut_short,omitempty"` // a bound was reached before all documents were examined

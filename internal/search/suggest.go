@@ -21,136 +21,59 @@ type Suggestion struct {
 
 // Bounds on suggestions.
 const (
-	maxSuggestions = 3
-	maxTries       = 10 // queries that are tried
-	nearSegments   = 32 // largest segments, whose words are compared
-	nearBlocks     = 16 // blocks of a dictionary that are read for a word
+	nearSegments = 32 // largest segments, whose words are compared
+	nearBlocks   = 16 // blocks of a dictionary that are read for a word
 )
 
-// suggest finds queries with results where e has none: with nearby spellings of words that no document has, and
-// with fewer words.
-func (e *evaluation) suggest(ctx context.Context, req *Request) (out []Suggestion, err error) {
-	var pieces []piece // pieces that can be left out
-	fixed, wrong := false, false
-	for i, a := range e.q.atoms {
+// suggest returns the query with nearby spellings of words that no document has, and without the quotes of phrases that
+// no document has. It returns nothing if that is the query itself, or finds nothing.
+func (e *evaluation) suggest(ctx context.Context, req *Request) ([]Suggestion, error) {
+	var parts []string
+	changed := false
+	for _, a := range e.q.atoms {
 		if a.at == 0 {
 			continue // filters beside the query stay
 		}
-		p, err := e.piece(ctx, &a)
+		text, err := e.spell(ctx, &a)
 		if err != nil {
 			return nil, err
 		}
-		fixed, wrong = fixed || p.fixed != p.raw, wrong || p.unknown
-		if n := len(pieces); n > 0 && (a.or || e.q.atoms[i-1].or) { // alternatives go together
-			pieces[n-1].join(p)
-			continue
-		}
-		pieces = append(pieces, p)
+		parts, changed = append(parts, text), changed || text != a.raw
 	}
-	var tries []string
-	if fixed {
-		tries = append(tries, write(pieces, func(_ int, p *piece) string { return p.fixed }))
-	}
-	if wrong {
-		tries = append(tries, write(pieces, func(_ int, p *piece) string {
-			if p.unknown {
-				return ""
-			}
-			return p.raw
-		}))
-	}
-	for without := range pieces {
-		tries = append(tries, write(pieces, func(i int, p *piece) string {
-			if i == without {
-				return ""
-			}
-			return p.raw
-		}))
-	}
-	tried := map[string]bool{}
-	for _, text := range tries {
-		if tried[text] || len(tried) == maxTries || len(out) == maxSuggestions {
-			continue
-		}
-		tried[text] = true
-		n, err := e.try(ctx, text, req)
-		if err != nil {
-			return nil, err
-		}
-		if n > 0 {
-			out = append(out, Suggestion{text, n})
-		}
-	}
-	return out, nil
-}
-
-// try returns the number of documents that another query finds, 0 if it is invalid.
-func (e *evaluation) try(ctx context.Context, text string, req *Request) (int64, error) {
+	text := strings.Join(parts, " ")
 	q, err := parse(text, req)
-	if err != nil {
-		return 0, nil
+	if err != nil || !changed {
+		return nil, nil
 	}
 	other := &evaluation{reader: e.reader, ix: e.ix, snap: e.snap, q: q, weights: e.weights}
 	m, err := other.run(ctx)
-	if err != nil {
-		return 0, err
+	if err != nil || m.total == 0 {
+		return nil, err
 	}
-	return m.total, nil
+	return []Suggestion{{text, m.total}}, nil
 }
 
-// piece is a part of a query that stays or goes as a whole.
-type piece struct {
-	raw     string // as it was written
-	fixed   string // with nearby words for those that no document has, or without its quotes
-	unknown bool   // no document has a word of it, and no nearby word exists
-}
-
-func (p *piece) join(o piece) {
-	p.raw += " " + o.raw
-	p.fixed += " " + o.fixed
-	p.unknown = p.unknown && o.unknown
-}
-
-// write joins pieces to a query.
-func write(pieces []piece, as func(int, *piece) string) string {
-	var parts []string
-	for i := range pieces {
-		if s := as(i, &pieces[i]); s != "" {
-			parts = append(parts, s)
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
-// piece looks up the words of an atom.
-func (e *evaluation) piece(ctx context.Context, a *atom) (piece, error) {
-	p := piece{raw: a.raw, fixed: a.raw}
+// spell returns an atom as it was written, or corrected.
+func (e *evaluation) spell(ctx context.Context, a *atom) (string, error) {
 	if a.or || a.not || a.prefix || a.filter != "" {
-		return p, nil
+		return a.raw, nil
 	}
+	fixed := a.raw
 	words := token.Query(a.text, nil)
-	for i := len(words) - 1; i >= 0; i-- { // from the end, so that offsets stay valid
-		w := words[i]
+	for _, w := range slices.Backward(words) { // from the end, so that offsets stay valid
 		if e.have(w, allFields) > 0 {
 			continue
 		}
 		near, err := e.near(ctx, w)
-		if err != nil {
-			return p, err
+		if err != nil || near == "" {
+			return a.raw, err
 		}
-		if near == "" {
-			p.unknown = true
-			continue
-		}
-		p.fixed = p.fixed[:a.before+w.Start] + near + p.fixed[a.before+w.End:]
+		fixed = fixed[:a.before+w.Start] + near + fixed[a.before+w.End:]
 	}
-	switch {
-	case p.unknown:
-		p.fixed = p.raw
-	case a.phrase && p.fixed == p.raw && a.fields == allFields: // its words exist, but not in a row
-		p.fixed = a.text
+	if a.phrase && fixed == a.raw && a.fields == allFields { // its words exist, but not in a row
+		return a.text, nil
 	}
-	return p, nil
+	return fixed, nil
 }
 
 // near returns the word of the index with the spelling nearest to an unknown word, "" if none is near. Both begin

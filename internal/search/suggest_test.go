@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSuggest: a query that finds nothing is answered with others that find something.
+// TestSuggest: a query that finds nothing is answered with a corrected one that finds something.
 func TestSuggest(t *testing.T) {
 	pages := []*page{
 		{url: site + "a", lang: "en", title: "Roasting coffee", body: "Coffee beans are roasted."},
@@ -31,12 +31,11 @@ func TestSuggest(t *testing.T) {
 		{"title:cofee mlik", []Suggestion{{"title:coffee milk", 1}}},
 		{"cofee OR teaa", []Suggestion{{"coffee OR tea", 3}}},
 		{`"beans coffee"`, []Suggestion{{"beans coffee", 1}}},
-		{`milk "cofee beans"`, []Suggestion{{"milk", 1}}},
-		{"coffee nothingofthekind", []Suggestion{{"coffee", 2}}},
+		{`milk "cofee beans"`, nil}, // no document has all
+		{"coffee nothingofthekind", nil},
 		{"nothingofthekind neitherthis", nil},
-		{"milk beans", []Suggestion{{"beans", 1}, {"milk", 1}}},
-		{"milk site:elsewhere.example", []Suggestion{{"milk", 1}}},
-		{"milk 搜索", []Suggestion{{"搜索", 1}, {"milk", 1}}},
+		{"milk beans", nil},
+		{"mikl site:elsewhere.example", nil},
 		{"tex", nil}, // too short to guess
 		{"lang:fr", nil},
 	} {
