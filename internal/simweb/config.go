@@ -18,6 +18,8 @@ type Config struct {
 	Zone         string // with Names, the last label of all of them; "": example
 	// Port is part of every URL unless it is 0 or 80. Serve chooses one if it is 0.
 	Port int
+	// TLS makes all URLs https. Pages written in odd ways keep http.
+	TLS bool
 
 	Pages        Pages
 	PageBytes    int     // mean size of an HTML page, from a half to one and a half of it; 0: 4096

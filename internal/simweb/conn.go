@@ -25,7 +25,7 @@ const maxHeadLines = 200 // of at most 4 KiB each
 var errHead = errors.New("malformed request")
 
 // serveConn answers the requests of one connection; its caller closes it.
-func (s *Server) serveConn(c *net.TCPConn) {
+func (s *Server) serveConn(c net.Conn) {
 	in := bufio.NewReaderSize(c, 4<<10)
 	var out []byte // of status and header, reused
 	for answered := 0; ; answered++ {
@@ -127,7 +127,7 @@ func is(b []byte, name string) bool {
 // answering is the sending of one response.
 type answering struct {
 	s        *Server
-	c        *net.TCPConn
+	c        net.Conn
 	rec      *record
 	resp     *Response
 	bodiless bool // an answer to HEAD
@@ -142,7 +142,9 @@ func (a *answering) send(out []byte) []byte {
 	switch r.Fault {
 	case FaultDNS, FaultRefused, FaultReset:
 		a.rec.end()
-		_ = a.c.SetLinger(0) // closing sends RST
+		if tcp, ok := a.c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // closing sends RST
+		}
 		a.failed = true
 		return out
 	case FaultSilent:

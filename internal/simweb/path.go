@@ -8,8 +8,16 @@ import (
 // A path ends in the page's number, or has it last: "/d3/p17.html", "/go/17",
 // "/view?id=17". So it is parsed by finding the number and writing the path again.
 
+// scheme is the beginning of all URLs, with its slashes.
+func (w *Web) scheme() string {
+	if w.cfg.TLS {
+		return "https://"
+	}
+	return "http://"
+}
+
 func (w *Web) appendURL(dst []byte, h, p int) []byte {
-	dst = append(dst, "http://"...)
+	dst = append(dst, w.scheme()...)
 	dst = append(dst, w.authority[h]...)
 	return w.appendPath(dst, h, p)
 }

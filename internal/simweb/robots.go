@@ -80,7 +80,7 @@ func (w *Web) robotsText(h int) []byte {
 
 // sitemapLine is there even on hosts without a sitemap: it leads to a 404 then.
 func (w *Web) sitemapLine(h int) string {
-	return "Sitemap: http://" + w.authority[h] + sitemapURI + "\n"
+	return "Sitemap: " + w.scheme() + w.authority[h] + sitemapURI + "\n"
 }
 
 // fill writes comments up to a size.

@@ -2,6 +2,7 @@ package simweb
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ const (
 // ListenOptions are the options of Serve. The zero value is a good one.
 type ListenOptions struct {
 	Recording Recording
+	TLS       *tls.Config // with the certificate of all hosts, if the web has Config.TLS
 }
 
 // Server serves a web over sockets. It writes HTTP/1.1 itself: net/http can neither cut,
@@ -28,6 +30,7 @@ type ListenOptions struct {
 type Server struct {
 	web       *Web
 	recording Recording
+	tls       *tls.Config    // nil: plain HTTP
 	listeners []net.Listener // one a host but those that refuse; with Names only one
 	records   []record
 	buffers   sync.Pool // of *[]byte, for bodies
@@ -71,7 +74,7 @@ func Start(ctx context.Context, cfg Config, opt ListenOptions) (*Server, error) 
 // not made part of the URLs. The server ends with ctx or by Close.
 func Serve(ctx context.Context, w *Web, o ListenOptions) (*Server, error) {
 	s := &Server{
-		web: w, recording: o.Recording, records: make([]record, w.Hosts()),
+		web: w, recording: o.Recording, tls: o.TLS, records: make([]record, w.Hosts()),
 		done: make(chan struct{}), conns: make(map[net.Conn]struct{}),
 	}
 	s.buffers.New = func() any { b := make([]byte, 0, w.bodySize()); return &b }
@@ -150,7 +153,11 @@ func (s *Server) accept(l net.Listener) {
 		}
 		s.wg.Go(func() {
 			defer s.drop(c)
-			s.serveConn(c.(*net.TCPConn))
+			if s.tls != nil {
+				s.serveConn(tls.Server(c, s.tls))
+				return
+			}
+			s.serveConn(c)
 		})
 	}
 }
@@ -241,7 +248,7 @@ func (s *Server) Requests() map[string]int {
 		r := &s.records[i]
 		r.mu.Lock()
 		for uri, n := range r.counts {
-			all["http://"+s.web.authority[i]+uri] = n
+			all[s.web.scheme()+s.web.authority[i]+uri] = n
 		}
 		r.mu.Unlock()
 	}

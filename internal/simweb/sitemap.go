@@ -93,7 +93,7 @@ func (w *Web) sitemapIndexText(h int) []byte {
 	var b bytes.Buffer
 	b.WriteString(xmlHead + "<sitemapindex" + sitemapNS)
 	for _, uri := range [...]string{sitemapFirstURI, sitemapSecondURI} {
-		b.WriteString("<sitemap><loc>http://" + w.authority[h] + uri + "</loc></sitemap>\n")
+		b.WriteString("<sitemap><loc>" + w.scheme() + w.authority[h] + uri + "</loc></sitemap>\n")
 	}
 	b.WriteString("</sitemapindex>\n")
 	return b.Bytes()

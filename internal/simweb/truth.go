@@ -147,7 +147,7 @@ func (k *walk) push(h, p, depth int) {
 	}
 	x := &k.w.hosts[h]
 	if p >= x.pages && x.days == endless && k.scope.MaxDepth == 0 && !k.w.denied(h, days, k.scope.Agent) {
-		prefix := "http://" + k.w.authority[h] + "/calendar/"
+		prefix := k.w.scheme() + k.w.authority[h] + "/calendar/"
 		if !slices.Contains(k.truth.Endless, prefix) {
 			k.truth.Endless = append(k.truth.Endless, prefix)
 		}

@@ -407,7 +407,7 @@ func (w *Web) Seeds() []string { return []string{w.URL(0, 0)} }
 
 // split cuts a canonical URL into its host and request URI.
 func (w *Web) split(url string) (h int, uri string, ok bool) {
-	rest, ok := strings.CutPrefix(url, "http://")
+	rest, ok := strings.CutPrefix(url, w.scheme())
 	if !ok {
 		return 0, "", false
 	}
