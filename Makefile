@@ -105,6 +105,9 @@ profile: ## print what each stage costs: CPU and allocations per page; ARGS='-we
 bench-quick: ## the same on small webs, to see that it works
 	$(call lab,bench) -quick $(ARGS)
 
+bench-million: ## measure a crawl of a million small pages of 1,000 hosts in one folder, and fsck of it, for minutes
+	$(call lab,bench) -web million -rounds 1 $(ARGS)
+
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
 	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
 
@@ -137,4 +140,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean

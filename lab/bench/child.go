@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type job struct {
 	Partitions  int              `json:"partitions,omitempty"`
 	Compression warc.Compression `json:"compression,omitempty"` // of WARC records
 	Profiles    string           `json:"profiles,omitempty"`    // folder; "" for none
+	Roots       []byte           `json:"roots,omitempty"`       // see ready
+	Fsck        bool             `json:"fsck,omitempty"`        // check what the crawl stored, and take the time
 	program     string           // that does it; "" for this one
 }
 
@@ -56,6 +59,9 @@ type figures struct {
 	StoredBytes    int64         `json:"stored_bytes"` // everything on disk
 	Tail           float64       `json:"tail_seconds"` // from the last request to the end; crawls only
 	Commits        int           `json:"commits,omitempty"`
+	Connections    int64         `json:"connections,omitempty"`  // opened to web servers; crawls only
+	Steadiness     float64       `json:"steadiness,omitempty"`   // pages per second in the last tenth of the pages, relative to the first; crawls only
+	FsckSeconds    float64       `json:"fsck_seconds,omitempty"` // see job.Fsck
 	Calls          ledger.Counts `json:"calls"`
 
 	Server served `json:"server"`
@@ -107,6 +113,17 @@ func runChild(ctx context.Context, what role, stdin io.Reader, stdout io.Writer)
 	return out.Encode(f)
 }
 
+// roots is the authority of a web over TLS.
+func (j *job) roots() (*x509.CertPool, error) {
+	cert, err := x509.ParseCertificate(j.Roots)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return pool, nil
+}
+
 // measure makes one measurement: a server and beside it the process that j is for. The
 // folder j.Dir is gone afterwards.
 func measure(ctx context.Context, j job) (f figures, err error) {
@@ -117,7 +134,7 @@ func measure(ctx context.Context, j job) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	j.Web.Port = srv.port
+	j.Web.Port, j.Roots = srv.Port, srv.Roots
 	cmd, err := child(ctx, j.program, j.Role)
 	if err != nil {
 		return f, err

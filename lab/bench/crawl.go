@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -18,9 +19,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
@@ -28,7 +31,8 @@ import (
 
 const (
 	crawlID     = "bench"
-	connections = 512 // more than any web has hosts
+	token       = "orbweaver-bench"
+	connections = 512 // more than W2 has hosts
 )
 
 // crawlAll measures a crawl of a web from its seed, and checks afterwards, untimed, that
@@ -52,7 +56,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	e, err := newEngine(p, led, j.Compression)
+	e, err := newEngine(p, led, &j)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +70,21 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	if end != service.Finished {
 		return nil, fmt.Errorf("the crawl ended for another reason than that it is done: %s", end)
 	}
-	f, err := watch.stop(int(e.Snapshot().Totals.Pages))
+	totals := e.Snapshot().Totals
+	f, err := watch.stop(int(totals.Pages))
 	if err != nil {
 		return nil, err
 	}
 	ended := watch.began.Add(time.Duration(f.Seconds * float64(time.Second)))
-	f.Calls = led.Counts()
+	f.Calls, f.Connections = led.Counts(), totals.Connections
+	if j.Fsck {
+		began := time.Now()
+		r, err := fsck.Check(ctx, view.OfPlatform(p), fsck.Options{Crawl: crawlID})
+		if err != nil || !r.Clean() {
+			return nil, fmt.Errorf("fsck finds %d violations (%w)", r.Found, err)
+		}
+		f.FsckSeconds = time.Since(began).Seconds()
+	}
 	v := visible{pages: map[string]simweb.Got{}}
 	if err := v.read(ctx, p, j.Partitions); err != nil {
 		return nil, err
@@ -79,19 +92,33 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	if err := v.compare(web, f.Pages); err != nil {
 		return nil, err
 	}
-	f.Tail, f.Commits = ended.Sub(v.last).Seconds(), v.commits
+	slices.SortFunc(v.times, time.Time.Compare)
+	f.Tail, f.Commits, f.Steadiness = ended.Sub(v.times[len(v.times)-1]).Seconds(), v.commits, steadiness(v.times)
 	return f, f.weigh(j.Dir)
 }
 
-func newEngine(p *platform.Platform, led *ledger.Ledger, c warc.Compression) (*service.Service, error) {
+// steadiness is the rate of the last tenth of all requests, relative to the first tenth. The times ascend.
+func steadiness(times []time.Time) float64 {
+	n := len(times)
+	first, last := times[n/10].Sub(times[0]), times[n-1].Sub(times[n-1-n/10])
+	return first.Seconds() / last.Seconds()
+}
+
+func newEngine(p *platform.Platform, led *ledger.Ledger, j *job) (*service.Service, error) {
 	cfg := service.Config{
 		Ledger: led, Connections: connections,
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: c != warc.None},
+		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: j.Compression != warc.None},
 		Fetch: fetch.Config{
-			UserAgent: userAgent, Token: token, MaxIdle: connections, Compression: c,
+			UserAgent: userAgent, Token: token, MaxIdle: connections, Compression: j.Compression,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
+	}
+	if j.Web.TLS {
+		var err error
+		if cfg.Fetch.Roots, err = j.roots(); err != nil {
+			return nil, err
+		}
 	}
 	if err := cfg.Fetch.Validate(); err != nil {
 		return nil, err
@@ -104,7 +131,7 @@ type visible struct {
 	pages   map[string]simweb.Got // robots.txt files apart
 	twice   []string              // URLs of more than one page record
 	commits int
-	last    time.Time // when the last page was asked for
+	times   []time.Time // of the requests
 }
 
 func (v *visible) read(ctx context.Context, p *platform.Platform, partitions int) error {
@@ -153,9 +180,7 @@ func (v *visible) add(ctx context.Context, p *platform.Platform, name string) er
 	v.commits++
 	for i := range pages {
 		pg := &pages[i]
-		if pg.Time.After(v.last) {
-			v.last = pg.Time
-		}
+		v.times = append(v.times, pg.Time)
 		if pg.Robots {
 			continue
 		}

@@ -3,52 +3,65 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/base32"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/html"
+	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-const (
-	pagesPerFile = 1000 // as the crawl has it
-	userAgent    = "orbweaver-bench/1"
-	token        = "orbweaver-bench"
-)
+const userAgent = "orbweaver-bench/1"
 
-// loader loads pages whose URLs it is given: the least that a crawler has to do per page,
-// without finding, keeping, ordering or committing anything. It is meant to be fast: as
-// many writers as processors look at bodies and hold all large buffers, so that these stay
-// in the caches however many hosts are asked.
+// requestHead takes a path and a host.
+const requestHead = "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " + userAgent + "\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
+
+// A loader loads pages whose URLs it knows. It does the least that a crawler has to do for a
+// page: request and read it, find its links, look each up in a set, and write the WARC
+// records with the payload's digest. It neither schedules nor commits.
 type loader struct {
-	dir     string
-	ending  string // of file names
-	client  *http.Client
-	header  http.Header
-	fields  []warc.HeaderField // header, for the record
-	writers chan *writer
+	scheme  string
+	file    *os.File // guarded by mu
+	mu      sync.Mutex
+	client  *http.Client // over TLS; nil: each host has a connection without net/http
+	zip     bool
+	zippers sync.Pool // of *gzip.Writer: a few, which stay in the processor's caches
+	records atomic.Uint64
+	seed    maphash.Seed
+	seen    [64]struct {
+		mu   sync.Mutex
+		urls map[uint64]struct{} // hashes
+	}
 }
 
-// writer turns answers into records. It writes files of its own.
-type writer struct {
-	id      int
-	encoder *warc.Encoder
-	fields  []warc.HeaderField
-	head    []byte
-	data    []byte // of the file being filled
-	pages   int    // in it
-	files   int    // written
-	links   int    // start tags, so that the tokens are not for nothing
+// A getter loads the pages of one host, one after another.
+type getter struct {
+	*loader
+	host    string
+	conn    net.Conn
+	request []byte // as sent
+	in      []byte // buffer of the answer
+	body    bytes.Buffer
+	inflate gzip.Reader
+	html    bytes.Buffer
+	link    []byte
+	out     bytes.Buffer // records of a page
 }
 
 // loadAll measures the loader on all pages of a web.
@@ -65,7 +78,15 @@ func loadAll(ctx context.Context, j job, web *simweb.Web) (*figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := newLoader(j.Dir, j.Compression).load(ctx, urls); err != nil {
+	l, err := newLoader(&j)
+	if err != nil {
+		return nil, err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for h := range urls {
+		g.Go(func() error { return l.load(ctx, web.Host(h).Authority, urls[h]) })
+	}
+	if err := errors.Join(g.Wait(), l.file.Close()); err != nil {
 		return nil, err
 	}
 	f, err := watch.stop(pages)
@@ -75,141 +96,218 @@ func loadAll(ctx context.Context, j job, web *simweb.Web) (*figures, error) {
 	return f, f.weigh(j.Dir)
 }
 
-func newLoader(dir string, c warc.Compression) *loader {
-	l := &loader{
-		dir: dir, ending: "warc.gz",
-		client: &http.Client{Transport: &http.Transport{
-			MaxIdleConnsPerHost: 1, DisableCompression: true,
-			DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1}).DialContext,
-		}},
-		fields: []warc.HeaderField{
-			{Name: "User-Agent", Value: userAgent},
-			{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
-			{Name: "Accept-Encoding", Value: "gzip"},
-		},
-		header:  http.Header{},
-		writers: make(chan *writer, runtime.GOMAXPROCS(0)),
+func newLoader(j *job) (_ *loader, err error) {
+	l := &loader{scheme: "http://", seed: maphash.MakeSeed(), zip: j.Compression != warc.None}
+	for i := range l.seen {
+		l.seen[i].urls = map[uint64]struct{}{}
 	}
-	for _, f := range l.fields {
-		l.header.Set(f.Name, f.Value)
+	if j.Web.TLS {
+		roots, err := j.roots()
+		if err != nil {
+			return nil, err
+		}
+		l.scheme = "https://"
+		l.client = &http.Client{Transport: &http.Transport{
+			MaxIdleConnsPerHost: 1, DisableCompression: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
+		}}
 	}
-	if c == warc.None {
-		l.ending = "warc"
+	name := "pages.warc"
+	if l.zip {
+		name += ".gz"
 	}
-	for i := range cap(l.writers) {
-		l.writers <- &writer{id: i, encoder: warc.NewEncoder(c)}
+	l.zippers.New = func() any {
+		z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for levels out of range
+		return z
 	}
-	return l
+	l.file, err = os.Create(filepath.Join(j.Dir, name))
+	return l, err
 }
 
-// load loads the URLs of each host one after another, all hosts at once, and returns when
-// every file is written.
-func (l *loader) load(ctx context.Context, hosts [][]string) error {
-	defer l.client.CloseIdleConnections()
-	g, ctx := errgroup.WithContext(ctx)
-	for _, urls := range hosts {
-		g.Go(func() error {
-			var body bytes.Buffer
-			for _, u := range urls {
-				if err := l.page(ctx, u, &body); err != nil {
-					return fmt.Errorf("load %s: %w", u, err)
-				}
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for range cap(l.writers) {
-		if err := (<-l.writers).flush(l); err != nil {
-			return err
+// load loads the pages of a host.
+func (l *loader) load(ctx context.Context, host string, urls []string) error {
+	g := &getter{loader: l, host: host, in: make([]byte, 128<<10)}
+	defer g.close()
+	for _, u := range urls {
+		if err := g.page(ctx, u); err != nil {
+			return fmt.Errorf("load %s: %w", u, err)
 		}
 	}
 	return nil
 }
 
-func (l *loader) page(ctx context.Context, raw string, body *bytes.Buffer) error {
-	u, err := url.Parse(raw)
+func (g *getter) close() {
+	if g.conn != nil {
+		g.conn.Close()
+		g.conn = nil
+	}
+}
+
+func (g *getter) page(ctx context.Context, u string) error {
+	exchange := g.exchange
+	if g.client != nil {
+		exchange = g.exchangeByLibrary
+	}
+	g.request = fmt.Appendf(g.request[:0], requestHead, u[len(g.scheme)+len(g.host):], g.host)
+	head, body, err := exchange(ctx, u)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: l.header}).WithContext(ctx)
-	resp, err := l.client.Do(req)
+	text := body
+	if bytes.Contains(head, []byte("\r\nContent-Encoding: gzip\r\n")) {
+		if err := g.inflate.Reset(bytes.NewReader(body)); err != nil {
+			return err
+		}
+		g.html.Reset()
+		if _, err := g.html.ReadFrom(&g.inflate); err != nil {
+			return err
+		}
+		text = g.html.Bytes()
+	}
+	g.links(u, text)
+	return g.record(u, head, body)
+}
+
+// exchange sends the request and reads the answer, which fits the buffer.
+func (g *getter) exchange(ctx context.Context, _ string) (head, body []byte, err error) {
+	if g.conn == nil {
+		if g.conn, err = new(net.Dialer).DialContext(ctx, "tcp4", g.host); err != nil {
+			return nil, nil, err
+		}
+	}
+	if _, err := g.conn.Write(g.request); err != nil {
+		return nil, nil, err
+	}
+	for have, whole := 0, 0; whole == 0 || have < whole; {
+		n, err := g.conn.Read(g.in[have:])
+		if err != nil {
+			return nil, nil, err
+		}
+		have += n
+		if end := bytes.Index(g.in[:have], []byte("\r\n\r\n")); whole == 0 && end >= 0 {
+			head = g.in[:end+4]
+			_, rest, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
+			digits, _, _ := bytes.Cut(rest, []byte("\r\n"))
+			length, err := strconv.Atoi(string(digits))
+			if whole = len(head) + length; err != nil || whole > len(g.in) || !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) {
+				return nil, nil, fmt.Errorf("unexpected answer: %q", head)
+			}
+			body = g.in[len(head):whole]
+		}
+	}
+	if bytes.Contains(head, []byte("\r\nConnection: close\r\n")) {
+		g.close()
+	}
+	return head, body, nil
+}
+
+// exchangeByLibrary does the same with net/http.
+func (g *getter) exchangeByLibrary(ctx context.Context, u string) (head, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
-		return err
+		return nil, nil, err
+	}
+	req.Header = http.Header{"User-Agent": {userAgent}, "Accept": {"*/*"}, "Accept-Encoding": {"gzip"}}
+	resp, err := g.client.Do(req)
+	if err != nil {
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
-	body.Reset()
-	if _, err := body.ReadFrom(resp.Body); err != nil {
-		return err
-	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %d", resp.StatusCode)
+		return nil, nil, errors.New(resp.Status)
 	}
-	w := <-l.writers
-	defer func() { l.writers <- w }()
-	if err := w.tokens(body.Bytes()); err != nil {
-		return err
+	g.body.Reset()
+	if _, err := g.body.ReadFrom(resp.Body); err != nil {
+		return nil, nil, err
 	}
-	if err := w.record(l, req, resp, began, body.Bytes()); err != nil {
-		return err
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 200 OK\r\n")
+	if err := resp.Header.Write(&b); err != nil {
+		return nil, nil, err
 	}
-	if w.pages++; w.pages < pagesPerFile {
-		return nil
-	}
-	return w.flush(l)
+	b.WriteString("\r\n")
+	return b.Bytes(), g.body.Bytes(), nil
 }
 
-// tokens cuts a page into its tokens and looks no further.
-func (w *writer) tokens(body []byte) error {
-	z := html.NewTokenizer(bytes.NewReader(body))
+// links finds the anchors of a page and adds their targets to the set.
+func (g *getter) links(page string, b []byte) {
 	for {
-		switch z.Next() {
-		case html.StartTagToken:
-			w.links++
-		case html.ErrorToken:
-			if err := z.Err(); err != io.EOF {
-				return err
-			}
-			return nil
+		i := bytes.IndexByte(b, '<')
+		if i < 0 || i+3 > len(b) {
+			return
+		}
+		if b = b[i+1:]; b[0] != 'a' || b[1] != ' ' {
+			continue
+		}
+		tag, _, _ := bytes.Cut(b, []byte(">"))
+		_, value, _ := bytes.Cut(tag, []byte("href="))
+		if len(value) > 1 {
+			value, _, _ = bytes.Cut(value[1:], value[:1]) // between the quotes
+			g.add(page, value)
 		}
 	}
 }
 
-// record appends request and response to the file being filled.
-func (w *writer) record(l *loader, req *http.Request, resp *http.Response, began time.Time, body []byte) error {
-	raw, addr := req.URL.String(), req.URL.Hostname()
-	w.fields = append(append(w.fields[:0], warc.HeaderField{Name: "Host", Value: req.Host}), l.fields...)
-	w.head = warc.AppendHTTPRequestHead(w.head[:0], req.Method, req.URL.RequestURI(), w.fields)
-	data, id, err := w.encoder.Append(w.data, &warc.Record{
-		Type: warc.TypeRequest, Date: began, TargetURI: raw, IPAddress: addr, Header: w.head,
-	})
+// add resolves a reference of a page, in the forms that the webs have, and adds it to the set.
+func (g *getter) add(page string, ref []byte) {
+	ref, _, _ = bytes.Cut(ref, []byte("#"))
+	origin := len(g.scheme) + len(g.host)
+	b := g.link[:0]
+	switch {
+	case bytes.HasPrefix(ref, []byte(g.scheme)):
+	case bytes.HasPrefix(ref, []byte("/")):
+		b = append(b, page[:origin]...)
+	default:
+		dir := page[:strings.LastIndexByte(page, '/')+1]
+		for bytes.HasPrefix(ref, []byte("../")) && len(dir) > origin+1 {
+			ref = ref[3:]
+			dir = dir[:strings.LastIndexByte(dir[:len(dir)-1], '/')+1]
+		}
+		b = append(b, dir...)
+	}
+	g.link = append(b, ref...)
+	hash := maphash.Bytes(g.seed, g.link)
+	shard := &g.seen[hash>>58]
+	shard.mu.Lock()
+	shard.urls[hash] = struct{}{}
+	shard.mu.Unlock()
+}
+
+// record writes the records of request and response.
+func (g *getter) record(u string, head, body []byte) error {
+	const form = "WARC/1.1\r\nWARC-Type: %s\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-%012x>\r\nWARC-Target-URI: %s\r\nWARC-Date: %s\r\n" +
+		"%sContent-Type: application/http;msgtype=%[1]s\r\nContent-Length: %d\r\n\r\n"
+	id, now, sum := g.records.Add(2), time.Now().UTC().Format(time.RFC3339), sha1.Sum(body)
+	digest := "WARC-Payload-Digest: sha1:" + base32.StdEncoding.EncodeToString(sum[:]) + "\r\n"
+	other := fmt.Sprintf("WARC-Concurrent-To: <urn:uuid:00000000-0000-4000-8000-%012x>\r\n", id)
+	g.out.Reset()
+	err := errors.Join(
+		g.append(fmt.Appendf(nil, form, "response", id, u, now, digest, len(head)+len(body)), head, body),
+		g.append(fmt.Appendf(nil, form, "request", id+1, u, now, other, len(g.request)), g.request))
 	if err != nil {
 		return err
 	}
-	w.fields = w.fields[:0]
-	for name, values := range resp.Header {
-		for _, v := range values {
-			w.fields = append(w.fields, warc.HeaderField{Name: name, Value: v})
-		}
-	}
-	w.head = warc.AppendHTTPResponseHead(w.head[:0], resp.Proto, resp.StatusCode, http.StatusText(resp.StatusCode), w.fields)
-	w.data, _, err = w.encoder.Append(data, &warc.Record{
-		Type: warc.TypeResponse, Date: began, TargetURI: raw, IPAddress: addr, ConcurrentTo: id, Header: w.head, Body: body,
-	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, err = g.file.Write(g.out.Bytes())
 	return err
 }
 
-// flush writes the file being filled, if it has pages.
-func (w *writer) flush(l *loader) error {
-	if w.pages == 0 {
-		return nil
+// append appends the parts of a record to out, as one gzip member unless records are plain.
+func (g *getter) append(parts ...[]byte) error {
+	var w io.Writer = &g.out
+	if g.zip {
+		z := g.zippers.Get().(*gzip.Writer)
+		defer g.zippers.Put(z)
+		z.Reset(w)
+		w = z
 	}
-	name := filepath.Join(l.dir, fmt.Sprintf("%02d-%05d.%s", w.id, w.files, l.ending))
-	err := os.WriteFile(name, w.data, 0o644)
-	w.data, w.pages = w.data[:0], 0
-	w.files++
-	return err
+	for _, part := range append(parts, []byte("\r\n\r\n")) {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	if z, ok := w.(*gzip.Writer); ok {
+		return z.Close()
+	}
+	return nil
 }

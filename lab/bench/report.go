@@ -147,6 +147,9 @@ func medians(rounds []figures) figures {
 		WARCBytes:      whole(func(f *figures) int64 { return f.WARCBytes }),
 		StoredBytes:    whole(func(f *figures) int64 { return f.StoredBytes }),
 		Tail:           float(func(f *figures) float64 { return f.Tail }),
+		Connections:    whole(func(f *figures) int64 { return f.Connections }),
+		Steadiness:     float(func(f *figures) float64 { return f.Steadiness }),
+		FsckSeconds:    float(func(f *figures) float64 { return f.FsckSeconds }),
 		Commits:        int(whole(func(f *figures) int64 { return int64(f.Commits) })),
 		Calls: ledger.Counts{
 			QueueRequests: whole(func(f *figures) int64 { return f.Calls.QueueRequests }),
@@ -232,6 +235,7 @@ func (t *trialReport) writeTable(w io.Writer) error {
 		})
 	}
 	crawls("s from last request to end", "%.2f", func(s *sideReport) float64 { return s.Median.Tail })
+	crawls("connections", "%.0f", func(s *sideReport) float64 { return float64(s.Median.Connections) })
 	crawls("commits", "%.0f", func(s *sideReport) float64 { return float64(s.Median.Commits) })
 	crawls("queue requests per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.Queue })
 	crawls("blob puts per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.Puts })

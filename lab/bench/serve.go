@@ -3,13 +3,22 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -17,7 +26,8 @@ import (
 
 // ready is the first thing that a server says; [served] is the other.
 type ready struct {
-	Port int `json:"port"`
+	Port  int    `json:"port"`
+	Roots []byte `json:"roots,omitempty"` // certificate of the web's authority, in DER, if the web has TLS
 }
 
 // serve serves the web until in ends, and tells what it saw.
@@ -27,7 +37,16 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	// Counting costs both sides the same, and a request the time of a map look-up.
-	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	opt, r := simweb.ListenOptions{Recording: simweb.RecordCounts}, ready{}
+	if j.Web.TLS {
+		cert, err := certify(web)
+		if err != nil {
+			return err
+		}
+		r.Roots = cert.Certificate[0]
+		opt.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	}
+	srv, err := simweb.Serve(ctx, web, opt)
 	if err != nil {
 		return err
 	}
@@ -35,7 +54,8 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 	precompress(web)
 	runtime.GC()
 	cpu := ledger.Processor()
-	if err := out.Encode(ready{Port: web.Config().Port}); err != nil {
+	r.Port = web.Config().Port
+	if err := out.Encode(r); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
@@ -45,6 +65,23 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 	srv.Close()
 	s.count(web, srv.Requests())
 	return out.Encode(s)
+}
+
+// certify makes an authority whose own certificate is valid for all hosts of a web.
+func certify(web *simweb.Web) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	for h := range web.Hosts() {
+		about.IPAddresses = append(about.IPAddresses, net.ParseIP(web.Host(h).Authority))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
 // count sorts requests by what they were for. The web has pages only, and they are plain.
@@ -71,10 +108,10 @@ func (s *served) count(web *simweb.Web, requests map[string]int) {
 
 // server is a process that serves the web.
 type server struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser // closing it ends the server
-	out  *json.Decoder
-	port int
+	cmd *exec.Cmd
+	in  io.WriteCloser // closing it ends the server
+	out *json.Decoder
+	ready
 }
 
 // startServer returns when the web can be asked.
@@ -95,16 +132,14 @@ func startServer(ctx context.Context, web simweb.Config) (*server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	var r ready
 	err = json.NewEncoder(s.in).Encode(job{Role: roleServer, Web: web})
 	if err == nil {
-		err = s.out.Decode(&r)
+		err = s.out.Decode(&s.ready)
 	}
 	if err != nil {
 		s.in.Close()
 		return nil, errors.Join(fmt.Errorf("start server: %w", err), cmd.Wait())
 	}
-	s.port = r.Port
 	return s, nil
 }
 

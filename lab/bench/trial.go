@@ -18,8 +18,7 @@ type trial struct {
 	sides []side
 }
 
-// side is a measurement, and what it is to reach beside another one of the same trial. Two
-// sides of one name, in two trials, are one measurement.
+// side is a measurement, and its targets beside another one of the same trial.
 type side struct {
 	job
 	base    int // index of the other one
@@ -47,23 +46,39 @@ const (
 
 // The targets.
 const (
-	targetSpeed    = 0.7 // pages per second, of the loader's
-	targetGzip     = 1.2 // pages per second on W1G, of the same crawl's on W1
-	targetOracle   = 0.85
-	targetCPU      = 1.4   // CPU per page, of the loader's
+	targetW1     = 0.7 // pages per second of a crawl, relative to the loader's, as are the next
+	targetW1G    = 0.7
+	targetPlain  = 0.5
+	targetW1T    = 1.0
+	targetOracle = 0.92
+	targetMany   = 0.85 // pages per second with 128 partitions, relative to 2
+	targetCPU    = 0.3  // CPU milliseconds per page
+
 	targetQueue    = 0.005 // per page, as are the next
 	targetPuts     = 0.003
 	targetKVWrites = 0.005
+
+	targetConnections = 1.1 // per host
+	targetSteadiness  = 0.95
+	targetMemory      = 500 << 20 // bytes
+	targetFsck        = 30        // seconds
 	// targetLeast is for the oracle: below it, processors are what W2 measures.
 	targetLeast = 0.9
 )
 
-// webNames are the names of all trials, in the order of measuring.
-var webNames = []string{"W1", "W1G", "plain", "W2"}
+// webNames are the names of all trials, in the order of measuring. The million takes minutes and is measured alone.
+var webNames = []string{"W1", "W1G", "plain", "W2", "W1T", "W1P", million}
+
+const million = "million"
 
 // trials returns those that s asks for, with a crawl for each number of partitions.
 func trials(s *settings) []trial {
-	all := []trial{trialW1(s), trialW1G(s), trialPlain(s), trialW2(s)}
+	all := []trial{
+		trialW1(s),
+		againstLoader(s, "W1G", "the pages of W1, sent in gzip", job{Web: s.cut(webW1G())}, targetW1G),
+		againstLoader(s, "plain", "W1 again, WARCs without compression", job{Web: s.cut(webW1()), Compression: warc.None}, targetPlain),
+		trialW2(s), trialW1T(s), trialMany(s), trialMillion(s),
+	}
 	all = slices.DeleteFunc(all, func(t trial) bool { return !slices.Contains(s.webs, t.name) })
 	if s.against != "" {
 		for i := range all {
@@ -100,38 +115,62 @@ var sinceBefore = []target{
 	{name: "peak RSS, of before's", of: func(f, base *figures) float64 { return float64(f.PeakBytes) / float64(base.PeakBytes) }},
 }
 
+// againstLoader has the loader and crawls take turns on one web.
+func againstLoader(s *settings, name, about string, j job, bound float64) trial {
+	t := trial{name: name, about: about, web: j.Web}
+	loader := j
+	loader.Name, loader.Role = name+"-loader", roleLoader
+	t.sides = []side{{job: loader}}
+	for _, crawl := range crawls(s, name, j.Web) {
+		crawl.Compression = j.Compression
+		t.sides = append(t.sides, side{job: crawl, targets: []target{speed("the loader's", bound)}})
+	}
+	return t
+}
+
 func trialW1(s *settings) trial {
-	t := trial{name: "W1", about: "the pages at once, WARCs in gzip", web: s.cut(webW1())}
-	t.sides = []side{{job: job{Name: "W1-loader", Role: roleLoader, Web: t.web}}}
-	for _, j := range crawls(s, "W1", t.web) {
-		t.sides = append(t.sides, side{job: j, targets: []target{
-			speed("the loader's", targetSpeed),
-			{"CPU per page, of the loader's", func(f, base *figures) float64 { return f.CPUSeconds / base.CPUSeconds }, atMost, targetCPU},
+	t := againstLoader(s, "W1", "the pages at once, WARCs in gzip", job{Web: s.cut(webW1())}, targetW1)
+	for i := range t.sides[1:] {
+		side := &t.sides[i+1]
+		side.targets = append(side.targets,
+			target{"CPU ms per page", func(f, _ *figures) float64 { return f.CPUPer1000 }, atMost, targetCPU},
 			perPage("queue requests per page", func(f *figures) int64 { return f.Calls.QueueRequests }, targetQueue),
 			perPage("blob puts per page", func(f *figures) int64 { return f.Calls.BlobPuts }, targetPuts),
-			perPage("KV write units per page", func(f *figures) int64 { return f.Calls.KVWriteUnits }, targetKVWrites),
+			perPage("KV write units per page", func(f *figures) int64 { return f.Calls.KVWriteUnits }, targetKVWrites))
+	}
+	return t
+}
+
+// trialW1T has a loader that uses net/http.
+func trialW1T(s *settings) trial {
+	t := againstLoader(s, "W1T", "the pages of W1 over TLS 1.3", job{Web: s.cut(webW1T())}, targetW1T)
+	for i := range t.sides[1:] {
+		side, hosts := &t.sides[i+1], float64(t.web.Hosts)
+		side.targets = append(side.targets, target{"connections per host", func(f, _ *figures) float64 { return float64(f.Connections) / hosts }, atMost, targetConnections})
+	}
+	return t
+}
+
+// trialMany compares crawls in many partitions and in two.
+func trialMany(s *settings) trial {
+	t := trial{name: "W1P", about: "the pages of W1, in many partitions", web: s.cut(webW1())}
+	for _, n := range []int{2, 128} {
+		t.sides = append(t.sides, side{job: job{Name: fmt.Sprintf("W1P-crawl@%d", n), Role: roleCrawl, Web: t.web, Partitions: n}})
+	}
+	t.sides[1].targets = []target{speed("two partitions'", targetMany)}
+	return t
+}
+
+// trialMillion is a crawl beside its own beginning.
+func trialMillion(s *settings) trial {
+	t := trial{name: million, about: "a million small pages in one folder", web: s.cut(webMillion())}
+	for _, j := range crawls(s, million, t.web) {
+		j.Fsck = true
+		t.sides = append(t.sides, side{job: j, base: len(t.sides), targets: []target{
+			{"rate of the last tenth, of the first's", func(f, _ *figures) float64 { return f.Steadiness }, atLeast, targetSteadiness},
+			{"peak RSS, bytes", func(f, _ *figures) float64 { return float64(f.PeakBytes) }, atMost, targetMemory},
+			{"seconds of fsck", func(f, _ *figures) float64 { return f.FsckSeconds }, atMost, targetFsck},
 		}})
-	}
-	return t
-}
-
-// trialW1G holds each crawl to the same one of W1.
-func trialW1G(s *settings) trial {
-	t := trial{name: "W1G", about: "the pages of W1, sent in gzip", web: s.cut(webW1G())}
-	bases := crawls(s, "W1", s.cut(webW1()))
-	for i, j := range crawls(s, "W1G", t.web) {
-		base := len(t.sides)
-		t.sides = append(t.sides, side{job: bases[i], base: base}, side{job: j, base: base, targets: []target{speed("W1's", targetGzip)}})
-	}
-	return t
-}
-
-func trialPlain(s *settings) trial {
-	t := trial{name: "plain", about: "W1 again, WARCs without compression", web: s.cut(webW1())}
-	t.sides = []side{{job: job{Name: "plain-loader", Role: roleLoader, Web: t.web, Compression: warc.None}}}
-	for _, j := range crawls(s, "plain", t.web) {
-		j.Compression = warc.None
-		t.sides = append(t.sides, side{job: j, targets: []target{speed("the loader's", targetSpeed)}})
 	}
 	return t
 }

@@ -20,6 +20,18 @@ func webW1G() simweb.Config {
 	return c
 }
 
+// webW1T is webW1 over TLS 1.3.
+func webW1T() simweb.Config {
+	c := webW1()
+	c.TLS = true
+	return c
+}
+
+// webMillion is a web of a million small pages.
+func webMillion() simweb.Config {
+	return simweb.Config{Seed: 1, Hosts: 1000, Pages: simweb.Pages{Min: 1000}, PageBytes: 1 << 10, LinksPerPage: 10}
+}
+
 // webW2 is the web of the scheduling experiment (Cao et al.): 500 hosts of 60 pages with
 // latencies uniformly between 5 and 200 ms. 24% of the hosts allow one request per
 // connection. The pages are small, so that waiting dominates: over one connection the
