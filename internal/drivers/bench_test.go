@@ -18,7 +18,7 @@ const benchBody = 20 << 10
 
 func benchStore(b *testing.B) *store {
 	s := openDir(b, b.TempDir(), options{})
-	must(b, s.createQueue(b.Context(), "q", time.Hour))
+	must(b, s.createQueues(b.Context(), time.Hour, "q"))
 	return s
 }
 

@@ -83,7 +83,7 @@ func crashChild(t *testing.T, dir string) {
 	ctx := context.Background()
 	s, err := openStore(dir, options{lazySync: 2 * time.Millisecond})
 	must(t, err)
-	must(t, s.createQueue(ctx, "q", time.Hour))
+	must(t, s.createQueues(ctx, time.Hour, "q"))
 	topic, p := s.openTopic("q"), s.platform()
 	var wg sync.WaitGroup
 	fatal := func(err error) {

@@ -76,12 +76,10 @@ func (s *store) platform() *platform.Platform {
 			for p := range partitions {
 				names = append(names, naming.MailboxQueue(partition.ID(p)))
 			}
-			for _, n := range names {
-				// There is no dead-letter queue: a step stores what it cannot read as a dead
-				// letter with the reason, and never gives up what it can read.
-				if err := s.createQueue(ctx, n, visibility); err != nil {
-					return fmt.Errorf("create queue %s: %w", n, err)
-				}
+			// There is no dead-letter queue: a step stores what it cannot read as a dead
+			// letter with the reason, and never gives up what it can read.
+			if err := s.createQueues(ctx, visibility, names...); err != nil {
+				return fmt.Errorf("create queues: %w", err)
 			}
 			return nil
 		},

@@ -57,7 +57,7 @@ type queueHarness struct {
 func (h *queueHarness) CreateTopic(ctx context.Context, testName string) (driver.Topic, func(), error) {
 	h.n++
 	name := fmt.Sprintf("%s/%d", testName, h.n)
-	err := h.store.createQueue(ctx, name, 10*time.Second)
+	err := h.store.createQueues(ctx, 10*time.Second, name)
 	return &topic{h.store, name}, func() {}, err
 }
 

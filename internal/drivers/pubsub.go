@@ -30,19 +30,18 @@ const (
 	opNack    = "nack"
 )
 
-// createQueue makes a queue, or gives an existing one this visibility. It is durable on return. Topics
+// createQueues makes queues, or gives existing ones this visibility. They are durable on return, by one transaction. Topics
 // and subscriptions of other queues fail with code NotFound.
-func (s *store) createQueue(ctx context.Context, name string, visibility time.Duration) error {
+func (s *store) createQueues(ctx context.Context, visibility time.Duration, names ...string) (err error) {
 	if err := s.lock(); err != nil {
 		return err
 	}
-	err := s.queues.Create(name, visibility)
+	for _, name := range names {
+		err = errors.Join(err, s.queues.Create(name, visibility))
+	}
 	commit := s.soon()
 	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return s.wait(ctx, commit)
+	return errors.Join(err, s.wait(ctx, commit))
 }
 
 // sending is what BeforeSend can change of a message.

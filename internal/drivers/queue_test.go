@@ -76,7 +76,7 @@ func inQueue(t *testing.T, visibility time.Duration, f func(*queueTest)) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &calls{}
 				s := open(t, options{meter: m})
-				must(t, s.createQueue(t.Context(), "q", visibility))
+				must(t, s.createQueues(t.Context(), visibility, "q"))
 				q := &queueTest{T: t, store: s, topic: s.openTopic("q"), calls: m, start: time.Now()}
 				f(q)
 				must(t, q.topic.Shutdown(t.Context()))
@@ -336,7 +336,7 @@ func TestClosedStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := open(t, options{})
-				must(t, s.createQueue(t.Context(), "q", time.Minute))
+				must(t, s.createQueues(t.Context(), time.Minute, "q"))
 				topic, sub, p := s.openTopic("q"), s.openSubscription("q", pollTime), s.platform()
 				must(t, topic.Send(t.Context(), &pubsub.Message{}))
 				m, err := sub.Receive(t.Context())
@@ -355,7 +355,7 @@ func TestClosedStore(t *testing.T) {
 					"send":    topic.Send(t.Context(), &pubsub.Message{}),
 					"write":   second(p.WriteRecord(t.Context(), "k", nil, nil)),
 					"read":    second(p.ReadRecords(t.Context(), []string{"k"})),
-					"create":  s.createQueue(t.Context(), "p", time.Minute),
+					"create":  s.createQueues(t.Context(), time.Minute, "p"),
 				} {
 					if !errors.Is(err, ErrClosed) {
 						t.Errorf("%s on a closed store: %v", name, err)

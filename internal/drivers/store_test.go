@@ -30,7 +30,7 @@ import (
 func fill(t *testing.T, s *store) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, s.createQueue(ctx, "q", time.Hour))
+	must(t, s.createQueues(ctx, time.Hour, "q"))
 	topic := s.openTopic("q")
 	defer topic.Shutdown(ctx)
 	var wg sync.WaitGroup
@@ -196,7 +196,7 @@ func TestRecordBounds(t *testing.T) {
 func TestAcksAreLazy(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir, options{lazySync: 5 * time.Millisecond})
-	must(t, s.createQueue(t.Context(), "q", time.Minute))
+	must(t, s.createQueues(t.Context(), time.Minute, "q"))
 	must(t, (&topic{s, "q"}).SendBatch(t.Context(), []*driver.Message{{Body: []byte("a")}}))
 	if n := messagesOnDisk(t, s); n != 1 {
 		t.Fatalf("%d messages on disk", n)
@@ -246,7 +246,7 @@ func TestConfirmedIsOnDisk(t *testing.T) {
 func TestGroupCommit(t *testing.T) {
 	s := openDir(t, t.TempDir(), options{})
 	ctx := t.Context()
-	must(t, s.createQueue(ctx, "q", time.Minute))
+	must(t, s.createQueues(ctx, time.Minute, "q"))
 	tx, err := s.file.db.Begin(true) // holds the committer up
 	must(t, err)
 	first := tx.ID()
@@ -285,7 +285,7 @@ func TestFailedWriteStopsTheStore(t *testing.T) {
 	s, err := openStore(dir, options{})
 	must(t, err)
 	fill(t, s)
-	must(t, s.createQueue(t.Context(), "empty", time.Minute))
+	must(t, s.createQueues(t.Context(), time.Minute, "empty"))
 	want := contents(t, s)
 	sub := s.openSubscription("empty", time.Hour)
 	waiting := make(chan error)
@@ -304,7 +304,7 @@ func TestFailedWriteStopsTheStore(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"write": second(p.WriteRecord(t.Context(), "x", nil, nil)), "read": second(p.ReadRecords(t.Context(), []string{"000"})),
-		"create": s.createQueue(t.Context(), "p", time.Minute), "receiver": <-waiting, "close": s.Close(),
+		"create": s.createQueues(t.Context(), time.Minute, "p"), "receiver": <-waiting, "close": s.Close(),
 	} {
 		if err == nil || errors.Is(err, ErrClosed) {
 			t.Errorf("%s after a failed write: %v", name, err)
