@@ -12,6 +12,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -101,7 +102,7 @@ func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
 
 func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 	r := &run{
-		target: t, connections: 256, reporter: rep,
+		target: t, connections: engine.DefaultConnections, reporter: rep,
 		retry: polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
 	}
 	r.resume = func(c blobschema.Crawl) (blobschema.Crawl, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
@@ -94,7 +95,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.target.register(cmd)
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after this time; 0 for never")
-	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
+	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
 	f.reportFlags.register(fs)
 }

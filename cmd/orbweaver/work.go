@@ -54,7 +54,7 @@ func newWork() *cobra.Command {
 	fs.BoolVar(&f.stepsOnly, "no-tick", false, "leave coordinator runs and requests to other workers, or to functions")
 	fs.DurationVar(&f.duration, "for", 0, "leave after this time; 0 for never")
 	fs.BoolVar(&f.idleExit, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
-	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
+	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
 	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
 	f.reportFlags.register(fs)

@@ -8,6 +8,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -23,10 +24,14 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
+// DefaultConnections is the default limit of concurrent requests of a process. A few hundred slow hosts, each with a request
+// under way, still leave room for others; a waiting request takes about 10 KB.
+const DefaultConnections = 512
+
 // Config configures an engine.
 type Config struct {
 	Fetch       fetch.Config
-	Connections int // limit of concurrent requests of the process; default 256
+	Connections int // limit of concurrent requests of the process; default DefaultConnections
 	Ledger      *ledger.Ledger
 	Log         *slog.Logger
 	// Changed, if it is not nil, is called after each write of a record, with its key, and after each send of
@@ -56,9 +61,7 @@ type Engine struct {
 
 // New returns an engine on an open platform.
 func New(p *platform.Platform, cfg Config) (*Engine, error) {
-	if cfg.Connections == 0 {
-		cfg.Connections = 256
-	}
+	cfg.Connections = cmp.Or(cfg.Connections, DefaultConnections)
 	if cfg.Fetch.MaxIdle == 0 {
 		cfg.Fetch.MaxIdle = maxIdle(openFiles(), cfg.Connections)
 	}
