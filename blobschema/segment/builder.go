@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -20,17 +19,12 @@ var ErrDocument = errors.New("unfit document")
 // of its position to the previous one. Finish needs finishToken more for each.
 type Builder struct {
 	docs    []building
-	added   map[identity]bool
+	added   map[ID]bool
 	terms   map[string]uint32
 	names   []string            // of terms, by number
 	counts  [][NumFields]uint32 // tokens of each term
 	scratch []byte
 	size    int
-}
-
-type identity struct {
-	slot        partition.Slot
-	fingerprint uint64
 }
 
 // building is a document that was added.
@@ -48,7 +42,7 @@ const (
 
 // NewBuilder returns a builder without documents.
 func NewBuilder() *Builder {
-	return &Builder{added: map[identity]bool{}, terms: map[string]uint32{}}
+	return &Builder{added: map[ID]bool{}, terms: map[string]uint32{}}
 }
 
 // Add adds a document and the tokens of its fields, which are best in order of positions. It
@@ -58,7 +52,7 @@ func (b *Builder) Add(doc Document, fields [NumFields][]TermPosition) error {
 	if err := check(&doc, &fields); err != nil {
 		return err
 	}
-	id := identity{doc.Slot, doc.Fingerprint}
+	id := ID{doc.Slot, doc.Fingerprint}
 	switch {
 	case b.added[id]:
 		return fmt.Errorf("%w: the segment has one of fingerprint %x", ErrDocument, doc.Fingerprint)
@@ -103,10 +97,7 @@ func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return strings.ToValidUTF8(s[:n], "")
 }
 
 // encode turns the tokens of a document into bytes, and counts them.
@@ -137,10 +128,9 @@ func (b *Builder) encode(d *building, fields *[NumFields][]TermPosition) {
 				id = b.term(strings.Clone(t.Term))
 			}
 			b.counts[id][f]++
-			diff := t.Position - before
-			before = t.Position
 			out = binary.AppendUvarint(out, uint64(id))
-			out = binary.AppendUvarint(out, uint64(uint32(diff<<1^diff>>31)))
+			out = binary.AppendVarint(out, int64(t.Position-before))
+			before = t.Position
 		}
 	}
 	b.scratch = out
@@ -212,9 +202,9 @@ func scatter(doc uint64, b []byte, tokens []uint64, ends [][NumFields]uint32) {
 		for range n {
 			term, k := binary.Uvarint(b)
 			b = b[k:]
-			diff, k := binary.Uvarint(b)
+			diff, k := binary.Varint(b)
 			b = b[k:]
-			position += int32(uint32(diff)>>1) ^ -int32(diff&1)
+			position += int32(diff)
 			end := &ends[term][f]
 			tokens[*end] = doc<<32 | uint64(position)
 			*end++

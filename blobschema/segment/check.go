@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Check reads all of a segment in ranges of 1 MiB. It checks that the parts are intact and consistent: checksums,
+// Check reads all of a segment, piece by piece, so its source should be in memory. It checks that the parts are intact and consistent: checksums,
 // the order of documents and of terms, the document table, every list with its positions, and the summary. It
 // calls visit, unless that is nil, for each document, with its text; d is valid until visit returns. Errors wrap
 // wire.ErrDamaged, or are those of the source or of visit.
@@ -109,7 +109,7 @@ func (m *mergeInput) checkList(info *TermInfo) (occurrences int64, err error) {
 		return 0, nil
 	}
 	list := &m.list
-	if err := m.listsFrom.postings(list, info, true); err != nil {
+	if err := m.postings(list, info, true); err != nil {
 		return 0, err
 	}
 	n := 0

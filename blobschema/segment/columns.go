@@ -242,6 +242,9 @@ func (c *Columns) Published(doc uint32) int64 { return int64(c.words[columnPubli
 // Fingerprint returns Document.Fingerprint.
 func (c *Columns) Fingerprint(doc uint32) uint64 { return c.longs[columnFingerprints][doc] }
 
+// ID returns the identity of a document.
+func (c *Columns) ID(doc uint32) ID { return ID{c.Slot(doc), c.Fingerprint(doc)} }
+
 // SimHash returns Document.SimHash.
 func (c *Columns) SimHash(doc uint32) uint64 { return c.longs[columnSimHashes][doc] }
 

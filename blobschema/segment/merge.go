@@ -7,34 +7,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// windowSize is the size of reads of data that is read in order.
-const windowSize = 1 << 20
-
-// window returns a source that reads ahead of sequential reads.
-func window(src Source, size int64) Source {
-	var at int64
-	var buf []byte
-	return func(off, length int64) ([]byte, error) {
-		if off < at || off+length > at+int64(len(buf)) {
-			n := max(length, min(windowSize, size-off))
-			b, err := src(off, n)
-			if err != nil {
-				return nil, err
-			}
-			if int64(len(b)) != n {
-				return nil, wire.Damaged("%d bytes where %d were asked for", len(b), n)
-			}
-			at, buf = off, b
-		}
-		return buf[off-at : off-at+length : off-at+length], nil
-	}
-}
-
 // Merge merges segments. It leaves out the deleted documents of each input. Of the others with one slot and
 // fingerprint the highest generation stays, then the latest, then that of the first input. Outputs are in order
 // and share no slot; a new one begins with the next slot after about maxBytes (0: no limit). Without documents
-// there is no output. Merge reads each input once, in ranges of 1 MiB. It needs memory for the outputs, the
-// longest list, and about forty bytes for each document.
+// there is no output. Merge reads the inputs piece by piece, so they should be in memory. It needs further memory for
+// the outputs, the longest list, and about forty bytes for each document.
 func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 	m := &merge{maxBytes: maxBytes}
 	for i, in := range inputs {
@@ -71,10 +48,10 @@ type merge struct {
 
 // mergeInput is a segment that is read in order.
 type mergeInput struct {
-	docsFrom, dictFrom, listsFrom *Reader // each has a window of its own
-	deleted                       *Set
-	columns                       *Columns
-	share                         float64 // bytes of the object per document
+	*Reader
+	deleted *Set
+	columns *Columns
+	share   float64 // bytes of the object per document
 
 	doc     int     // the current one
 	now     *stored // nil at the end
@@ -98,8 +75,7 @@ func newMergeInput(in Input) (*mergeInput, error) {
 	if err != nil {
 		return nil, err
 	}
-	windowed := func() *Reader { return r.With(window(r.src, r.size)) }
-	m := &mergeInput{docsFrom: windowed(), dictFrom: windowed(), listsFrom: windowed(), deleted: in.Deleted, columns: columns, doc: -1, dictBlock: -1}
+	m := &mergeInput{Reader: r, deleted: in.Deleted, columns: columns, doc: -1, dictBlock: -1}
 	m.renamed = make([]uint32, r.Documents())
 	m.share = float64(r.size) / float64(max(1, r.Documents()))
 	if err := m.nextDocument(); err != nil {
@@ -116,7 +92,8 @@ func (m *mergeInput) nextDocument() error {
 	m.now = nil
 	for m.doc++; m.doc < len(m.renamed); m.doc++ {
 		if m.doc%docsBlock == 0 {
-			if err := m.loadBlock(m.doc / docsBlock); err != nil {
+			var err error
+			if m.block, err = m.docs(&m.decoder, m.doc/docsBlock); err != nil {
 				return readError("documents", err)
 			}
 		}
@@ -138,15 +115,6 @@ func (m *mergeInput) nextDocument() error {
 	return nil
 }
 
-// loadBlock reads a block of documents, and its texts in the same read.
-func (m *mergeInput) loadBlock(b int) (err error) {
-	ref := &m.docsFrom.x.docs[b]
-	if _, err = m.docsFrom.src(ref.texts, ref.piece.off+ref.piece.length-ref.texts); err == nil {
-		m.block, err = m.docsFrom.docs(&m.decoder, b)
-	}
-	return err
-}
-
 // loadText reads the text of the current document.
 func (m *mergeInput) loadText() error {
 	t := &m.now.text
@@ -154,7 +122,7 @@ func (m *mergeInput) loadText() error {
 		return nil
 	}
 	if m.text != t.piece {
-		raw, err := t.piece.read(m.docsFrom.src, m.raw[:0])
+		raw, err := t.piece.read(m.src, m.raw[:0])
 		if err != nil {
 			return readError("text", err)
 		}
@@ -231,21 +199,20 @@ func (m *merge) full(s *stored) bool {
 
 // nextTerm goes to the next term of the dictionary.
 func (m *mergeInput) nextTerm() error {
-	r := m.dictFrom
 	for m.dict == nil || !m.dict.next() {
 		if m.dict != nil && m.dict.c.Err != nil {
 			return readError("dictionary", m.dict.c.Err)
 		}
-		if m.dictBlock++; m.dictBlock >= len(r.x.dict) {
+		if m.dictBlock++; m.dictBlock >= len(m.x.dict) {
 			m.dict = nil
 			return nil
 		}
-		ref := &r.x.dict[m.dictBlock]
-		raw, err := ref.piece.read(r.src, nil)
+		ref := &m.x.dict[m.dictBlock]
+		raw, err := ref.piece.read(m.src, nil)
 		if err != nil {
 			return readError("dictionary", err)
 		}
-		m.dict = ref.open(raw, r.x.summary.Documents)
+		m.dict = ref.open(raw, m.x.summary.Documents)
 	}
 	return nil
 }
@@ -316,7 +283,7 @@ func (m *merge) field(f Field, inputs []*mergeInput) error {
 		if info.Documents == 0 {
 			continue
 		}
-		if err := in.listsFrom.postings(&in.list, info, true); err != nil {
+		if err := in.postings(&in.list, info, true); err != nil {
 			return err
 		}
 		more, err := in.nextPosting()

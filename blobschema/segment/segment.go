@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/orbweaver/orbweaver/partition"
@@ -44,7 +45,18 @@ const (
 	FormMark = "\x01"
 )
 
-// Document is a stored document without its terms. Slot and Fingerprint identify it.
+// ID identifies a document.
+type ID struct {
+	Slot        partition.Slot
+	Fingerprint uint64
+}
+
+// Compare orders documents by slot and fingerprint.
+func (x ID) Compare(y ID) int {
+	return cmp.Or(cmp.Compare(x.Slot, y.Slot), cmp.Compare(x.Fingerprint, y.Fingerprint))
+}
+
+// Document is a stored document without its terms.
 type Document struct {
 	URL         string // canonical
 	Host        string // the site: weburl.Host as text

@@ -152,9 +152,9 @@ func build(t testing.TB, docs []document) ([]byte, Summary) {
 
 // inOrder is the truth: the documents of a segment, each once.
 func inOrder(docs []document) []document {
-	newest := map[identity]document{}
+	newest := map[ID]document{}
 	for _, d := range docs {
-		id := identity{d.Slot, d.Fingerprint}
+		id := ID{d.Slot, d.Fingerprint}
 		if old, ok := newest[id]; !ok || d.Generation > old.Generation {
 			newest[id] = d
 		}

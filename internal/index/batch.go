@@ -26,22 +26,16 @@ const (
 	pieceBytes = 16 << 20  // bytes of memory after which a piece of work ends early
 )
 
-// identity identifies a document.
-type identity struct {
-	fp   uint64
-	slot partition.Slot
-}
-
 // batch collects the changes of some commits until a manifest has them.
 type batch struct {
 	s        *Step
 	seq      uint64 // the last commit that is in the batch as a whole
 	part     uint64 // number of page records of the next commit that are in it
 	commits  []start
-	pages    map[identity]*change
-	former   []map[uint32]identity // by segment of the manifest: documents that the batch changes
-	replaced []identity            // documents whose previous versions are to be hidden, in order
-	written  map[identity]bool
+	pages    map[segment.ID]*change
+	former   []map[uint32]segment.ID // by segment of the manifest: documents that the batch changes
+	replaced []segment.ID            // documents whose previous versions are to be hidden, in order
+	written  map[segment.ID]bool
 	moved    map[partition.Slot]bool // slots that the partition took or gave
 	totals   blobschema.IndexTotals
 }
@@ -60,7 +54,7 @@ type change struct {
 }
 
 func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
-	return &batch{s: s, moved: moved, pages: map[identity]*change{}, written: map[identity]bool{}}
+	return &batch{s: s, moved: moved, pages: map[segment.ID]*change{}, written: map[segment.ID]bool{}}
 }
 
 // read adds the pages of a commit. If a URL was fetched more than once, the last answer that counts stays.
@@ -88,7 +82,7 @@ func (b *batch) read(t *actor.Task, name string, seq uint64) error {
 			skip--
 			continue
 		}
-		id := identity{b.s.hash.Fingerprint(p.URL), b.s.slotOf(string(u.Host()))}
+		id := segment.ID{Slot: b.s.slotOf(string(u.Host())), Fingerprint: b.s.hash.Fingerprint(p.URL)}
 		b.take(id, p)
 		b.totals.Pages++
 	}
@@ -98,7 +92,7 @@ func (b *batch) read(t *actor.Task, name string, seq uint64) error {
 // end leaves the page records from a position on to the next batch. An earlier answer that one of them has
 // replaced has no effect then, as if the URL had been fetched once less.
 func (b *batch) end(at int64) {
-	maps.DeleteFunc(b.pages, func(_ identity, c *change) bool { return c.at >= at })
+	maps.DeleteFunc(b.pages, func(_ segment.ID, c *change) bool { return c.at >= at })
 	last := b.commits[0]
 	for _, c := range b.commits {
 		if c.at <= at {
@@ -115,12 +109,12 @@ func (b *batch) hasMoved(slot partition.Slot) bool {
 }
 
 // take adds an answer of a URL. Answers come in order of time.
-func (b *batch) take(id identity, p *blobschema.Page) {
+func (b *batch) take(id segment.ID, p *blobschema.Page) {
 	was, does := b.pages[id], effectOf(p)
 	if was != nil && was.Generation > p.Generation {
 		return
 	}
-	if does == same && (was != nil || b.hasMoved(id.slot)) {
+	if does == same && (was != nil || b.hasMoved(id.Slot)) {
 		if does = written; was != nil && was.does != removed && samePayload(was.Page, p) {
 			does = kept
 		}
@@ -171,12 +165,12 @@ func ofItself(p *blobschema.Page) bool { return p.Original != nil && p.Original.
 // look finds which documents of the batch are in the index. Those whose payload is the one in the index stay as
 // they are.
 func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
-	b.former = make([]map[uint32]identity, len(m.Segments))
+	b.former = make([]map[uint32]segment.ID, len(m.Segments))
 	// Only pages that were fetched before can be in the index, and only in segments with their slots.
 	wanted := map[partition.Slot]bool{}
 	for id, c := range b.pages {
 		if c.Generation > 0 {
-			wanted[id.slot] = true
+			wanted[id.Slot] = true
 		}
 	}
 	for i := range m.Segments {
@@ -197,9 +191,9 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 		if err != nil {
 			return err
 		}
-		b.former[i] = map[uint32]identity{}
+		b.former[i] = map[uint32]segment.ID{}
 		for doc := range ref.Documents {
-			id := identity{cols.Fingerprint(doc), cols.Slot(doc)}
+			id := cols.ID(doc)
 			if c := b.pages[id]; c == nil || c.Generation == 0 || set.Has(doc) {
 				continue
 			} else if c.does == same {
@@ -242,7 +236,7 @@ func textless(mime string) bool {
 
 // member is a page that is to be read, and where its payload is.
 type member struct {
-	id    identity
+	id    segment.ID
 	page  *blobschema.Page
 	at    blobschema.Original
 	place int64 // position in the batch
@@ -269,7 +263,7 @@ type span struct {
 // spansOf sorts members and returns the ranges to read for them. Their order depends on the members only.
 func spansOf(all []member) (out []span) {
 	slices.SortFunc(all, func(x, y member) int {
-		return cmp.Or(cmp.Compare(x.at.WARC, y.at.WARC), cmp.Compare(x.at.Offset, y.at.Offset), cmp.Compare(x.id.fp, y.id.fp))
+		return cmp.Or(cmp.Compare(x.at.WARC, y.at.WARC), cmp.Compare(x.at.Offset, y.at.Offset), cmp.Compare(x.id.Fingerprint, y.id.Fingerprint))
 	})
 	for _, m := range all {
 		end := m.at.Offset + m.at.Length
@@ -339,7 +333,7 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 			b.totals.NoIndex++
 		}
 	}
-	slices.SortFunc(b.replaced, func(x, y identity) int { return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.fp, y.fp)) })
+	slices.SortFunc(b.replaced, segment.ID.Compare)
 	m.Totals.Add(&b.totals)
 	return refs, nil
 }
@@ -370,7 +364,7 @@ func (b *batch) add(builder *segment.Builder, docs []document) {
 			continue
 		}
 		b.totals.Text += docs[i].text
-		b.written[identity{docs[i].Fingerprint, docs[i].Slot}] = true
+		b.written[segment.ID{Slot: docs[i].Slot, Fingerprint: docs[i].Fingerprint}] = true
 	}
 }
 
@@ -451,7 +445,7 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	gone := map[identity]bool{}
+	gone := map[segment.ID]bool{}
 	for i, docs := range b.former {
 		if len(docs) == 0 {
 			continue
@@ -470,7 +464,7 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 		}
 		ref.Deleted, ref.Gone = set.AppendTo(nil), uint32(set.Len())
 	}
-	removed := map[identity]bool{}
+	removed := map[segment.ID]bool{}
 	for _, id := range ids {
 		removed[id] = !b.written[id]
 		switch {
@@ -481,12 +475,12 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 		}
 	}
 	m.Removed = slices.DeleteFunc(slices.Clone(m.Removed), func(d blobschema.RemovedDocument) bool {
-		_, news := removed[identity{d.Fingerprint, d.Slot}]
+		_, news := removed[segment.ID{Slot: d.Slot, Fingerprint: d.Fingerprint}]
 		return news
 	})
 	for _, id := range ids {
-		if removed[id] && b.hasMoved(id.slot) && len(m.Removed) < maxRemoved {
-			m.Removed = append(m.Removed, blobschema.RemovedDocument{Fingerprint: id.fp, Slot: id.slot, Generation: b.pages[id].Generation})
+		if removed[id] && b.hasMoved(id.Slot) && len(m.Removed) < maxRemoved {
+			m.Removed = append(m.Removed, blobschema.RemovedDocument{Fingerprint: id.Fingerprint, Slot: id.Slot, Generation: b.pages[id].Generation})
 		}
 	}
 	slices.SortFunc(m.Removed, blobschema.RemovedDocument.Compare)

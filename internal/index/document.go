@@ -137,7 +137,7 @@ func (r *pageReader) document(m member, u weburl.URL, found *text.Document) docu
 		at = m.page.Original.Time // identifies the payload later
 	}
 	d := document{Document: segment.Document{
-		URL: m.page.URL, Host: string(u.Host()), Fingerprint: m.id.fp, Slot: m.id.slot, Generation: m.page.Generation,
+		URL: m.page.URL, Host: string(u.Host()), Fingerprint: m.id.Fingerprint, Slot: m.id.Slot, Generation: m.page.Generation,
 		Time: at, Published: found.Published, Lang: found.Lang, SimHash: found.SimHash,
 		Title: found.Title, Text: text, BodyBytes: m.page.BodyBytes,
 	}}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Bounds on the terms that the beginning of a word stands for: terms in each field and segment, and blocks of the
@@ -85,13 +84,12 @@ type found struct {
 	seg   *seg
 	doc   uint32
 	score float64
-	slot  partition.Slot
-	fp    uint64
+	segment.ID
 }
 
 // before orders results: the best first, and otherwise always in the same order.
 func before(a, b found) int {
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp), cmp.Compare(a.doc, b.doc))
+	return cmp.Or(cmp.Compare(b.score, a.score), a.ID.Compare(b.ID), cmp.Compare(a.doc, b.doc))
 }
 
 // matches are the matching documents of some segments.
@@ -99,7 +97,10 @@ type matches struct {
 	best  []found // in order
 	total int64
 	langs map[string]int64
-	cut   bool // a bound was reached before all documents were examined
+	short bool // a bound was reached before all documents were examined
+
+	full  bool // there are enough that are not after worst
+	worst found
 }
 
 // run evaluates the query.
@@ -131,19 +132,37 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 		})
 	}
 	err := g.Wait()
-	all.cut = all.cut || e.cut.Load()
+	all.short = all.short || e.cut.Load()
 	return all, err
 }
 
 func (m *matches) add(o *matches, keep int) {
 	m.total += o.total
-	m.cut = m.cut || o.cut
+	m.short = m.short || o.short
 	for l, n := range o.langs {
 		m.langs[l] += n
 	}
 	m.best = append(m.best, o.best...)
+	m.cut(keep)
+}
+
+// cut sorts the best matches and drops the rest.
+func (m *matches) cut(keep int) {
 	slices.SortFunc(m.best, before)
 	m.best = m.best[:min(len(m.best), keep)]
+}
+
+// offer adds a match if it may be one of the best: those beyond twice as many are dropped now and then.
+func (m *matches) offer(f found, keep int) {
+	if m.full && before(f, m.worst) > 0 {
+		return
+	}
+	if m.best = append(m.best, f); len(m.best) > 2*keep {
+		m.cut(keep)
+		if m.full = keep > 0; m.full {
+			m.worst = m.best[keep-1]
+		}
+	}
 }
 
 // segments returns the segments of documents that are not empty.

@@ -99,6 +99,7 @@ type snapshot struct {
 	moved     bool
 	hidden    map[*seg]*segment.Set // documents that another partition knows better, if moved
 	documents int64
+	stored    int64                      // documents, including deleted ones
 	average   [segment.NumFields]float64 // mean lengths
 }
 
@@ -300,6 +301,7 @@ func (s *snapshot) count() {
 			anchors := slices.Contains(p.anchors, g)
 			if !anchors {
 				s.documents += int64(g.ref.Documents - g.ref.Gone)
+				s.stored += int64(g.ref.Documents)
 			}
 			for f, n := range g.ref.Lengths {
 				if anchors == (segment.Field(f) == segment.Anchor) {

@@ -23,7 +23,7 @@ import (
 // modelDoc is a document as the model knows it: the places of its terms.
 type modelDoc struct {
 	*page
-	id      identity
+	id      segment.ID
 	segment int // among all
 	at      [segment.NumFields]map[string][]int32
 	lengths [segment.NumFields]int
@@ -40,7 +40,7 @@ type model struct {
 
 func newModelDoc(c *corpus, p *page, in int) *modelDoc {
 	d := c.document(p)
-	m := &modelDoc{page: p, id: identity{d.Slot, d.Fingerprint}, segment: in}
+	m := &modelDoc{page: p, id: segment.ID{Slot: d.Slot, Fingerprint: d.Fingerprint}, segment: in}
 	texts := p.fields()
 	texts[segment.Anchor] = p.anchor
 	for f, text := range texts {
@@ -244,7 +244,7 @@ func (m *model) idf(l *leaf) (sum float64) {
 type scored struct {
 	url   string
 	score float64
-	id    identity
+	id    segment.ID
 }
 
 // search is the whole of it.
@@ -271,7 +271,7 @@ func (m *model) search(q *Query, nodes float64) (out []scored) {
 		}
 	}
 	slices.SortFunc(out, func(a, b scored) int {
-		return before(found{score: a.score, slot: a.id.slot, fp: a.id.fp}, found{score: b.score, slot: b.id.slot, fp: b.id.fp})
+		return before(found{score: a.score, ID: a.id}, found{score: b.score, ID: b.id})
 	})
 	return out
 }
@@ -465,7 +465,7 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 		if moved {
 			for _, d := range before { // some are gone since
 				if here := slices.ContainsFunc(all, func(p *page) bool { return p.url == d.url }); !here && rng.IntN(10) == 0 {
-					r := blobschema.RemovedDocument{Fingerprint: d.id.fp, Slot: d.id.slot, Generation: uint32(rng.IntN(2))}
+					r := blobschema.RemovedDocument{Fingerprint: d.id.Fingerprint, Slot: d.id.Slot, Generation: uint32(rng.IntN(2))}
 					c.removed[id] = append(c.removed[id], r)
 					removed = append(removed, r)
 				}
@@ -485,10 +485,10 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 
 // choose says which documents count: of those of one URL the newest, unless it is removed.
 func (m *model) choose(removed []blobschema.RemovedDocument) {
-	best := map[identity]*modelDoc{}
+	best := map[segment.ID]*modelDoc{}
 	for _, d := range m.docs {
 		d.counts = !d.deleted && !slices.ContainsFunc(removed, func(r blobschema.RemovedDocument) bool {
-			return r.Slot == d.id.slot && r.Fingerprint == d.id.fp && r.Generation >= d.generation
+			return r.Slot == d.id.Slot && r.Fingerprint == d.id.Fingerprint && r.Generation >= d.generation
 		})
 		o := best[d.id]
 		if !d.counts {

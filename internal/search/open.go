@@ -106,10 +106,10 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 		return nil, err
 	}
 	of := make([]target, a.ref.Documents)
-	by := make(map[identity]int, len(of))
+	by := make(map[segment.ID]int, len(of))
 	for doc := range of {
 		of[doc].seg = -1
-		by[identityOf(cols[len(in)], uint32(doc))] = doc
+		by[cols[len(in)].ID(uint32(doc))] = doc
 	}
 	slots := map[partition.Slot]bool{}
 	for doc := range of {
@@ -122,22 +122,12 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 				doc = max(doc, s.firstOf(cols[i], slot+1)-1)
 				continue
 			}
-			if a, ok := by[identityOf(cols[i], doc)]; ok && !gone(doc) {
+			if a, ok := by[cols[i].ID(doc)]; ok && !gone(doc) {
 				of[a] = target{int32(i), doc}
 			}
 		}
 	}
 	return of, nil
-}
-
-// identity identifies a document.
-type identity struct {
-	slot partition.Slot
-	fp   uint64
-}
-
-func identityOf(c *segment.Columns, doc uint32) identity {
-	return identity{c.Slot(doc), c.Fingerprint(doc)}
 }
 
 // hide returns the documents of moved slots that another partition knows better. Of the versions of a document that of the

@@ -111,13 +111,13 @@ func spread(in []group) []group {
 			}
 			take := first
 			for i := first; i < min(len(in), first+lookAhead); i++ {
-				if !used[i] && count[in[i].slot] < perSite {
+				if !used[i] && count[in[i].Slot] < perSite {
 					take = i
 					break
 				}
 			}
 			used[take] = true
-			count[in[take].slot]++
+			count[in[take].Slot]++
 			out = append(out, in[take])
 		}
 	}

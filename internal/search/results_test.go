@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -34,7 +35,7 @@ func TestCollapse(t *testing.T) {
 func TestSpread(t *testing.T) {
 	groups := func(sites ...partition.Slot) (out []group) {
 		for i, s := range sites {
-			out = append(out, group{found: found{doc: uint32(i), slot: s}})
+			out = append(out, group{found: found{doc: uint32(i), ID: segment.ID{Slot: s}}})
 		}
 		return out
 	}

@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -303,7 +302,6 @@ func matched(c cursor) (terms []string) {
 func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 	m := &matches{langs: map[string]int64{}}
 	err := e.withScorer(ctx, seg, func(s *scorer) {
-		h := &worst{}
 		for {
 			doc := s.next()
 			if doc == end || e.q.listing() && !s.meter.look(1) { // otherwise the lists have counted it
@@ -319,18 +317,17 @@ func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 			}
 			m.total++
 			m.langs[s.cols.Lang(doc)]++
-			h.offer(found{seg, doc, score, s.cols.Slot(doc), s.cols.Fingerprint(doc)}, e.keep)
+			m.offer(found{seg, doc, score, s.cols.ID(doc)}, e.keep)
 		}
-		m.cut = s.meter.out
-		m.best = *h
-		slices.SortFunc(m.best, before)
+		m.short = s.meter.out
+		m.cut(e.keep)
 	})
 	return m, err
 }
 
 // lister returns a lister for a segment, with the segment's share of the work that the query may do.
 func (e *evaluation) lister(ctx context.Context, t *terms) *lister {
-	share := float64(e.ix.opt.MaxPostings) * float64(t.seg.ref.Documents) / math.Max(1, float64(e.snap.stored()))
+	share := float64(e.ix.opt.MaxPostings) * float64(t.seg.ref.Documents) / math.Max(1, float64(e.snap.stored))
 	return &lister{terms: t, meter: &meter{ctx: ctx, left: int64(share) + 1}}
 }
 
@@ -348,38 +345,4 @@ func (e *evaluation) hold(ctx context.Context, l *lister, f func() error) error 
 		return err
 	}
 	return l.err()
-}
-
-// stored returns the number of documents in the segments, including deleted ones.
-func (s *snapshot) stored() (n int64) {
-	for _, p := range s.parts {
-		for _, g := range p.segments {
-			n += int64(g.ref.Documents)
-		}
-	}
-	return n
-}
-
-// worst is a heap of the best hits, with the worst of them on top.
-type worst []found
-
-func (h worst) Len() int           { return len(h) }
-func (h worst) Less(i, j int) bool { return before(h[i], h[j]) > 0 }
-func (h worst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *worst) Push(x any)        { *h = append(*h, x.(found)) }
-func (h *worst) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
-// offer adds a hit if it is one of the best.
-func (h *worst) offer(f found, keep int) {
-	switch {
-	case len(*h) < keep:
-		heap.Push(h, f)
-	case keep > 0 && before(f, (*h)[0]) < 0:
-		(*h)[0] = f
-		heap.Fix(h, 0)
-	}
 }

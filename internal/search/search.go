@@ -159,8 +159,8 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 	if err != nil {
 		return nil, err
 	}
-	a.Total, a.Cut, a.Notes = m.total, m.cut, e.notes
-	if m.total == 0 && !m.cut {
+	a.Total, a.Cut, a.Notes = m.total, m.short, e.notes
+	if m.total == 0 && !m.short {
 		if a.Suggestions, err = e.suggest(ctx, req); err != nil {
 			return nil, err
 		}

@@ -201,10 +201,7 @@ func cutText(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+	return strings.ToValidUTF8(text[:n], "")
 }
 
 // oneLine replaces characters that move the text around by spaces: controls, which terminals obey, and those that

@@ -33,8 +33,8 @@
 package token
 
 import (
+	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // maxTerm bounds a term, in bytes. A longer one is cut.
@@ -84,8 +84,5 @@ func cutRunes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return strings.ToValidUTF8(s[:n], "")
 }
