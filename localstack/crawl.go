@@ -25,7 +25,7 @@ import (
 
 // serve serves a made-up web until the scenario ends.
 func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, error) {
-	srv, err := simweb.Start(ctx, cfg, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
 	if web, err = simweb.New(cfg); err != nil {
 		return nil, nil, err
 	}
-	srv, err := simweb.Serve(context.Background(), web, simweb.ListenOptions{})
+	srv, err := simweb.Serve(context.Background(), web)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w\nThe demo needs the loopback addresses 127.1.0.0/16, which some systems must configure first", err)
 	}

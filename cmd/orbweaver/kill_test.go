@@ -37,7 +37,7 @@ func TestKilledTenTimes(t *testing.T) {
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 80}, PageBytes: 4 << 10, LinksPerPage: 12,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},
 		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
-	}, simweb.ListenOptions{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

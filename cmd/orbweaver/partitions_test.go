@@ -21,7 +21,7 @@ func TestScaledWhileItRuns(t *testing.T) {
 		Seed: 6, Hosts: 40, Pages: simweb.Pages{Min: 30, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},
 		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
-	}, simweb.ListenOptions{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (c *cloud) rankFunction() (off func()) {
 // TestRankOut: what does not fit into a table is said.
 func TestRankOut(t *testing.T) {
 	t.Parallel()
-	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 5, Hosts: 1, Pages: simweb.Pages{Min: 150, Max: 150}, PageBytes: 1 << 10, LinksPerPage: 12}, simweb.ListenOptions{})
+	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 5, Hosts: 1, Pages: simweb.Pages{Min: 150, Max: 150}, PageBytes: 1 << 10, LinksPerPage: 12})
 	if err != nil {
 		t.Fatal(err)
 	}

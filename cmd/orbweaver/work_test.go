@@ -29,7 +29,7 @@ func testCloudWork(c *cloud) {
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12, CrossHost: 0.2,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 10 * time.Millisecond},
 		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
-	}, simweb.ListenOptions{})
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -197,7 +197,7 @@ func balanced(web *simweb.Web) (string, error) {
 func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *jobs.Jobs, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, smallWeb)
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 func TestCrawl(t *testing.T) {
 	small := simweb.Demo()
 	small.Pages = simweb.Pages{Min: 8, Max: 16}
-	srv, err := simweb.Start(t.Context(), small, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	srv, err := simweb.Start(t.Context(), small)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestCrawlsDemo(t *testing.T) {
 // crawlDemo crawls a generated web over a platform, and compares the pages with its truth.
 func crawlDemo(t *testing.T, p *platform.Platform, led *ledger.Ledger) {
 	t.Helper()
-	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
+	srv, err := simweb.Start(t.Context(), simweb.Demo())
 	if err != nil {
 		t.Fatal(err)
 	}

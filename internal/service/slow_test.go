@@ -36,7 +36,7 @@ func TestCrawlsSlowWeb(t *testing.T) {
 			srv, err := simweb.Start(t.Context(), simweb.Config{
 				Seed: 5, Hosts: 9, Pages: simweb.Pages{Min: 7}, SteadyBody: c.steady, LateBy: time.Minute,
 				Kinds: simweb.PageShares{Late: 0.06, Steady: 0.06}, Robots: simweb.RobotsShares{Drip: 0.1},
-			}, simweb.ListenOptions{})
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

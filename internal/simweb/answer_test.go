@@ -169,19 +169,16 @@ func TestDuplicates(t *testing.T) {
 
 func TestHiddenPages(t *testing.T) {
 	w, _ := only(t, hidden, func(c *Config) { c.Kinds.Hidden, c.Pages.Min = 0.3, 200 })
-	obeyed, all := w.Truth(Scope{SkipDigests: true}).Pages, w.Truth(Scope{Follow: FollowAll, SkipDigests: true}).Pages
+	pages := w.Truth(Scope{SkipDigests: true}).Pages
 	count := make(map[manner]int)
 	for p, k := range w.hosts[0].kinds {
 		if k != hidden {
 			continue
 		}
-		url, m := w.URL(0, p), w.hiding(0, p)
-		count[m]++
-		if _, ok := obeyed[url]; ok {
+		url := w.URL(0, p)
+		count[w.hiding(0, p)]++
+		if _, ok := pages[url]; ok {
 			t.Errorf("%s is found", url)
-		}
-		if _, ok := all[url]; ok != (m == byNoFollow) {
-			t.Errorf("%s, linked in manner %d, found by one who follows all: %v", url, m, ok)
 		}
 		if r := w.Answer(Request{URL: url}); r.Status != 200 {
 			t.Errorf("%s: status %d, a crawler would not be caught", url, r.Status)
@@ -193,38 +190,19 @@ func TestHiddenPages(t *testing.T) {
 }
 
 func TestTraps(t *testing.T) {
-	cfg := Config{Hosts: 2, Pages: Pages{Min: 5}, Trap: Trap{Hosts: 0.5, Days: -1}}
+	cfg := Config{Hosts: 2, Pages: Pages{Min: 5}, Trap: Trap{Hosts: 0.5, Days: 12}}
 	w := mustNew(t, cfg)
-	h := 0
-	if w.hosts[1].days > 0 {
-		h = 1
+	if n := len(w.Truth(Scope{SkipDigests: true}).Pages); n != 22 {
+		t.Errorf("%d pages with a calendar of 12 days", n)
 	}
-	entry := w.URL(h, w.hosts[h].pages)
-	open := w.Truth(Scope{SkipDigests: true})
-	if len(open.Endless) != 1 || !strings.HasPrefix(entry, open.Endless[0]) || len(open.Pages) != 10 {
-		t.Errorf("endless %v, %d pages", open.Endless, len(open.Pages))
-	}
-	got := make(map[string]Got)
-	for url, e := range open.Pages {
-		got[url] = Got{Outcome: e.Outcome}
-	}
-	got[entry] = Got{Outcome: blobschema.OutcomeOK}
-	if d := Diff(open, got); d != "" {
-		t.Errorf("a page of an endless calendar is reported:\n%s", d)
-	}
-	few, more := w.Truth(Scope{MaxDepth: 5, SkipDigests: true}), w.Truth(Scope{MaxDepth: 6, SkipDigests: true})
-	if len(few.Endless) != 0 || len(few.Pages) <= 10 || len(more.Pages) <= len(few.Pages) {
-		t.Errorf("%d pages to depth 5, %d to depth 6", len(few.Pages), len(more.Pages))
-	}
-	cfg.Trap.Days = 12
-	finite := mustNew(t, cfg).Truth(Scope{SkipDigests: true})
-	if len(finite.Pages) != 22 || len(finite.Endless) != 0 {
-		t.Errorf("%d pages with a calendar of 12 days", len(finite.Pages))
+	few, more := w.Truth(Scope{MaxDepth: 2, SkipDigests: true}), w.Truth(Scope{MaxDepth: 3, SkipDigests: true})
+	if len(few.Pages) <= 10 || len(more.Pages) <= len(few.Pages) {
+		t.Errorf("%d pages to depth 2, %d to depth 3", len(few.Pages), len(more.Pages))
 	}
 	cfg.Robots.Sections = 0.5
 	cfg.Trap.Hosts = 1
 	denied := mustNew(t, cfg)
-	entry = denied.URL(1, denied.hosts[1].pages)
+	entry := denied.URL(1, denied.hosts[1].pages)
 	if e := denied.Truth(Scope{SkipDigests: true}).Pages[entry]; e.Outcome != blobschema.OutcomeRobots {
 		t.Errorf("calendar that robots.txt forbids: %+v", e)
 	}

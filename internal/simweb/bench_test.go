@@ -45,7 +45,7 @@ func BenchmarkAnswer(b *testing.B) {
 func BenchmarkServe(b *testing.B) {
 	cfg := large()
 	cfg.Connection.MaxRequests = 1 << 30
-	s, err := Serve(b.Context(), mustNew(b, cfg), ListenOptions{})
+	s, err := Serve(b.Context(), mustNew(b, cfg))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -125,8 +125,7 @@ type LinkShares struct {
 // Trap is an endless calendar: day n links to the days n+1, n+7 and n+365.
 type Trap struct {
 	Hosts float64 // share of hosts that have one
-	// Days is where calendars end; 0: 30. Calendars below 0 do not end, and those that
-	// robots.txt forbids never do.
+	// Days is the number of days of a calendar; 0: 30. A calendar that robots.txt forbids does not end.
 	Days int
 }
 
@@ -212,22 +211,11 @@ func (c Config) check() error {
 		{"Skew", c.Skew, 100},
 		{"Connection.MaxRequests", c.Connection.MaxRequests, 1 << 30},
 		{"FlakyMax", c.FlakyMax, 100},
+		{"Trap.Days", c.Trap.Days, maxHostPages},
 	} {
 		if b.value < 1 || b.value > b.max {
 			return fmt.Errorf("%w: %s is %d, not within 1 and %d", errConfig, b.name, b.value, b.max)
 		}
-	}
-	if c.Port < 0 || c.Port > 65535 {
-		return fmt.Errorf("%w: Port is %d", errConfig, c.Port)
-	}
-	if c.Trap.Days > maxHostPages {
-		return fmt.Errorf("%w: Trap.Days is %d", errConfig, c.Trap.Days)
-	}
-	if !(c.Pages.Zipf >= 0 && c.Pages.Zipf <= 10) {
-		return fmt.Errorf("%w: Pages.Zipf is %v", errConfig, c.Pages.Zipf)
-	}
-	if c.Connection.LatencyMin < 0 || c.Robots.Delay < 0 || min(c.SlowBody, c.SteadyBody, c.LateBy) < 0 {
-		return fmt.Errorf("%w: negative duration", errConfig)
 	}
 	k, r, d, l := c.Kinds, c.Robots, c.Down, c.Links
 	groups := [][]float64{

@@ -49,7 +49,7 @@ func Diff(t Truth, got map[string]Got) string {
 		}
 	}
 	for _, url := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := t.Pages[url]; !ok && !t.endless(url) {
+		if _, ok := t.Pages[url]; !ok {
 			extra = append(extra, fmt.Sprintf("%s (outcome %d, status %d)", url, got[url].Outcome, got[url].Status))
 		}
 	}
@@ -71,10 +71,6 @@ func Diff(t Truth, got map[string]Got) string {
 		}
 	}
 	return b.String()
-}
-
-func (t Truth) endless(url string) bool {
-	return slices.ContainsFunc(t.Endless, func(p string) bool { return strings.HasPrefix(url, p) })
 }
 
 func (e Expect) differs(g Got) string {

@@ -161,29 +161,27 @@ func (w *Web) Links(url string) []string {
 		return nil
 	}
 	var urls []string
-	for _, l := range w.targets(nil, h, p, w.version(h, p), FollowObey) {
+	for _, l := range w.targets(nil, h, p, w.version(h, p)) {
 		urls = append(urls, w.URL(int(l.host), int(l.page)))
 	}
 	return urls
 }
 
 // targets appends the links that a crawler learns from a page.
-func (w *Web) targets(dst []link, h, p, version int, f Follow) []link {
+func (w *Web) targets(dst []link, h, p, version int) []link {
 	k, _ := w.kind(h, p)
 	switch k {
 	case redirect, loop:
 		th, tp := w.redirectTarget(h, p)
 		return append(dst, link{int32(th), int32(tp), byAnchor})
 	case noFollow:
-		if f == FollowObey {
-			return dst
-		}
+		return dst
 	}
 	start := len(dst)
 	dst = w.appendLinks(dst, h, p, version)
 	kept := dst[:start]
 	for _, l := range dst[start:] {
-		if l.manner.followed() || l.manner == byNoFollow && f == FollowAll {
+		if l.manner.followed() {
 			kept = append(kept, l)
 		}
 	}

@@ -11,27 +11,12 @@ import (
 	"time"
 )
 
-// Recording says how much a Server remembers of its requests.
-type Recording uint8
-
-const (
-	RecordAll    Recording = iota // counts by URL, start times by host
-	RecordCounts                  // counts by URL only, which temporary failures need
-)
-
-// ListenOptions are the options of Serve. The zero value is a good one.
-type ListenOptions struct {
-	Recording Recording
-	TLS       *tls.Config // with the certificate of all hosts, if the web has Config.TLS
-}
-
 // Server serves a web over sockets. It writes HTTP/1.1 itself: net/http can neither cut,
 // reset nor lie, and costs three times as much where server and crawler share a machine.
 type Server struct {
 	web       *Web
-	recording Recording
 	tls       *tls.Config    // nil: plain HTTP
-	listeners []net.Listener // one a host but those that refuse; with Names only one
+	listeners []net.Listener // one for each host that accepts connections
 	records   []record
 	buffers   sync.Pool // of *[]byte, for bodies
 
@@ -46,11 +31,9 @@ type Server struct {
 
 // record is what is remembered of a host.
 type record struct {
-	mu          sync.Mutex
-	counts      map[string]int // by request URI
-	starts      []time.Time    // at most maxStarts
-	inFlight    int
-	maxInFlight int
+	mu     sync.Mutex
+	counts map[string]int // by request URI
+	starts []time.Time    // at most maxStarts
 }
 
 const (
@@ -59,22 +42,28 @@ const (
 )
 
 // Start makes a web and serves it as [Serve] does. Its addresses are those of [Server.Web].
-func Start(ctx context.Context, cfg Config, opt ListenOptions) (*Server, error) {
+func Start(ctx context.Context, cfg Config) (*Server, error) {
 	w, err := New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return Serve(ctx, w, opt)
+	return Serve(ctx, w)
 }
 
-// Serve listens on each host's own loopback address, and returns when all do. Use the web
-// that [Server.Web] returns from then on: its URLs have the port, which is chosen here
-// unless the configuration has one. With Config.Names there is one listener, for clients
-// that dial [Server.Addr] whatever the URL's host (or use it as a proxy), and the port is
-// not made part of the URLs. The server ends with ctx or by Close.
-func Serve(ctx context.Context, w *Web, o ListenOptions) (*Server, error) {
+// Serve listens on each host's own loopback address, and returns when all listeners are open. The
+// web must not have Config.Names. Use the web that [Server.Web] returns from then on: its URLs have
+// the port, which is chosen here unless the configuration has one. The server ends with ctx or by
+// Close.
+func Serve(ctx context.Context, w *Web) (*Server, error) { return ServeTLS(ctx, w, nil) }
+
+// ServeTLS is [Serve] over TLS, for a web that has Config.TLS: the configuration holds the
+// certificate of all hosts. Without one it serves plain HTTP.
+func ServeTLS(ctx context.Context, w *Web, tlsConfig *tls.Config) (*Server, error) {
+	if w.cfg.Names {
+		return nil, errors.New("serve generated web: its hosts have names instead of addresses")
+	}
 	s := &Server{
-		web: w, recording: o.Recording, tls: o.TLS, records: make([]record, w.Hosts()),
+		web: w, tls: tlsConfig, records: make([]record, w.Hosts()),
 		done: make(chan struct{}), conns: make(map[net.Conn]struct{}),
 	}
 	s.buffers.New = func() any { b := make([]byte, 0, w.bodySize()); return &b }
@@ -95,9 +84,6 @@ func Serve(ctx context.Context, w *Web, o ListenOptions) (*Server, error) {
 // another one: then another port is tried.
 func (s *Server) listen(ctx context.Context) error {
 	w := s.web
-	if w.cfg.Names {
-		return s.listenAt(ctx, []string{address(0)}, w.cfg.Port)
-	}
 	var addrs []string
 	for i := range w.hosts {
 		if w.hosts[i].down != FaultRefused {
@@ -207,38 +193,12 @@ func (s *Server) Close() {
 // Web returns the web with the port that it is served at.
 func (s *Server) Web() *Web { return s.web }
 
-// Addr returns the address to dial for an authority of the web: its own, or with
-// Config.Names the one address that all names are served at; "" for an unknown one or one
-// whose name is not to resolve.
-func (s *Server) Addr(authority string) string {
-	h, ok := s.web.HostOf(authority)
-	switch {
-	case !ok || s.web.hosts[h].down == FaultDNS:
-		return ""
-	case s.web.cfg.Names:
-		return s.listeners[0].Addr().String()
-	default:
-		return fmt.Sprintf("%s:%d", address(h), s.listeners[0].Addr().(*net.TCPAddr).Port)
-	}
-}
-
 // Starts returns when requests to host i came in, in order: the last 32,768 at least.
 func (s *Server) Starts(i int) []time.Time {
 	r := &s.records[i]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]time.Time(nil), r.starts...)
-}
-
-// MaxConcurrent returns how many requests host i had to answer at once at most. One counts
-// from when it was read until just before the last of its answer is written, so that a
-// client that waits for answers is never found to have two; one that is never answered
-// does not count for longer than a moment.
-func (s *Server) MaxConcurrent(i int) int {
-	r := &s.records[i]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.maxInFlight
 }
 
 // Requests returns the number of requests for each URL, including robots.txt files.
@@ -256,24 +216,14 @@ func (s *Server) Requests() map[string]int {
 }
 
 // begin records a request and returns the number of earlier requests for its URL.
-func (r *record) begin(uri string, now time.Time, what Recording) (before int) {
+func (r *record) begin(uri string, now time.Time) (before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before = r.counts[uri]
 	r.counts[uri] = before + 1
-	if what == RecordAll {
-		if len(r.starts) == maxStarts {
-			r.starts = append(r.starts[:0], r.starts[maxStarts/2:]...)
-		}
-		r.starts = append(r.starts, now)
+	if len(r.starts) == maxStarts {
+		r.starts = append(r.starts[:0], r.starts[maxStarts/2:]...)
 	}
-	r.inFlight++
-	r.maxInFlight = max(r.maxInFlight, r.inFlight)
+	r.starts = append(r.starts, now)
 	return before
-}
-
-func (r *record) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inFlight--
 }

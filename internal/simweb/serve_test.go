@@ -1,7 +1,6 @@
 package simweb
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 
 func serve(t testing.TB, c Config) *Server {
 	t.Helper()
-	s, err := Serve(t.Context(), mustNew(t, c), ListenOptions{})
+	s, err := Serve(t.Context(), mustNew(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +29,7 @@ func serve(t testing.TB, c Config) *Server {
 // ask writes raw requests to host h over one connection and returns all that comes.
 func ask(t *testing.T, s *Server, h int, requests ...string) (string, error) {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr(s.Web().Host(h).Authority))
+	c, err := net.Dial("tcp", s.Web().Host(h).Authority)
 	if err != nil {
 		return "", err
 	}
@@ -52,18 +51,13 @@ func get(s *Server, h int, uri string, fields ...string) string {
 // What a client gets over a socket is what Answer says, for whole answers of all kinds.
 func TestServerServesAnswers(t *testing.T) {
 	cfg := everything()
+	cfg.Names = false
 	cfg.Connection.LatencyMin, cfg.Connection.LatencyMax = 0, 0
 	cfg.SlowBody = 8 * time.Millisecond
 	cfg.Pages = Pages{Min: 10, Max: 20}
 	s := serve(t, cfg)
 	w := s.Web()
-	tr := &http.Transport{
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, network, s.Addr(w.Host(0).Authority))
-		},
-		DisableKeepAlives: true,
-	}
+	tr := &http.Transport{DisableKeepAlives: true}
 	defer tr.CloseIdleConnections()
 	asked := 0
 	for h := range w.Hosts() {
@@ -211,36 +205,31 @@ func TestRequestsPerConnection(t *testing.T) {
 }
 
 func TestRequestForms(t *testing.T) {
-	s := serve(t, Config{Hosts: 2, Names: true, Connection: Connection{Gzip: 1}})
-	w := s.Web()
-	root := w.URL(1, 0)
+	s := serve(t, Config{Hosts: 2, Connection: Connection{Gzip: 1}})
+	to := "Host: " + s.Web().Host(1).Authority
 	tail := "\r\nConnection: close\r\n\r\n"
 	for name, tc := range map[string]struct{ request, want string }{
-		"plain":         {"GET / HTTP/1.1\r\nHost: h1.site0.example" + tail, "200 OK"},
-		"upper case":    {"GET / HTTP/1.1\r\nhost:H1.Site0.Example:80" + tail, "200 OK"},
-		"proxy":         {"GET " + root + " HTTP/1.1\r\nHost: x" + tail, "200 OK"},
-		"proxy bare":    {"GET " + strings.TrimSuffix(root, "/") + " HTTP/1.1\r\nHost: x" + tail, "200 OK"},
-		"old":           {"GET / HTTP/1.0\r\nHost: h1.site0.example\r\n\r\n", "200 OK"},
-		"gzip":          {"GET / HTTP/1.1\r\nHost: h1.site0.example\r\nAccept-Encoding: br, gzip" + tail, "Content-Encoding: gzip"},
-		"unknown page":  {"GET /x HTTP/1.1\r\nHost: h1.site0.example" + tail, "404 Not Found"},
-		"unknown host":  {"GET / HTTP/1.1\r\nHost: h9.site0.example" + tail, "421 "},
-		"no host":       {"GET / HTTP/1.1" + tail, "421 "},
-		"other method":  {"POST / HTTP/1.1\r\nHost: h1.site0.example" + tail, "421 "},
-		"body":          {"GET / HTTP/1.1\r\nHost: h1.site0.example\r\nContent-Length: 3" + tail, "421 "},
-		"no request":    {"hello\r\n\r\n", "400 "},
-		"no colon":      {"GET / HTTP/1.1\r\nHost\r\n\r\n", "400 "},
-		"long line":     {"GET /" + strings.Repeat("x", 5000) + " HTTP/1.1\r\n\r\n", "400 "},
-		"many lines":    {"GET / HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 300) + "\r\n", "400 "},
-		"other version": {"GET / HTTP/2.0\r\nHost: h1.site0.example" + tail, "400 "},
+		"plain":        {"GET / HTTP/1.1\r\n" + to + tail, "200 OK"},
+		"old":          {"GET / HTTP/1.0\r\n" + to + "\r\n\r\n", "200 OK"},
+		"gzip":         {"GET / HTTP/1.1\r\n" + to + "\r\nAccept-Encoding: br, gzip" + tail, "Content-Encoding: gzip"},
+		"unknown page": {"GET /x HTTP/1.1\r\n" + to + tail, "404 Not Found"},
+		"unknown host": {"GET / HTTP/1.1\r\nHost: h9.site0.example" + tail, "421 "},
+		"no host":      {"GET / HTTP/1.1" + tail, "421 "},
+		"other method": {"POST / HTTP/1.1\r\n" + to + tail, "421 "},
+		"body":         {"GET / HTTP/1.1\r\n" + to + "\r\nContent-Length: 3" + tail, "421 "},
+		"no request":   {"hello\r\n\r\n", ""},
 	} {
 		got, _ := ask(t, s, 1, tc.request)
-		if head, _, _ := strings.Cut(got, "\r\n\r\n"); !strings.Contains(head, tc.want) {
+		if head, _, _ := strings.Cut(got, "\r\n\r\n"); !strings.Contains(head, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, head, tc.want)
 		}
 	}
-	got, _ := ask(t, s, 1, "HEAD / HTTP/1.1\r\nHost: h1.site0.example"+tail)
+	got, _ := ask(t, s, 1, "HEAD / HTTP/1.1\r\n"+to+tail)
 	if !strings.HasSuffix(got, "\r\n\r\n") || !strings.Contains(got, "Content-Length: ") {
 		t.Errorf("HEAD: %q", got)
+	}
+	if _, err := Serve(t.Context(), mustNew(t, Config{Names: true})); err == nil {
+		t.Error("a web with names is served")
 	}
 }
 
@@ -262,27 +251,12 @@ func TestRecords(t *testing.T) {
 	if d := cmp.Diff(want, s.Requests()); d != "" {
 		t.Error(d)
 	}
-	if n := s.MaxConcurrent(1); n < 1 || n > 3 {
-		t.Errorf("%d requests at once, of 3 sent together", n)
-	}
-	var r record
-	r.counts = make(map[string]int)
-	r.begin("/", before, RecordCounts)
-	r.begin("/", before, RecordCounts)
-	r.end()
-	r.begin("/", before, RecordCounts)
-	if r.maxInFlight != 2 {
-		t.Errorf("%d requests at once, of two and one after them", r.maxInFlight)
-	}
+	r := record{counts: make(map[string]int)}
 	for i := range maxStarts + 1 {
-		r.begin("/", before.Add(time.Duration(i)), RecordAll)
+		r.begin("/", before.Add(time.Duration(i)))
 	}
 	if len(r.starts) != maxStarts/2+1 || !r.starts[maxStarts/2].Equal(before.Add(maxStarts)) {
 		t.Errorf("%d start times kept", len(r.starts))
-	}
-	r = record{counts: make(map[string]int)}
-	if r.begin("/", before, RecordCounts) != 0 || r.begin("/", before, RecordCounts) != 1 || len(r.starts) != 0 {
-		t.Error("counts only")
 	}
 }
 
@@ -292,14 +266,11 @@ func TestPorts(t *testing.T) {
 	if w.Config().Port == 0 || w.Seeds()[0] != fmt.Sprintf("http://127.1.0.1:%d/", w.Config().Port) {
 		t.Errorf("port %d, seeds %v", w.Config().Port, w.Seeds())
 	}
-	if s.Addr(w.Host(2).Authority) != w.Host(2).Authority || s.Addr("127.1.0.99") != "" {
-		t.Errorf("addresses %q, %q", s.Addr(w.Host(2).Authority), s.Addr("127.1.0.99"))
-	}
-	if _, err := Serve(t.Context(), w, ListenOptions{}); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := Serve(t.Context(), w); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("a configured port that is taken: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	other, err := Serve(ctx, mustNew(t, Config{Hosts: 3}), ListenOptions{})
+	other, err := Serve(ctx, mustNew(t, Config{Hosts: 3}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,16 +280,4 @@ func TestPorts(t *testing.T) {
 	if _, err := net.Dial("tcp", other.Web().Host(0).Authority); err == nil {
 		t.Error("the server outlived its context")
 	}
-}
-
-func FuzzReadHead(f *testing.F) {
-	f.Add("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
-	f.Add("GET http://a/ HTTP/1.0\n\n")
-	f.Add("\r\n\r\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		hd, err := readHead(bufio.NewReaderSize(strings.NewReader(text), 4<<10))
-		if err == nil && (hd.method == "" && !strings.HasPrefix(text, " ") || len(hd.target) > len(text)) {
-			t.Errorf("%+v", hd)
-		}
-	})
 }

@@ -9,22 +9,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Follow says whether a crawler obeys nofollow.
-type Follow uint8
-
-const (
-	FollowObey Follow = iota // obeys rel=nofollow and meta robots nofollow
-	FollowAll                // follows them all the same
-)
-
 // Scope describes the crawl of a [Truth]. The zero value is an unlimited crawl from the seeds
 // of the web, by the agent of the configuration, which obeys nofollow.
 type Scope struct {
 	Seeds    []string // canonical URLs; nil: Web.Seeds
 	Agent    string   // product token; "": Config.Agent
-	Follow   Follow
-	Attempts int // most attempts for a URL; 0: until it succeeds
-	MaxDepth int // greatest depth that is requested, where a redirect is a step like a link; 0: no limit
+	Attempts int      // most attempts for a URL; 0: until it succeeds
+	MaxDepth int      // greatest depth that is requested, where a redirect is a step like a link; 0: no limit
 	// Within, if set, reports whether a canonical URL is requested.
 	Within func(url string) bool
 	// SkipSitemaps leaves sitemaps unread.
@@ -64,10 +55,6 @@ type Expect struct {
 // Truth is what a crawl must find.
 type Truth struct {
 	Pages map[string]Expect // by canonical URL; robots.txt files are not among them
-	// Endless are prefixes of URLs below which any number of further pages may be found:
-	// calendars without an end that nothing forbids. They are left out of Pages unless
-	// Scope.MaxDepth bounds them.
-	Endless []string
 }
 
 // Reachable returns all URLs of the truth in order, including failed and denied ones.
@@ -102,7 +89,6 @@ func (w *Web) Truth(s Scope) Truth {
 		k.queue = k.queue[1:]
 		k.visit(v)
 	}
-	slices.Sort(t.Endless)
 	return t
 }
 
@@ -145,14 +131,6 @@ func (k *walk) push(h, p, depth int) {
 	if k.scope.MaxDepth > 0 && depth > k.scope.MaxDepth {
 		return
 	}
-	x := &k.w.hosts[h]
-	if p >= x.pages && x.days == endless && k.scope.MaxDepth == 0 && !k.w.denied(h, days, k.scope.Agent) {
-		prefix := k.w.scheme() + k.w.authority[h] + "/calendar/"
-		if !slices.Contains(k.truth.Endless, prefix) {
-			k.truth.Endless = append(k.truth.Endless, prefix)
-		}
-		return
-	}
 	if k.scope.Within != nil && !k.scope.Within(k.w.URL(h, p)) {
 		return
 	}
@@ -174,7 +152,7 @@ func (k *walk) visit(v visit) {
 	e := k.expect(v.host, v.page)
 	e.Depth = v.depth
 	if e.Outcome == blobschema.OutcomeOK || e.Outcome == blobschema.OutcomeRedirect {
-		k.links = k.w.targets(k.links[:0], v.host, v.page, k.w.version(v.host, v.page), k.scope.Follow)
+		k.links = k.w.targets(k.links[:0], v.host, v.page, k.w.version(v.host, v.page))
 		e.Links = len(k.links)
 		for _, l := range k.links {
 			k.push(int(l.host), int(l.page), v.depth+1)

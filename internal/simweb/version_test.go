@@ -179,8 +179,8 @@ func TestRevisitsOverSockets(t *testing.T) {
 		}
 		etag, modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 	}
-	if n := s.MaxConcurrent(0); n != 1 || s.Requests()[url] != 5 {
-		t.Errorf("%v, %d at once", s.Requests(), n)
+	if s.Requests()[url] != 5 {
+		t.Errorf("%v", s.Requests())
 	}
 }
 

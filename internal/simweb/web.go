@@ -218,7 +218,7 @@ func (w *Web) drawHosts() {
 		}
 		if traps[i] == 1 {
 			h.days = c.Trap.Days
-			if h.days < 0 || h.robots.rules() {
+			if h.robots.rules() {
 				h.days = endless
 			}
 		}

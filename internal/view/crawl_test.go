@@ -32,7 +32,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, smallWeb)
 	if err != nil {
 		t.Fatal(err)
 	}

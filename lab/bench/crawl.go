@@ -23,7 +23,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
-	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
@@ -79,7 +78,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	f.Calls, f.Connections = led.Counts(), totals.Connections
 	if j.Fsck {
 		began := time.Now()
-		r, err := fsck.Check(ctx, view.OfPlatform(p), fsck.Options{Crawl: crawlID})
+		r, err := fsck.Check(ctx, engine.Store{Platform: p}, fsck.Options{Crawl: crawlID})
 		if err != nil || !r.Clean() {
 			return nil, fmt.Errorf("fsck finds %d violations (%w)", r.Found, err)
 		}

@@ -37,16 +37,17 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	// Counting costs both sides the same, and a request the time of a map look-up.
-	opt, r := simweb.ListenOptions{Recording: simweb.RecordCounts}, ready{}
+	var r ready
+	var tlsConfig *tls.Config
 	if j.Web.TLS {
 		cert, err := certify(web)
 		if err != nil {
 			return err
 		}
 		r.Roots = cert.Certificate[0]
-		opt.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+		tlsConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
 	}
-	srv, err := simweb.Serve(ctx, web, opt)
+	srv, err := simweb.ServeTLS(ctx, web, tlsConfig)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (t *policyTrial) fromFirst() {
 func (l *liveSet) live(t *policyTrial) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), liveLimit)
 	defer cancel()
-	srv, err := simweb.Serve(ctx, l.web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	srv, err := simweb.Serve(ctx, l.web)
 	if err != nil {
 		return err
 	}

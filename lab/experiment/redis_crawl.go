@@ -104,7 +104,7 @@ func (c *redisCrawl) run(seed uint64) error {
 func (c *redisCrawl) overSockets(web *simweb.Web) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	srv, err := simweb.Serve(ctx, web)
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func report(out io.Writer, file string, all []speed) error {
 func measure(ctx context.Context, set *emulators.Set, cfg simweb.Config, n int) (s speed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	srv, err := simweb.Start(ctx, cfg, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, cfg)
 	if err != nil {
 		return s, err
 	}
