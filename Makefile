@@ -117,8 +117,12 @@ experiments: ## make the measurements of papers again, for half an hour; EXPERIM
 speedup: build ## measure how much faster several workers crawl than one, over emulators, for minutes; ARGS='-quick -csv FILE'
 	$(call lab,speedup) $(ARGS)
 
-recordings: ## make the pictures of the documents, from a crawl on this machine
-	$(call lab,recordings) -out docs/recordings
+recordings: build ## make the pictures of the documents, from a crawl on this machine; needs script and chromium
+	rm -rf .cache/recordings
+	$(call lab,recordings) .cache/recordings docs/recordings/live.svg
+	bin/orbweaver search --data .cache/recordings --serve 127.0.0.1:8090 & trap "kill $$!" EXIT; sleep 3; \
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --window-size=860,520 --user-data-dir=.cache/chromium \
+	--screenshot=docs/recordings/search.png 2>/dev/null 'http://127.0.0.1:8090/?q=crash+lease+"next+step"'
 
 vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
 	$(tool) govulncheck $(ARGS) ./...

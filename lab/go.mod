@@ -15,11 +15,10 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10
 	github.com/charmbracelet/x/vt v0.1.0
 	github.com/google/go-cmp v0.7.0
+	github.com/klauspost/compress v1.20.3
 	github.com/markusmobius/go-domdistiller v1.0.0
 	github.com/markusmobius/go-trafilatura v1.12.2
-	github.com/klauspost/compress v1.20.3
 	github.com/orbweaver/orbweaver v0.0.0
-	github.com/yuin/goldmark v1.8.7
 	golang.org/x/net v0.62.0
 	golang.org/x/sync v0.24.0
 	gonum.org/v1/plot v0.17.0

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -15,9 +14,9 @@ import (
 
 // screen is the text on a terminal, without empty lines at its end.
 func screen(t *vt.Emulator) string {
-	var lines []string
-	for line := range strings.SplitSeq(t.String(), "\n") {
-		lines = append(lines, strings.TrimRight(line, " \r"))
+	lines := strings.Split(t.String(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " \r")
 	}
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
@@ -40,8 +39,7 @@ func watch(r io.Reader, t *vt.Emulator, now func() time.Time) ([]string, error) 
 			last = at
 			frames = append(frames, screen(t))
 		}
-		var gone *fs.PathError // a terminal whose program has ended
-		if errors.Is(err, io.EOF) || errors.As(err, &gone) {
+		if errors.Is(err, io.EOF) {
 			return append(frames, screen(t)), nil
 		}
 		if err != nil {
@@ -58,7 +56,7 @@ const (
 )
 
 // motion draws screens one after another, half a second each, in a loop. A viewer without
-// animation shows the last.
+// animation shows the last screen.
 func motion(screens []string) string {
 	rows := 0
 	for _, s := range screens {
@@ -68,10 +66,8 @@ func motion(screens []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13">
 `, w, h, w, h)
-	if len(screens) > 1 {
-		fmt.Fprintf(&b, "<style>@keyframes f { 0%% { visibility: visible } %.4f%% { visibility: hidden } } g { visibility: hidden; animation: f %gs step-end infinite } g:last-of-type { visibility: visible }</style>\n",
-			100/float64(len(screens)), frameEvery.Seconds()*float64(len(screens)))
-	}
+	fmt.Fprintf(&b, "<style>@keyframes f { 0%% { visibility: visible } %.4f%% { visibility: hidden } } g { visibility: hidden; animation: f %gs step-end infinite } g:last-of-type { visibility: visible }</style>\n",
+		100/float64(len(screens)), frameEvery.Seconds()*float64(len(screens)))
 	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#14181f\"/>\n", w, h)
 	for i, s := range screens {
 		fmt.Fprintf(&b, "<g fill=\"#d6dde6\" style=\"animation-delay: %gs\">\n", frameEvery.Seconds()*float64(i-len(screens)))

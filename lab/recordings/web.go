@@ -1,152 +1,84 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"html"
+	"html/template"
 	"io/fs"
-	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/text"
 )
 
-// web is the project as a web: the first host has the documents, each of the others the files of a package.
-type web struct{ hosts []*host }
+// A web is the project as a web: each folder is a host with a page for each document and source.
+// It maps authorities to folders.
+type web map[string]string
 
-type host struct {
-	authority string
-	folder    string            // of the package; "" for documents
-	pages     map[string]string // HTML by path
-}
+const firstHost = "127.0.0.1:8080"
 
-// readWeb makes pages of all documents and sources below root, except tests.
-func readWeb(root string) (*web, error) {
-	docs := &host{pages: map[string]string{}}
-	w := &web{hosts: []*host{docs}}
-	packages := map[string]*host{}
-	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
-		base := path.Base(name)
-		switch {
-		case err != nil:
+var page = template.Must(template.New("").Parse(`<!DOCTYPE html>
+<html lang="en"><title>{{.Title}}</title>
+<body>{{with .Text}}<pre>{{.}}</pre>{{end}}
+{{range .Files}}<li><a href="/{{.}}">{{.}}</a></li>
+{{end}}{{range $host, $folder := .Hosts}}<li><a href="http://{{$host}}/">{{$folder}}</a></li>
+{{end}}</body></html>
+`))
+
+// serve answers for all hosts until the program ends.
+func serve(root string) error {
+	w := web{}
+	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
 			return err
-		case d.IsDir() && name != "." && (base[0] == '.' || base == "testdata" || base == "bin" || base == "tools" || base == "recordings"):
+		}
+		if name != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" {
 			return fs.SkipDir
-		case path.Ext(name) != ".md" && path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+		}
+		if len(files(name)) == 0 {
 			return nil
 		}
-		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		if err != nil {
-			return err
+		host := fmt.Sprintf("127.0.0.%d:8080", len(w)+1)
+		w[host] = name
+		l, err := net.Listen("tcp4", host)
+		if err == nil {
+			go func() { _ = http.Serve(l, w) }()
 		}
-		if path.Ext(name) == ".md" {
-			docs.pages["/"+name], err = document(data)
-			return err
-		}
-		h := packages[path.Dir(name)]
-		if h == nil {
-			h = &host{folder: path.Dir(name), pages: map[string]string{}}
-			packages[h.folder], w.hosts = h, append(w.hosts, h)
-		}
-		h.pages["/"+base] = page(name, "<pre>"+html.EscapeString(string(data))+"</pre>\n"+link("/", h.folder))
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(w.hosts[1:], func(a, b *host) int { return strings.Compare(a.folder, b.folder) })
-	for i, h := range w.hosts {
-		h.authority = fmt.Sprintf("127.0.0.%d:%d", i+1, sitePort)
-	}
-	for _, h := range w.hosts[1:] {
-		h.pages["/"] = page(h.folder, "<h1>Package "+h.folder+"</h1>\n"+links(h.pages)+link("http://"+docs.authority+"/README.md", "Orbweaver"))
-	}
-	body := links(docs.pages)
-	for _, h := range w.hosts[1:] {
-		body += "<li>" + link("http://"+h.authority+"/", h.folder) + "</li>\n"
-	}
-	docs.pages["/"] = page("Orbweaver, its documents and packages", "<h1>Orbweaver</h1>\n"+body)
-	return w, nil
 }
 
-// serve answers for all hosts until stop is called.
-func (w *web) serve(ctx context.Context) (stop func(), err error) {
-	var servers []*http.Server
-	stop = func() {
-		for _, s := range servers {
-			_ = s.Close()
+// files are the names of a folder's documents and sources, except tests.
+func files(folder string) (names []string) {
+	all, _ := os.ReadDir(folder)
+	for _, f := range all {
+		if ext := path.Ext(f.Name()); (ext == ".md" || ext == ".go") && !strings.HasSuffix(f.Name(), "_test.go") {
+			names = append(names, f.Name())
 		}
 	}
-	for _, h := range w.hosts {
-		var c net.ListenConfig
-		l, err := c.Listen(ctx, "tcp4", h.authority)
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("%w\nThe web needs loopback addresses from 127.0.0.1 on, which some systems must be told of first", err)
-		}
-		s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-		servers = append(servers, s)
-		go func() { _ = s.Serve(l) }() // ends with stop
-	}
-	return stop, nil
+	return names
 }
 
-func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, ok := h.pages[r.URL.Path]
-	if !ok {
-		http.NotFound(w, r)
+func (w web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	folder, name := w[r.Host], path.Base(r.URL.Path)
+	about := struct {
+		Title, Text string
+		Files       []string
+		Hosts       web
+	}{Title: path.Join(folder, name)}
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	switch {
+	case err == nil:
+		about.Text = string(text)
+	case r.URL.Path != "/":
+		http.NotFound(out, r)
 		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(body))
-}
-
-func page(title, body string) string {
-	return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + html.EscapeString(title) + "</title></head>\n<body>\n" + body + "</body></html>\n"
-}
-
-func link(to, name string) string {
-	return `<a href="` + html.EscapeString(to) + `">` + html.EscapeString(name) + "</a>"
-}
-
-func links(pages map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		b.WriteString("<li>" + link(name, strings.TrimPrefix(name, "/")) + "</li>\n")
-	}
-	return b.String()
-}
-
-// document makes HTML of Markdown. Links that leave the documents become text.
-func document(markdown []byte) (string, error) {
-	title := ""
-	root := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader(markdown))
-	err := ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		switch n := n.(type) {
-		case *ast.Heading:
-			if title == "" {
-				title = string(n.Lines().Value(markdown))
-			}
-		case *ast.Link:
-			if strings.Contains(string(n.Destination), "://") {
-				n.Destination = []byte("#")
-			}
+	default:
+		about.Files = files(folder)
+		if r.Host == firstHost {
+			about.Hosts = w
 		}
-		return ast.WalkContinue, nil
-	})
-	var b strings.Builder
-	if err == nil {
-		err = goldmark.New(goldmark.WithExtensions(extension.Table)).Renderer().Render(&b, markdown, root)
 	}
-	return page(title, b.String()), err
+	_ = page.Execute(out, about)
 }
