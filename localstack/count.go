@@ -122,8 +122,8 @@ func (k *watch) seen() calls {
 		QueueRequests: int64(c.Sum("sqs").Units),
 		KVReadUnits:   int64(c.Sum("dynamodb", "BatchGetItem").Units),
 		KVWriteUnits:  int64(c.Sum("dynamodb", "PutItem").Units),
-		BlobPuts:      c.Sum("s3", "PutObject", "UploadPart").Requests,
-		BlobGets:      c.Sum("s3").Requests - c.Sum("s3", "PutObject", "UploadPart", "DeleteObject").Requests, // deleting is free
+		BlobPuts:      c.Sum("s3", "PutObject").Requests,
+		BlobGets:      c.Sum("s3").Requests - c.Sum("s3", "PutObject", "DeleteObject").Requests, // deleting is free
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"strings"
 )
 
 // units returns the billed units of a request that its service worked on. S3 bills requests
@@ -137,38 +136,12 @@ func (it item) size() int {
 	return n
 }
 
-// size returns the bytes of a scalar value. The items of a crawl have no other values.
+// size returns the bytes of a value. The items of a crawl have texts and nulls only.
 func (v value) size() int {
-	for kind, raw := range v {
-		switch kind {
-		case "S":
-			return len(text(raw))
-		case "N":
-			return numberSize(text(raw))
-		case "B":
-			b, err := base64.StdEncoding.DecodeString(text(raw))
-			if err != nil {
-				return 0
-			}
-			return len(b)
-		case "BOOL", "NULL":
-			return 1
-		}
+	if s, ok := v["S"]; ok {
+		return len(text(s))
 	}
-	return 0
-}
-
-// numberSize returns about a byte for two significant digits, one more, and one for a minus.
-func numberSize(n string) int {
-	digits := strings.TrimPrefix(n, "-")
-	if e := strings.IndexAny(digits, "eE"); e >= 0 {
-		digits = digits[:e]
-	}
-	size := (len(strings.Trim(strings.Replace(digits, ".", "", 1), "0"))+1)/2 + 1
-	if strings.HasPrefix(n, "-") {
-		size++
-	}
-	return size
+	return len(v)
 }
 
 func text(raw json.RawMessage) string {

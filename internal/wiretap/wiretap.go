@@ -34,7 +34,6 @@ import (
 
 const (
 	maxBody    = 17 << 20 // DynamoDB allows 16 MB, SQS 1 MiB
-	maxOps     = 256      // kinds of request that are told apart
 	headerTime = 30 * time.Second
 )
 
@@ -49,7 +48,6 @@ type Tap struct {
 	mu     sync.Mutex
 	rule   Rule
 	counts Counts
-	known  map[Op]bool // kinds of requests that have begun
 	items  replaced
 }
 
@@ -63,7 +61,7 @@ func Listen(target string) (*Tap, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("wiretap: %q is no base URL", target)
 	}
-	t := &Tap{target: u, counts: Counts{}, known: map[Op]bool{}, items: replaced{}}
+	t := &Tap{target: u, counts: Counts{}, items: replaced{}}
 	t.proxy = &httputil.ReverseProxy{
 		Rewrite:       t.rewrite,
 		FlushInterval: -1,
@@ -126,7 +124,7 @@ func (t *Tap) rewrite(r *httputil.ProxyRequest) {
 // serve passes a request on, or applies the fault that the rule chooses.
 func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: w, op: Op{Service: service(r)}}
-	if x.op.held() || isForm(r) {
+	if x.op.held() {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		var large *http.MaxBytesError
 		switch {
@@ -142,8 +140,8 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 	} else {
 		r.Body = &countingBody{r.Body, &x.in}
 	}
-	x.op.Action = action(x.op.Service, r, x.body)
-	x.fault = t.begin(x)
+	x.op.Action = action(x.op.Service, r)
+	x.fault = t.choose(x.op)
 	defer t.end(x, r) // also when the proxy gives up on the client, by a panic
 	t.carryOut(x, r)
 }
@@ -168,18 +166,15 @@ func (t *Tap) carryOut(x *exchange, r *http.Request) {
 	}
 }
 
-func (t *Tap) begin(x *exchange) Fault {
+// choose returns the fault that the rule chooses for a request.
+func (t *Tap) choose(op Op) Fault {
 	t.mu.Lock()
-	if !t.known[x.op] && len(t.known) >= maxOps {
-		x.op.Action = "other"
-	}
-	t.known[x.op] = true
 	rule := t.rule
 	t.mu.Unlock()
 	if rule == nil {
 		return None
 	}
-	return rule(x.op)
+	return rule(op)
 }
 
 func (t *Tap) end(x *exchange, r *http.Request) {

@@ -152,39 +152,26 @@ func TestActions(t *testing.T) {
 	signed := func(service string) string {
 		return "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/" + service + "/aws4_request, SignedHeaders=host, Signature=1"
 	}
-	for _, c := range []struct{ method, path, target, auth, form, want string }{
-		{"PUT", "/b/k", "", signed("s3"), "", "s3.PutObject"},
-		{"PUT", "/b/k/l", "", "", "", "s3.PutObject"},
-		{"PUT", "/b/k?partNumber=1&uploadId=x", "", "", "", "s3.UploadPart"},
-		{"POST", "/b/k?uploads", "", "", "", "s3.CreateMultipartUpload"},
-		{"POST", "/b/k?uploads=", "", "", "", "s3.CreateMultipartUpload"},
-		{"POST", "/b/k?uploadId=x", "", "", "", "s3.CompleteMultipartUpload"},
-		{"DELETE", "/b/k?uploadId=x", "", "", "", "s3.AbortMultipartUpload"},
-		{"DELETE", "/b/k", "", "", "", "s3.DeleteObject"},
-		{"GET", "/b/k", "", "", "", "s3.GetObject"},
-		{"HEAD", "/b/k", "", "", "", "s3.HeadObject"},
-		{"GET", "/b?list-type=2&prefix=x", "", "", "", "s3.ListObjectsV2"},
-		{"GET", "/b?lifecycle", "", "", "", "s3.GET-bucket"},
-		{"HEAD", "/b", "", "", "", "s3.HEAD-bucket"},
-		{"PUT", "/b/", "", "", "", "s3.PUT-bucket"},
-		{"GET", "/b/k?X-Amz-Credential=k%2F20260101%2Fus-east-1%2Fs3%2Faws4_request", "", "", "", "s3.GetObject"},
-		{"POST", "/", "AmazonSQS.SendMessageBatch", signed("sqs"), "", "sqs.SendMessageBatch"},
-		{"POST", "/", "AmazonSQS.SendMessage", "", "", "sqs.SendMessage"},
-		{"POST", "/000000000000/q", "", signed("sqs"), "Action=ReceiveMessage&Version=2012-11-05", "sqs.ReceiveMessage"},
-		{"POST", "/", "DynamoDB_20120810.BatchGetItem", signed("dynamodb"), "", "dynamodb.BatchGetItem"},
-		{"POST", "/", "", signed("sts"), "Action=GetCallerIdentity", "sts.GetCallerIdentity"},
-		{"POST", "/", "AWSEvents.PutRule", signed("events"), "", "events.PutRule"},
-		{"GET", "/_localstack/health", "", "", "", "other.GET"},
-		{"GET", "/b/k", "", "AWS4-HMAC-SHA256 Credential=a/b", "", "s3.GetObject"},
+	for _, c := range []struct{ method, path, target, auth, want string }{
+		{"PUT", "/b/k/l", "", signed("s3"), "s3.PutObject"},
+		{"DELETE", "/b/k", "", signed("s3"), "s3.DeleteObject"},
+		{"GET", "/b/k", "", signed("s3"), "s3.GetObject"},
+		{"HEAD", "/b/k", "", signed("s3"), "s3.HeadObject"},
+		{"GET", "/b?list-type=2&prefix=x", "", signed("s3"), "s3.ListObjectsV2"},
+		{"GET", "/b?lifecycle", "", signed("s3"), "s3.GET-bucket"},
+		{"HEAD", "/b", "", signed("s3"), "s3.HEAD-bucket"},
+		{"PUT", "/b/", "", signed("s3"), "s3.PUT-bucket"},
+		{"POST", "/", "AmazonSQS.SendMessageBatch", signed("sqs"), "sqs.SendMessageBatch"},
+		{"POST", "/", "DynamoDB_20120810.BatchGetItem", signed("dynamodb"), "dynamodb.BatchGetItem"},
+		{"POST", "/", "", signed("sts"), "sts.POST"},
+		{"GET", "/_localstack/health", "", "", "other.GET"},
+		{"GET", "/b/k", "", "AWS4-HMAC-SHA256 Credential=a/b", "other.GET"},
 	} {
-		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.form))
+		r := httptest.NewRequest(c.method, c.path, nil)
 		r.Header.Set("X-Amz-Target", c.target)
 		r.Header.Set("Authorization", c.auth)
-		if c.form != "" {
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
-		}
 		s := service(r)
-		if got := (Op{s, action(s, r, []byte(c.form))}).String(); got != c.want {
+		if got := (Op{s, action(s, r)}).String(); got != c.want {
 			t.Errorf("%s %s %s: %s, want %s", c.method, c.path, c.target, got, c.want)
 		}
 	}
@@ -245,15 +232,10 @@ func TestReplaced(t *testing.T) {
 
 func TestItemSize(t *testing.T) {
 	for text, want := range map[string]int{
-		`{}`:                              0,
-		`{"ab":{"S":"xyz"}}`:              5,
-		`{"a":{"B":"AAAA"}}`:              4,
-		`{"a":{"N":"-12.50"}}`:            1 + 2 + 1 + 1,
-		`{"a":{"N":"100"}}`:               1 + 1 + 1,
-		`{"a":{"BOOL":true}}`:             2,
-		`{"a":{"NULL":true}}`:             2,
-		`{"a":{"S":7}}`:                   1,
-		`{"a":{"B":"%"},"b":{"SS":null}}`: 2, // an unknown type has no size
+		`{}`:                  0,
+		`{"ab":{"S":"xyz"}}`:  5,
+		`{"a":{"NULL":true}}`: 2,
+		`{"a":{"S":7}}`:       1,
 	} {
 		var it item
 		if err := json.Unmarshal([]byte(text), &it); err != nil {
@@ -425,26 +407,6 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-func TestKindsAreBounded(t *testing.T) {
-	w := tap(t, func(http.ResponseWriter, *http.Request) {})
-	for n := range maxOps + 20 {
-		r, err := http.NewRequest("POST", w.URL(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("X-Amz-Target", fmt.Sprintf("AmazonSQS.Nonsense%d", n))
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-	}
-	c := settled(t, w, maxOps+20)
-	if len(c) != maxOps+1 || c[Op{"sqs", "other"}].Requests != 20 {
-		t.Errorf("%d kinds, %+v", len(c), c[Op{"sqs", "other"}])
-	}
-}
-
 func TestTargetIsGone(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
@@ -458,7 +420,7 @@ func TestTargetIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	if c := settled(t, w, 1).Sum("s3"); res.StatusCode != http.StatusBadGateway || c.Status5xx != 1 || c.Units != 0 {
+	if c := settled(t, w, 1).Sum("other"); res.StatusCode != http.StatusBadGateway || c.Status5xx != 1 || c.Units != 0 {
 		t.Errorf("%d %+v", res.StatusCode, c)
 	}
 	for _, bad := range []string{"", "127.0.0.1:80", "ftp://h", "http://h/path", "http://%"} {
@@ -491,9 +453,7 @@ func FuzzHeld(f *testing.F) {
 			}
 			r.Header.Set("Authorization", string(request))
 			s := service(r)
-			if o := (Op{s, action(s, r, reply)}); len(o.String()) > 200 {
-				t.Errorf("%s", o)
-			}
+			action(s, r)
 		}
 	})
 }
