@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +56,6 @@ type PollerCounts struct {
 	Errors   int64 `json:"errors"`   // calls that failed
 	Requests int64 `json:"requests"` // what is billed: calls, in units of 64 KB
 	Throttle int64 `json:"throttled"`
-	Dead     int64 `json:"dead"` // messages whose chain was too long, moved to the dead-letter queue
 }
 
 // Poller takes messages from a queue, has a function work on them and deletes what
@@ -65,10 +63,9 @@ type PollerCounts struct {
 // fail it takes messages more slowly, unless the mapping reports batch item failures (Lambda developer
 // guide, "Handling errors for an SQS event source").
 type Poller struct {
-	m           Mapping
-	arn         string
-	deadLetters string // URL of the queue for them; "" if there is none
-	visibility  time.Duration
+	m          Mapping
+	arn        string
+	visibility time.Duration
 
 	mu     sync.Mutex
 	counts PollerCounts
@@ -101,7 +98,7 @@ func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
 	}
 	got, err := m.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl:       &m.QueueURL,
-		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn, types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameRedrivePolicy},
+		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn, types.QueueAttributeNameVisibilityTimeout},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mapping of %s: %w", m.QueueURL, err)
@@ -114,24 +111,7 @@ func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
 	if t := m.Function.config.Timeout; p.visibility < t {
 		return nil, fmt.Errorf("mapping of %s: the queue's visibility time-out, %v, is shorter than the function's time-out, %v", m.QueueURL, p.visibility, t)
 	}
-	if p.deadLetters, err = deadLetters(m.QueueURL, got.Attributes["RedrivePolicy"]); err != nil {
-		return nil, fmt.Errorf("mapping of %s: %w", m.QueueURL, err)
-	}
 	return p, nil
-}
-
-// deadLetters is the URL of the queue that a redrive policy names, which is of the same account.
-func deadLetters(queue, policy string) (string, error) {
-	if policy == "" {
-		return "", nil
-	}
-	var to struct {
-		ARN string `json:"deadLetterTargetArn"`
-	}
-	if err := json.Unmarshal([]byte(policy), &to); err != nil {
-		return "", fmt.Errorf("redrive policy: %w", err)
-	}
-	return queue[:strings.LastIndex(queue, "/")+1] + to.ARN[strings.LastIndex(to.ARN, ":")+1:], nil
 }
 
 // Counts are the calls made so far.
@@ -240,7 +220,9 @@ func (p *Poller) work(ctx context.Context, batch []types.Message) {
 	}
 	inv, err := p.invoke(ctx, payload, p.lineage(batch))
 	if errors.Is(err, ErrRecursive) {
-		p.bury(batch)
+		// Lambda moves them to the dead-letter queue, if there is one.
+		p.m.Log.Warn("a chain of calls was stopped, and its messages are dropped", "function", p.m.Function.config.Name, "messages", len(batch))
+		p.delete(batch)
 		return
 	}
 	if err != nil {
@@ -278,24 +260,6 @@ func (p *Poller) lineage(batch []types.Message) (header string) {
 		}
 	}
 	return header
-}
-
-// bury moves messages to the dead-letter queue, if there is one, and deletes them.
-func (p *Poller) bury(batch []types.Message) {
-	p.m.Log.Warn("a chain of calls was stopped", "function", p.m.Function.config.Name, "messages", len(batch))
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	for _, m := range batch {
-		if p.deadLetters == "" {
-			break
-		}
-		if _, err := p.m.Client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &p.deadLetters, MessageBody: m.Body, MessageAttributes: m.MessageAttributes}); err != nil {
-			p.failed("send", err)
-			return // they come again
-		}
-	}
-	p.count(func(c *PollerCounts) { c.Dead += int64(len(batch)) })
-	p.delete(batch)
 }
 
 // invoke tries again while the function is throttled, as long as nobody else can get the
