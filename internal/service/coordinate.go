@@ -135,9 +135,9 @@ func (s *Service) round() (End, error) {
 	case err != nil:
 		return "", err
 	case (rep.Finished || rep.Limited) && s.takeLate():
-		// a request came just in time // a request came just before the end
+		// a request came just before the end
 	case (rep.Finished || rep.Limited) && rep.Following():
-		// its index is not ready // the index has not caught up
+		// the index has not caught up
 	case rep.Finished:
 		return Finished, nil
 	case rep.Limited:
