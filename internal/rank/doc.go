@@ -14,8 +14,7 @@
 //
 // A message on the queue only means "look". The record of the job and the heads of the partitions say what there is to
 // do. Each round of a partition stores one object, with a part for each partition, and sets the partition's head to it by
-// compare-and-set. A round ends when all heads have it: the partition that finishes it last wakes the others. With one
-// partition only the last round is stored, unless the step's time is up.
+// compare-and-set. A round ends when all heads have it: the partition that finishes it last wakes the others.
 //
 // It keeps I6: objects are named by their content, and sums are added in the order of partitions, so the result is the
 // same to the last bit whatever crashes, comes twice or runs in parallel.

@@ -51,10 +51,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
-	did := &outcome{final: true, state: ranks.EncodeValues(w.past[0], w.past[1])}
-	if layout := s.own().Next.Layout; layout != "" {
-		did.drop = []string{layout}
-	}
+	did := &outcome{final: true, state: ranks.EncodeValues(w.past[0], w.past[1]), drop: []string{s.own().Next.Layout}}
 	did.next = func(r *ranks.Result) {
 		r.Layout, r.Table, r.Rest, r.Hosts = "", names[0], names[1], names[2]
 	}

@@ -97,7 +97,7 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	return did, err
 }
 
-// send computes what the nodes give, and the parts for each partition.
+// send computes what the nodes give, and encodes it for each partition, with the state for the next round.
 func (s *Step) send(did *outcome) {
 	w := s.warm
 	if !w.pages.done {
@@ -106,15 +106,6 @@ func (s *Step) send(did *outcome) {
 	if !w.hosts.done {
 		did.sums.Dangling.Hosts = w.hosts.send()
 	}
-	if s.solo() {
-		return // pack encodes it if it is stored
-	}
-	s.encodeGifts(did)
-}
-
-// encodeGifts encodes the parts and the state that a round stores.
-func (s *Step) encodeGifts(did *outcome) {
-	w := s.warm
 	did.parts = make([][]byte, len(s.heads))
 	for q := range did.parts {
 		if pages, hosts := w.pages.part(q), w.hosts.part(q); len(pages)+len(hosts) > 0 {
@@ -167,21 +158,14 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error) {
 	n := len(s.heads)
 	gifts[0], gifts[1] = make([][]float64, n), make([][]float64, n)
-	w, p := s.warm, int(s.cfg.Partition)
-	self := w.job == s.job.Number && w.round == round
-	if self {
-		w.self = []byte{} // parts need not read it: it is in memory, decoded
-	}
+	w := s.warm
 	parts, err := s.parts(t, round)
 	if err != nil {
 		return gifts, err
 	}
 	for q, part := range parts {
 		var pages, hosts []float64
-		switch {
-		case q == p && self:
-			pages, hosts = w.pages.part(q), w.hosts.part(q)
-		case part != nil:
+		if part != nil {
 			v, err := ranks.DecodeValues(part, 2)
 			if err != nil {
 				return gifts, fmt.Errorf("what partition %d gives in round %d: %w", q, round, err)

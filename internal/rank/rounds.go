@@ -308,9 +308,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 		if anchors, err = ranks.EncodeAnchors(texts); err != nil {
 			return nil, err
 		}
-		if !s.solo() {
-			layout = ranks.EncodeLayout(l)
-		}
+		layout = ranks.EncodeLayout(l)
 		did.state = s.warm.encode(s.warm.before)
 		return nil, nil
 	}})
@@ -322,11 +320,9 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	layoutName := ""
-	if layout != nil {
-		if layoutName, err = s.put(t, "layout", layout); err != nil {
-			return nil, err
-		}
+	layoutName, err := s.put(t, "layout", layout)
+	if err != nil {
+		return nil, err
 	}
 	did.next = func(r *ranks.Result) { r.Anchors, r.Layout = textsName, layoutName }
 	return did, nil

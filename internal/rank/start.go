@@ -181,15 +181,12 @@ func send(t *actor.Task, id string, to []partition.ID) error {
 	for i, p := range to {
 		bodies[i] = blobschema.EncodeJob(id, p)
 	}
-	for try := 0; ; try++ {
+	for fails := 0; ; {
 		_, err := t.Do(actor.Send{Queue: naming.RankQueue, Bodies: bodies})
 		if err == nil {
 			return nil
 		}
-		if try == sendTries {
-			return fmt.Errorf("send to queue %s: %w", naming.RankQueue, err)
-		}
-		if _, err := t.Do(actor.Sleep{For: retryAfter << try}); err != nil {
+		if fails, err = t.Failed("to queue "+naming.RankQueue, fails, err); err != nil {
 			return err
 		}
 	}

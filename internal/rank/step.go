@@ -16,12 +16,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Bounds of a step: tries of a message and the first delay between them, and objects that are read in parallel.
-const (
-	sendTries  = 6
-	retryAfter = 100 * time.Millisecond
-	atOnce     = 32
-)
+// atOnce is the number of objects that a step reads or deletes in parallel.
+const atOnce = 32
 
 // StepConfig describes a step.
 type StepConfig struct {
@@ -48,17 +44,16 @@ type Step struct {
 	warm   *Warm
 	report Report
 
-	crawl  blobschema.Crawl
-	hash   partition.Hash
-	pmap   *partition.Map
-	slots  map[string]partition.Slot
-	job    ranks.Job
-	heads  []ranks.Head
-	tried  int  // last round that was begun
-	late   bool // another step of the partition was faster
-	listed int  // number of the partition's Dropped that its stored head has
-	began  time.Duration
-	told   blobschema.Calls
+	crawl blobschema.Crawl
+	hash  partition.Hash
+	pmap  *partition.Map
+	slots map[string]partition.Slot
+	job   ranks.Job
+	heads []ranks.Head
+	tried int  // last round that was begun
+	late  bool // another step of the partition was faster
+	began time.Duration
+	told  blobschema.Calls
 }
 
 // Warm is the state after a round, which a step keeps for the next step of its partition. It is used
@@ -68,7 +63,6 @@ type Warm struct {
 	of     partition.ID
 	job    uint64
 	round  int
-	self   []byte // what the round has for the partition itself
 	kept   []*ranks.Graph
 	graph  []*ranks.Graph
 	out    *targets
@@ -145,7 +139,7 @@ func (s *Step) run(t *actor.Task) error {
 		if err := s.prepare(t); err != nil {
 			return err
 		}
-		if err := s.rounds(t); err != nil {
+		if err := s.next(t); err != nil {
 			return s.orMoved(t, err)
 		}
 		if s.late {
@@ -160,9 +154,6 @@ func (s *Step) own() *ranks.Head {
 	}
 	return &s.heads[s.cfg.Partition]
 }
-
-// solo reports whether there is one partition only: then rounds need not be stored.
-func (s *Step) solo() bool { return len(s.heads) == 1 }
 
 // over reports whether the time for new rounds is over.
 func (s *Step) over(t *actor.Task) bool {
@@ -202,7 +193,6 @@ func (s *Step) look(t *actor.Task) error {
 				}
 			}
 		}
-		s.listed = len(s.own().Dropped)
 		return nil
 	}
 }
@@ -288,62 +278,23 @@ type outcome struct {
 	next   func(*ranks.Result)
 }
 
-// rounds does the partition's next round. If there is no other partition, it does all rounds that are left.
-func (s *Step) rounds(t *actor.Task) error {
-	for {
-		// The state in memory serves only the round after the one that left it.
-		round := s.own().Round(s.job.Number) + 1
-		if s.warm.job != s.job.Number || s.warm.round != round-1 {
-			s.warm = s.cold()
-		}
-		s.tried = round
-		did, err := s.round(t, round)
-		if err != nil {
-			return fmt.Errorf("rank job %d, round %d of partition %d: %w", s.job.Number, round, s.cfg.Partition, err)
-		}
-		if did == nil {
-			return nil // the job has failed
-		}
-		s.warm.job, s.warm.round = s.job.Number, round
-		// With several partitions each round is stored. A single one goes on in memory until its time is up.
-		if !s.solo() || did.final {
-			return s.commit(t, round, did)
-		}
-		if s.over(t) {
-			if err := s.pack(t, round, did); err != nil {
-				return err
-			}
-			return s.commit(t, round, did)
-		}
-		s.warm.self = nil
-		if did.parts != nil {
-			s.warm.self = did.parts[0]
-		}
-		head := s.head(round, did, "", nil, t.Now().Wall)
-		s.heads[0] = head
-		s.report.Round, s.report.Rounds = round, s.report.Rounds+1
+// next does the partition's next round and stores it.
+func (s *Step) next(t *actor.Task) error {
+	// The state in memory serves only the round after the one that left it.
+	round := s.own().Round(s.job.Number) + 1
+	if s.warm.job != s.job.Number || s.warm.round != round-1 {
+		s.warm = s.cold()
 	}
-}
-
-// pack encodes what a round stores, for rounds that were kept in memory.
-func (s *Step) pack(t *actor.Task, round int, did *outcome) error {
-	if round >= ranks.Nodes && s.own().Next.Layout == "" {
-		name, err := s.put(t, "layout", ranks.EncodeLayout(s.warm.layout))
-		if err != nil {
-			return err
-		}
-		more := did.next
-		did.next = func(r *ranks.Result) {
-			if more != nil {
-				more(r)
-			}
-			r.Layout = name
-		}
+	s.tried = round
+	did, err := s.round(t, round)
+	if err != nil {
+		return fmt.Errorf("rank job %d, round %d of partition %d: %w", s.job.Number, round, s.cfg.Partition, err)
 	}
-	if round >= ranks.Start {
-		s.encodeGifts(did)
+	if did == nil {
+		return nil // the job has failed
 	}
-	return nil
+	s.warm.job, s.warm.round = s.job.Number, round
+	return s.commit(t, round, did)
 }
 
 func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
@@ -366,16 +317,12 @@ func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
 //
 // A crash before the head is set leaves an object that the next try stores again, with the same bytes.
 func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
-	var object []byte
-	var lengths []byte
-	s.warm.self = nil
+	// Join the parts and the state.
+	var object, lengths []byte
 	for p := range s.heads {
 		var part []byte
 		if did.parts != nil {
 			part = did.parts[p]
-		}
-		if partition.ID(p) == s.cfg.Partition {
-			s.warm.self = part
 		}
 		object = append(object, part...)
 		lengths = binary.AppendUvarint(lengths, uint64(len(part)))
@@ -492,11 +439,11 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 }
 
 // deleteDropped deletes the objects that no partition needs. A slow step may still read one: it finds that its own
-// partition has moved on. Objects that were dropped by rounds in memory are still named by the stored head.
+// partition has moved on.
 func (s *Step) deleteDropped(t *actor.Task) error {
 	own, least := s.own(), s.least()
 	var names []string
-	for _, d := range own.Dropped[:s.listed] {
+	for _, d := range own.Dropped {
 		if s.deletable(d, least) {
 			names = append(names, d.Object)
 		}
@@ -568,10 +515,6 @@ func (s *Step) parts(t *actor.Task, round int) ([][]byte, error) {
 	var gets []actor.GetObject
 	var from []int
 	for q := range s.heads {
-		if q == int(s.cfg.Partition) && s.warm.job == s.job.Number && s.warm.round == round && s.warm.self != nil {
-			out[q] = s.warm.self
-			continue
-		}
 		get, err := s.get(q, round, int(s.cfg.Partition))
 		if err != nil {
 			return nil, err
