@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sort"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
 )
@@ -403,15 +401,10 @@ func (l *lister) size() (n int64) {
 
 // read reads all lists in parallel: one after another, each would wait for the store.
 func (l *lister) read() error {
-	var g errgroup.Group
-	g.SetLimit(parallelReads / parallelSegments)
-	for _, c := range l.lists {
-		g.Go(func() (err error) {
-			c.p, err = l.opened.Postings(c.info, c.positions)
-			return err
-		})
-	}
-	return g.Wait()
+	return parallel(parallelReads/parallelSegments, l.lists, func(_ int, c *listCursor) (err error) {
+		c.p, err = l.opened.Postings(c.info, c.positions)
+		return err
+	})
 }
 
 // err returns the first error of going through the lists.

@@ -85,6 +85,7 @@ type found struct {
 	doc   uint32
 	score float64
 	segment.ID
+	hash uint64 // its SimHash
 }
 
 // before orders results: the best first, and otherwise always in the same order.
@@ -117,21 +118,16 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	}
 	// Evaluate the segments in parallel, and keep the best.
 	all := &matches{langs: map[string]int64{}}
-	var g errgroup.Group
-	g.SetLimit(parallelSegments)
-	for s := range e.segments() {
-		g.Go(func() error {
-			m, err := e.segment(ctx, s)
-			if err != nil {
-				return bad(s, err)
-			}
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			all.add(m, e.keep)
-			return nil
-		})
-	}
-	err := g.Wait()
+	err := parallel(parallelSegments, e.segments(), func(_ int, s *seg) error {
+		m, err := e.segment(ctx, s)
+		if err != nil {
+			return bad(s, err)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		all.add(m, e.keep)
+		return nil
+	})
 	all.short = all.short || e.cut.Load()
 	return all, err
 }
@@ -166,46 +162,51 @@ func (m *matches) offer(f found, keep int) {
 }
 
 // segments returns the segments of documents that are not empty.
-func (e *evaluation) segments() map[*seg]bool {
-	return e.list(func(p *part) []*seg { return p.segments })
+func (e *evaluation) segments() (out []*seg) {
+	for _, p := range e.snap.parts {
+		out = append(out, p.segments...)
+	}
+	return slices.DeleteFunc(out, (*seg).empty)
 }
 
-func (e *evaluation) list(of func(*part) []*seg) map[*seg]bool {
-	out := map[*seg]bool{}
+// anchorSegments returns the segments of anchor texts that are not empty.
+func (e *evaluation) anchorSegments() (out []*seg) {
 	for _, p := range e.snap.parts {
-		for _, s := range of(p) {
-			if s.ref.Documents > 0 {
-				out[s] = true
-			}
-		}
+		out = append(out, p.anchors...)
 	}
-	return out
+	return slices.DeleteFunc(out, (*seg).empty)
+}
+
+// parallel calls f for each item, for at most n at a time, and returns the first error after all calls have returned.
+func parallel[T any](n int, items []T, f func(i int, item T) error) error {
+	var g errgroup.Group
+	g.SetLimit(n)
+	for i, item := range items {
+		g.Go(func() error { return f(i, item) })
+	}
+	return g.Wait()
 }
 
 // lookup opens all segments and looks all terms up in them.
 func (e *evaluation) lookup(ctx context.Context) error {
 	e.terms = map[*seg]*terms{}
-	var g errgroup.Group
-	g.SetLimit(parallelReads)
-	for s := range e.list(func(p *part) []*seg { return append(p.segments[:len(p.segments):len(p.segments)], p.anchors...) }) {
-		g.Go(func() error {
-			o, err := e.open(ctx, s)
-			if err != nil {
-				return err
+	err := parallel(parallelReads, append(e.segments(), e.anchorSegments()...), func(_ int, s *seg) error {
+		o, err := e.open(ctx, s)
+		if err != nil {
+			return err
+		}
+		t := &terms{seg: s, opened: o, infos: map[string][segment.NumFields]segment.TermInfo{}, prefixes: map[*leaf][segment.NumFields][]segment.TermInfo{}}
+		for _, l := range o.Summary().Langs {
+			if of := token.LangOf(l.Lang); of != 0 {
+				t.langs = append(t.langs, langCount{of, l.Documents})
 			}
-			t := &terms{seg: s, opened: o, infos: map[string][segment.NumFields]segment.TermInfo{}, prefixes: map[*leaf][segment.NumFields][]segment.TermInfo{}}
-			for _, l := range o.Summary().Langs {
-				if of := token.LangOf(l.Lang); of != 0 {
-					t.langs = append(t.langs, langCount{of, l.Documents})
-				}
-			}
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.terms[s] = t
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.terms[s] = t
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return e.lookupTerms()
@@ -330,12 +331,8 @@ func (t *terms) have(at token.Term, f segment.Field) (most int) {
 // anchors finds the documents that anchor texts belong to: the texts of links to a document count as its own.
 func (e *evaluation) anchors(ctx context.Context) error {
 	e.hits = map[*seg][][]hit{}
-	var g errgroup.Group
-	g.SetLimit(parallelReads)
-	for a := range e.list(func(p *part) []*seg { return p.anchors }) {
-		g.Go(func() error { return bad(a, e.anchorHits(ctx, a)) })
-	}
-	if err := g.Wait(); err != nil {
+	err := parallel(parallelReads, e.anchorSegments(), func(_ int, a *seg) error { return bad(a, e.anchorHits(ctx, a)) })
+	if err != nil {
 		return err
 	}
 	for _, by := range e.hits {

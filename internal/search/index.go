@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
@@ -117,6 +115,8 @@ type seg struct {
 	deleted *segment.Set // by its manifest
 	part    *part
 }
+
+func (s *seg) empty() bool { return s.ref.Documents == 0 }
 
 // gone returns a function that reports whether a document of a segment does not count any more.
 func (s *snapshot) gone(of *seg) func(doc uint32) bool {
@@ -236,20 +236,14 @@ func (s *snapshot) is(heads []blobschema.IndexHead, tables map[partition.ID]stri
 // parts reads the manifests that heads name, except those of the previous snapshot.
 func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema.IndexHead) ([]*part, error) {
 	out := make([]*part, len(heads))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallelReads)
-	for i, h := range heads {
-		at := slices.IndexFunc(before.parts, func(p *part) bool { return p.head.Manifest == h.Manifest })
-		if at >= 0 {
+	return out, parallel(parallelReads, heads, func(i int, h blobschema.IndexHead) (err error) {
+		if at := slices.IndexFunc(before.parts, func(p *part) bool { return p.head.Manifest == h.Manifest }); at >= 0 {
 			out[i] = before.parts[at]
-			continue
+			return nil
 		}
-		g.Go(func() (err error) {
-			out[i], err = ix.manifest(ctx, h)
-			return err
-		})
-	}
-	return out, g.Wait()
+		out[i], err = ix.manifest(ctx, h)
+		return err
+	})
 }
 
 // maxSegments bounds the segments of a manifest.

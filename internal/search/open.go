@@ -8,8 +8,6 @@ import (
 	"sort"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
@@ -94,15 +92,11 @@ func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets,
 
 func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*seg) ([]target, error) {
 	cols := make([]*segment.Columns, len(in)+1)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallelReads)
-	for i, s := range append(in[:len(in):len(in)], a) {
-		g.Go(func() (err error) {
-			cols[i], err = r.columns(gctx, s)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := parallel(parallelReads, append(in[:len(in):len(in)], a), func(i int, s *seg) (err error) {
+		cols[i], err = r.columns(ctx, s)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	of := make([]target, a.ref.Documents)

@@ -3,13 +3,9 @@ package search
 import (
 	"cmp"
 	"context"
-	"maps"
 	"math/bits"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -33,66 +29,35 @@ type group struct {
 }
 
 // groups puts near-duplicates behind the best of them, and spreads sites.
-func (e *evaluation) groups(ctx context.Context, best []found, req *Request) ([]group, error) {
+func (e *evaluation) groups(best []found, req *Request) []group {
 	if req.All {
 		out := make([]group, len(best))
 		for i, f := range best {
 			out[i].found = f
 		}
-		return out, nil
+		return out
 	}
-	hashes, err := e.simHashes(ctx, best)
-	if err != nil {
-		return nil, err
-	}
-	out := collapse(best, hashes)
+	out := collapse(best)
 	if len(e.q.sites) > 0 {
-		return out, nil
+		return out
 	}
-	return spread(out), nil
-}
-
-// simHashes returns the SimHashes of hits.
-func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, error) {
-	cols := map[*seg]*segment.Columns{}
-	for _, f := range best {
-		cols[f.seg] = nil
-	}
-	var g errgroup.Group
-	g.SetLimit(parallelReads)
-	for _, s := range slices.Collect(maps.Keys(cols)) {
-		g.Go(func() error {
-			c, err := e.columns(ctx, s)
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			cols[s] = c
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	out := make([]uint64, len(best))
-	for i, f := range best {
-		out[i] = cols[f.seg].SimHash(f.doc)
-	}
-	return out, nil
+	return spread(out)
 }
 
 // collapse puts each hit behind the first hit of which it is a near-duplicate. The groups do not depend on the
 // number of hits, so pages of results fit together.
-func collapse(best []found, hashes []uint64) (out []group) {
+func collapse(best []found) (out []group) {
 	var of []uint64 // by group
-	for i, f := range best {
+	for _, f := range best {
 		like := -1
-		if hashes[i] != 0 {
-			like = slices.IndexFunc(of, func(h uint64) bool { return h != 0 && bits.OnesCount64(h^hashes[i]) <= maxDistance })
+		if f.hash != 0 {
+			like = slices.IndexFunc(of, func(h uint64) bool { return h != 0 && bits.OnesCount64(h^f.hash) <= maxDistance })
 		}
 		if like >= 0 {
 			out[like].similar = append(out[like].similar, f)
 			continue
 		}
-		out, of = append(out, group{found: f}), append(of, hashes[i])
+		out, of = append(out, group{found: f}), append(of, f.hash)
 	}
 	return out
 }
@@ -128,17 +93,11 @@ func spread(in []group) []group {
 func (e *evaluation) results(groups []group, req *Request) ([]Result, error) {
 	out := make([]Result, len(groups))
 	h := e.highlighter()
-	var g errgroup.Group
-	g.SetLimit(parallelReads)
-	for i := range groups {
-		g.Go(func() error {
-			r, err := e.result(&groups[i], h)
-			r.Place = req.Offset + i + 1
-			out[i] = r
-			return err
-		})
-	}
-	return out, g.Wait()
+	return out, parallel(parallelReads, groups, func(i int, g group) (err error) {
+		out[i], err = e.result(&g, h)
+		out[i].Place = req.Offset + i + 1
+		return err
+	})
 }
 
 func (e *evaluation) result(g *group, h *highlighter) (r Result, err error) {

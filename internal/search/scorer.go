@@ -317,7 +317,7 @@ func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 			}
 			m.total++
 			m.langs[s.cols.Lang(doc)]++
-			m.offer(found{seg, doc, score, s.cols.ID(doc)}, e.keep)
+			m.offer(found{seg, doc, score, s.cols.ID(doc), s.cols.SimHash(doc)}, e.keep)
 		}
 		m.short = s.meter.out
 		m.cut(e.keep)

@@ -136,9 +136,9 @@ func (e *evaluation) grouped(ctx context.Context, req *Request) (*matches, []gro
 		if err != nil {
 			return nil, nil, err
 		}
-		groups, err := e.groups(ctx, m.best, req)
-		if err != nil || len(groups) > req.Offset+req.Limit+lookAhead || len(m.best) < e.keep || e.keep >= maxKept {
-			return m, groups, err
+		groups := e.groups(m.best, req)
+		if len(groups) > req.Offset+req.Limit+lookAhead || len(m.best) < e.keep || e.keep >= maxKept {
+			return m, groups, nil
 		}
 		e.keep *= 8
 	}

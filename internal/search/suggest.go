@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
 )
@@ -89,35 +87,28 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	if letters > 5 {
 		most = 2
 	}
-	var segs []*seg
-	for s := range e.segments() {
-		segs = append(segs, s)
-	}
+	segs := e.segments()
 	slices.SortFunc(segs, func(a, b *seg) int {
 		return cmp.Or(cmp.Compare(b.ref.Documents, a.ref.Documents), strings.Compare(a.ref.Object, b.ref.Object))
 	})
 	documents := map[string]int{} // of nearby words
-	var g errgroup.Group
-	g.SetLimit(parallelReads)
-	for _, s := range segs[:min(len(segs), nearSegments)] {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			infos, err := around(e.terms[s].opened, word)
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			for _, list := range infos {
-				for _, info := range list {
-					if distance(word, info.Term, most) <= most {
-						documents[info.Term] += info.Documents
-					}
+	err := parallel(parallelReads, segs[:min(len(segs), nearSegments)], func(_ int, s *seg) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		infos, err := around(e.terms[s].opened, word)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, list := range infos {
+			for _, info := range list {
+				if distance(word, info.Term, most) <= most {
+					documents[info.Term] += info.Documents
 				}
 			}
-			return bad(s, err)
-		})
-	}
-	if err := g.Wait(); err != nil {
+		}
+		return bad(s, err)
+	})
+	if err != nil {
 		return "", err
 	}
 	best := ""
