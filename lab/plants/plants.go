@@ -264,7 +264,7 @@ var plants = []plant{
 		Escapes: "a page must be gone when it is asked for again, after its slot has moved, in a crawl with an index; internal/index/again_test.go:TestMovedByAddress finds it",
 		Edits: []edit{{
 			"internal/index/batch.go",
-			"if removed[id] && b.hasMoved(id.slot) && len", "if removed[id] && b.hasMoved(id.slot) && gone[id] && len",
+			"if removed[id] && b.hasMoved(id.Slot) && len", "if removed[id] && b.hasMoved(id.Slot) && gone[id] && len",
 		}},
 	},
 }
