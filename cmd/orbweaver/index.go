@@ -103,7 +103,7 @@ func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (d
 	if o.idle {
 		return true, o.engine.Follow(ctx, tell)
 	}
-	if err := o.engine.LookAtIndexes(ctx); err != nil {
+	if err := o.engine.WakeIndexes(ctx); err != nil {
 		return false, err
 	}
 	for {

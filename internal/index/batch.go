@@ -33,7 +33,7 @@ type batch struct {
 	part     uint64 // number of page records of the next commit that are in it
 	commits  []start
 	pages    map[segment.ID]*change
-	former   []map[uint32]segment.ID // by segment of the manifest: documents that the batch changes
+	previous []map[uint32]segment.ID // by segment of the manifest: documents that the batch changes
 	replaced []segment.ID            // documents whose previous versions are to be hidden, in order
 	written  map[segment.ID]bool
 	moved    map[partition.Slot]bool // slots that the partition took or gave
@@ -162,10 +162,10 @@ func effectOf(p *blobschema.Page) effect {
 // ofItself reports whether an answer's payload was stored for the same URL before.
 func ofItself(p *blobschema.Page) bool { return p.Original != nil && p.Original.URL == p.URL }
 
-// look finds which documents of the batch are in the index. Those whose payload is the one in the index stay as
+// findPrevious finds which documents of the batch are in the index. Those whose payload is the one in the index stay as
 // they are.
-func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
-	b.former = make([]map[uint32]segment.ID, len(m.Segments))
+func (b *batch) findPrevious(t *actor.Task, m *blobschema.IndexManifest) error {
+	b.previous = make([]map[uint32]segment.ID, len(m.Segments))
 	// Only pages that were fetched before can be in the index, and only in segments with their slots.
 	wanted := map[partition.Slot]bool{}
 	for id, c := range b.pages {
@@ -191,7 +191,7 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 		if err != nil {
 			return err
 		}
-		b.former[i] = map[uint32]segment.ID{}
+		b.previous[i] = map[uint32]segment.ID{}
 		for doc := range ref.Documents {
 			id := cols.ID(doc)
 			if c := b.pages[id]; c == nil || c.Generation == 0 || set.Has(doc) {
@@ -203,7 +203,7 @@ func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 				}
 				c.does = written
 			}
-			b.former[i][doc] = id
+			b.previous[i][doc] = id
 		}
 	}
 	// A payload that is an earlier one of the URL, but not the one in the index, is indexed again.
@@ -280,7 +280,7 @@ func spansOf(all []member) (out []span) {
 // segments stores the segments of a batch, and collects which documents they replace. If the time is up it ends
 // the batch early.
 func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
-	if err := b.look(t, m); err != nil {
+	if err := b.findPrevious(t, m); err != nil {
 		return nil, err
 	}
 	builder, begun := segment.NewBuilder(), t.Now().Mono // begin of the segment
@@ -446,7 +446,7 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 		return nil
 	}
 	gone := map[segment.ID]bool{}
-	for i, docs := range b.former {
+	for i, docs := range b.previous {
 		if len(docs) == 0 {
 			continue
 		}

@@ -65,15 +65,15 @@ type Report struct {
 // has: the manifest then says how many pages of the next commit are in the index.
 type Step struct {
 	actor.Procedure
-	cfg    Config
-	hash   partition.Hash
-	start  time.Duration // on the monotonic clock
-	head   blobschema.IndexHead
-	man    blobschema.IndexManifest
-	told   blobschema.Calls // the part of cfg.Spent that the head has
-	stored int64            // the part of report.Pages that a manifest covers
-	window int              // number of pages that are read before the clock is checked
-	report Report
+	cfg     Config
+	hash    partition.Hash
+	start   time.Duration // on the monotonic clock
+	head    blobschema.IndexHead
+	man     blobschema.IndexManifest
+	counted blobschema.Calls // the part of cfg.Spent that the head has
+	stored  int64            // the part of report.Pages that a manifest covers
+	window  int              // number of pages that are read before the clock is checked
+	report  Report
 }
 
 // NewStep returns the actor.
@@ -350,8 +350,8 @@ func (s *Step) commit(t *actor.Task, m *blobschema.IndexManifest) error {
 	}
 	if s.cfg.Spent != nil {
 		spent := s.cfg.Spent()
-		head.Calls.Add(spent.Minus(s.told))
-		s.told = spent
+		head.Calls.Add(spent.Minus(s.counted))
+		s.counted = spent
 	}
 	if err := s.update(t, func(h *blobschema.IndexHead) { *h = head }); err != nil {
 		return err

@@ -95,8 +95,8 @@ func (j *Jobs) Rebuild(ctx context.Context) error {
 	return err
 }
 
-// LookAtIndexes wakes the index steps of all partitions, wherever they run.
-func (j *Jobs) LookAtIndexes(ctx context.Context) error {
+// WakeIndexes wakes the index steps of all partitions, wherever they run.
+func (j *Jobs) WakeIndexes(ctx context.Context) error {
 	parts, err := j.Partitioning()
 	if err != nil {
 		return err

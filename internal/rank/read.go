@@ -67,7 +67,7 @@ func NewRead(id string) *Read {
 	r := &Read{}
 	r.Body = func(t *actor.Task) (err error) {
 		s := &Step{cfg: StepConfig{Crawl: id}}
-		if err = s.look(t); err == nil {
+		if err = s.readHeads(t); err == nil {
 			r.progress = NewProgress(s.job, s.heads)
 		}
 		return err
@@ -85,7 +85,7 @@ func NewRemind(id string, idle time.Duration) *Start {
 	s := &Start{}
 	s.Body = func(t *actor.Task) error {
 		l := &Step{cfg: StepConfig{Crawl: id}}
-		if err := l.look(t); err != nil || l.job.Number == 0 || !l.job.Done.IsZero() {
+		if err := l.readHeads(t); err != nil || l.job.Number == 0 || !l.job.Done.IsZero() {
 			return err
 		}
 		s.job = l.job

@@ -328,13 +328,13 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 	return did, nil
 }
 
-// former holds the ranks of pages and hosts by the last job.
-type former struct {
+// previousRanks holds the ranks of pages and hosts by the last job.
+type previousRanks struct {
 	tables []*ranks.Table
 	hosts  *ranks.Hosts
 }
 
-func (s *Step) readRanks(t *actor.Task) (f former, err error) {
+func (s *Step) readRanks(t *actor.Task) (f previousRanks, err error) {
 	last := s.last()
 	if last.Job == 0 {
 		return f, nil
@@ -351,7 +351,7 @@ func (s *Step) readRanks(t *actor.Task) (f former, err error) {
 }
 
 // of returns the previous ranks of a layout's nodes; 0 for new ones.
-func (f former) of(l *ranks.Layout) (before [2][]float64) {
+func (f previousRanks) of(l *ranks.Layout) (before [2][]float64) {
 	before[0], before[1] = make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
 	for i, fp := range l.Nodes {
 		for _, t := range f.tables {

@@ -44,16 +44,16 @@ type Step struct {
 	warm   *Warm
 	report Report
 
-	crawl blobschema.Crawl
-	hash  partition.Hash
-	pmap  *partition.Map
-	slots map[string]partition.Slot
-	job   ranks.Job
-	heads []ranks.Head
-	tried int  // last round that was begun
-	late  bool // another step of the partition was faster
-	began time.Duration
-	told  blobschema.Calls
+	crawl   blobschema.Crawl
+	hash    partition.Hash
+	pmap    *partition.Map
+	slots   map[string]partition.Slot
+	job     ranks.Job
+	heads   []ranks.Head
+	tried   int  // last round that was begun
+	late    bool // another step of the partition was faster
+	began   time.Duration
+	counted blobschema.Calls
 }
 
 // Warm is the state after a round, which a step keeps for the next step of its partition. It is used
@@ -103,7 +103,7 @@ func (s *Step) run(t *actor.Task) error {
 	s.began = t.Now().Mono
 	for first := true; ; first = false {
 		// Read the job and all heads.
-		if err := s.look(t); err != nil || s.job.Number == 0 {
+		if err := s.readHeads(t); err != nil || s.job.Number == 0 {
 			return err
 		}
 		own, job := s.own(), s.job.Number
@@ -122,13 +122,13 @@ func (s *Step) run(t *actor.Task) error {
 		if own.Final && own.Job == job {
 			s.tried = own.Round(job) + 1
 			if err := s.finish(t); err != nil {
-				return s.orMoved(t, err)
+				return s.unlessOvertaken(t, err)
 			}
 			continue
 		}
 		// This step may have been the last to finish the round.
 		if !first {
-			if err := s.tellOthers(t, own.Round(job)); err != nil {
+			if err := s.wakeOthers(t, own.Round(job)); err != nil {
 				return err
 			}
 			if s.over(t) {
@@ -140,7 +140,7 @@ func (s *Step) run(t *actor.Task) error {
 			return err
 		}
 		if err := s.next(t); err != nil {
-			return s.orMoved(t, err)
+			return s.unlessOvertaken(t, err)
 		}
 		if s.late {
 			return nil
@@ -160,8 +160,8 @@ func (s *Step) over(t *actor.Task) bool {
 	return s.cfg.Deadline > 0 && t.Now().Mono-s.began >= s.cfg.Deadline
 }
 
-// look reads the job and all heads.
-func (s *Step) look(t *actor.Task) error {
+// readHeads reads the job and all heads.
+func (s *Step) readHeads(t *actor.Task) error {
 	for {
 		keys := []string{naming.RankKey(s.cfg.Crawl)}
 		for p := range s.heads {
@@ -203,14 +203,14 @@ func (s *Step) least() int {
 	return p.Round
 }
 
-// orMoved returns nil for an error that is due to a faster step of this partition, which has deleted what no
+// unlessOvertaken returns nil for an error that is due to a faster step of this partition, which has deleted what no
 // partition needs any more. Otherwise it returns the error.
-func (s *Step) orMoved(t *actor.Task, err error) error {
+func (s *Step) unlessOvertaken(t *actor.Task, err error) error {
 	if !errors.Is(err, actor.ErrNotFound) {
 		return err
 	}
 	job := s.job.Number
-	if lerr := s.look(t); lerr != nil {
+	if lerr := s.readHeads(t); lerr != nil {
 		return errors.Join(err, lerr)
 	}
 	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < s.tried {
@@ -220,9 +220,9 @@ func (s *Step) orMoved(t *actor.Task, err error) error {
 	return nil
 }
 
-// tellOthers wakes the partitions whose last round is this one. All have finished it, this partition last. A crash
+// wakeOthers wakes the partitions whose last round is this one. All have finished it, this partition last. A crash
 // before the messages are sent loses them: this step's own message comes again, and NewRemind wakes the others.
-func (s *Step) tellOthers(t *actor.Task, round int) error {
+func (s *Step) wakeOthers(t *actor.Task, round int) error {
 	var to []partition.ID
 	for p := range s.heads {
 		if s.heads[p].Round(s.job.Number) == round && (partition.ID(p) != s.cfg.Partition || s.over(t)) {
@@ -359,7 +359,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	if s.late = late; late {
 		return s.takeBack(t, name)
 	}
-	s.told.Add(spent)
+	s.counted.Add(spent)
 	s.heads[s.cfg.Partition] = head
 	s.report.Round, s.report.Rounds = round, s.report.Rounds+1
 	return nil
@@ -368,7 +368,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 // takeBack deletes the object of a step that was slower than another of its partition, which may have deleted the
 // object before. It keeps objects that the head still names, and those that will be deleted later.
 func (s *Step) takeBack(t *actor.Task, name string) error {
-	if err := s.look(t); err != nil {
+	if err := s.readHeads(t); err != nil {
 		return err
 	}
 	own, least := s.own(), s.least()
@@ -390,7 +390,7 @@ func (s *Step) spent() blobschema.Calls {
 	if s.cfg.Spent == nil {
 		return blobschema.Calls{}
 	}
-	return s.cfg.Spent().Minus(s.told)
+	return s.cfg.Spent().Minus(s.counted)
 }
 
 // head returns the partition's head after a round.

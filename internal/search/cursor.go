@@ -40,8 +40,8 @@ type meter struct {
 	err  error // of ctx
 }
 
-// look counts n entries of lists, and reports whether they may be read.
-func (m *meter) look(n int64) bool {
+// spend counts n entries of lists, and reports whether they may be read.
+func (m *meter) spend(n int64) bool {
 	const often = 1 << 12
 	if m.left/often != (m.left-n)/often && m.err == nil {
 		m.err = m.ctx.Err()
@@ -73,7 +73,7 @@ func (c *listCursor) seek(to uint32) {
 		return
 	}
 	switch {
-	case !c.meter.look(1):
+	case !c.meter.spend(1):
 		c.doc = end
 	case to == c.doc+1:
 		c.move(c.p.Next())
@@ -93,7 +93,7 @@ func (c *listCursor) freq() (n, exact int) { return c.p.Freq(), c.p.Freq() }
 func (c *listCursor) matched(f func(string)) { f(c.info.Term) }
 
 func (c *listCursor) places(buf []place) []place {
-	c.meter.look(int64(c.p.Freq() / 16)) // positions are read faster than documents
+	c.meter.spend(int64(c.p.Freq() / 16)) // positions are read faster than documents
 	c.buf = c.p.Positions(c.buf[:0])
 	for _, p := range c.buf {
 		buf = append(buf, place(p)<<1|1)

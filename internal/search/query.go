@@ -259,7 +259,7 @@ func (q *Query) build(atoms []atom, langs []string) error {
 			}
 			continue
 		}
-		leaves, err := q.look(a, langs, joined || i+1 < len(atoms) && atoms[i+1].or)
+		leaves, err := q.leavesOf(a, langs, joined || i+1 < len(atoms) && atoms[i+1].or)
 		if err != nil {
 			return err
 		}
@@ -294,11 +294,11 @@ func (q *Query) build(atoms []atom, langs []string) error {
 	return nil
 }
 
-// look makes the leaves of an atom. Adjoining words, as in tcp/ip, must all match, unless they have to be one
+// leavesOf makes the leaves of an atom. Adjoining words, as in tcp/ip, must all match, unless they have to be one
 // leaf: as an alternative, or to be excluded. Then they must stand in a row.
-func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
+func (q *Query) leavesOf(a atom, langs []string, one bool) ([]leaf, error) {
 	if a.prefix {
-		return q.beginning(a, langs, one)
+		return q.prefixLeaves(a, langs, one)
 	}
 	words := token.Query(a.text, langs)
 	if q.words += len(words); q.words > maxWords {
@@ -324,16 +324,16 @@ func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 	return out, nil
 }
 
-// beginning makes the leaves of the beginning of a word. Of several words in one, as in tcp_rm*, the last is the
+// prefixLeaves makes the leaves of the beginning of a word. Of several words in one, as in tcp_rm*, the last is the
 // beginning, and those before it must match.
-func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
+func (q *Query) prefixLeaves(a atom, langs []string, one bool) ([]leaf, error) {
 	list := token.Append(nil, a.text, "")
 	if len(list) == 0 {
 		return nil, nil
 	}
 	last := list[len(list)-1]
 	before := atom{text: a.text[:last.Start], fields: a.fields}
-	leaves, err := q.look(before, langs, false)
+	leaves, err := q.leavesOf(before, langs, false)
 	switch {
 	case err != nil:
 		return nil, err

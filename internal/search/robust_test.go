@@ -297,10 +297,10 @@ func TestBudgetWithoutHits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	m := meter{ctx: ctx, left: 1 << 20}
-	if !m.look(10_000) {
+	if !m.spend(10_000) {
 		t.Error("used up too early")
 	}
-	if cancel(); m.look(10_000) || !errors.Is(m.err, context.Canceled) {
+	if cancel(); m.spend(10_000) || !errors.Is(m.err, context.Canceled) {
 		t.Error("goes on though whoever asked gave up")
 	}
 }

@@ -304,7 +304,7 @@ func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 	err := e.withScorer(ctx, seg, func(s *scorer) {
 		for {
 			doc := s.next()
-			if doc == end || e.q.listing() && !s.meter.look(1) { // otherwise the lists have counted it
+			if doc == end || e.q.listing() && !s.meter.spend(1) { // otherwise the lists have counted it
 				break
 			}
 			s.doc = doc + 1

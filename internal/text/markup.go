@@ -101,7 +101,7 @@ func isHeading(a atom.Atom) bool {
 func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 	switch a {
 	case atom.Meta, atom.Html, atom.Time:
-		p.tell(z, a, more)
+		p.metadata(z, a, more)
 	case atom.A:
 		if !closed && hasHref(z, more) {
 			p.link = len(p.open) + 1

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// tell reads an element with information about the page.
-func (p *page) tell(z *html.Tokenizer, a atom.Atom, more bool) {
+// metadata reads an element with information about the page.
+func (p *page) metadata(z *html.Tokenizer, a atom.Atom, more bool) {
 	var name, content, lang, date []byte
 	for n := 0; more && n < maxAttrs; n++ {
 		var key, value []byte
@@ -46,11 +46,11 @@ func (p *page) tell(z *html.Tokenizer, a atom.Atom, more bool) {
 func (p *page) meta(name string, content []byte) {
 	switch name {
 	case "description":
-		p.description = tellOnce(p.description, content)
+		p.description = firstText(p.description, content)
 	case "og:description", "twitter:description", "dc.description":
-		p.ogDescription = tellOnce(p.ogDescription, content)
+		p.ogDescription = firstText(p.ogDescription, content)
 	case "og:title", "twitter:title", "dc.title":
-		p.ogTitle = tellOnce(p.ogTitle, content)
+		p.ogTitle = firstText(p.ogTitle, content)
 	case "content-language", "og:locale", "dc.language":
 		if p.lang == "" {
 			p.lang = string(cut(content, 32))
@@ -62,7 +62,7 @@ func (p *page) meta(name string, content []byte) {
 	}
 }
 
-func tellOnce(dst, content []byte) []byte {
+func firstText(dst, content []byte) []byte {
 	if len(dst) > 0 {
 		return dst
 	}
