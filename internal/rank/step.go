@@ -63,6 +63,7 @@ type Warm struct {
 	of     partition.ID
 	job    uint64
 	round  int
+	self   []byte // what the round has for the partition itself
 	kept   []*ranks.Graph
 	graph  []*ranks.Graph
 	out    *targets
@@ -319,10 +320,14 @@ func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
 func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	// Join the parts and the state.
 	var object, lengths []byte
+	s.warm.self = nil
 	for p := range s.heads {
 		var part []byte
 		if did.parts != nil {
 			part = did.parts[p]
+		}
+		if partition.ID(p) == s.cfg.Partition {
+			s.warm.self = part
 		}
 		object = append(object, part...)
 		lengths = binary.AppendUvarint(lengths, uint64(len(part)))
@@ -515,6 +520,10 @@ func (s *Step) parts(t *actor.Task, round int) ([][]byte, error) {
 	var gets []actor.GetObject
 	var from []int
 	for q := range s.heads {
+		if q == int(s.cfg.Partition) && s.warm.job == s.job.Number && s.warm.round == round && s.warm.self != nil {
+			out[q] = s.warm.self
+			continue
+		}
 		get, err := s.get(q, round, int(s.cfg.Partition))
 		if err != nil {
 			return nil, err
