@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/partition"
@@ -142,13 +141,7 @@ func places(pieces []*ranks.Graph) func(yield func(place) bool) {
 // tidy returns the text of a link in the form that is counted: each run of white space is one space.
 func tidy(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > ranks.MaxAnchorText {
-		text = text[:ranks.MaxAnchorText]
-	}
-	for !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "")
-	}
-	return text
+	return strings.ToValidUTF8(text[:min(len(text), ranks.MaxAnchorText)], "")
 }
 
 // join makes one page of the answers of each page, for the slots of this partition: the highest generation

@@ -12,7 +12,7 @@
 //	final.go    the last round, and the tables of the whole job
 //	read.go     the progress of a job, and new messages for those that were lost
 //
-// A message on the queue only means "look". The record of the job and the heads of the partitions say what there is to
+// A message on the queue only wakes a step. The record of the job and the heads of the partitions say what there is to
 // do. Each round of a partition stores one object, with a part for each partition, and sets the partition's head to it by
 // compare-and-set. A round ends when all heads have it: the partition that finishes it last wakes the others.
 //

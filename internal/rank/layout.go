@@ -84,6 +84,7 @@ func crawled(l *ranks.Layout, i int) bool { return l.Crawled[i/8]&(1<<(i%8)) != 
 func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 	l.Pages.Targets, l.Hosts.Targets = out.first, out.hostFirst
 	l.Pages.OutFirst, l.Hosts.OutFirst = make([]uint32, 1, len(l.Nodes)+1), make([]uint32, 1, len(l.HostNames)+1)
+	// A host ends when a page of another host comes: then its links are those of all its pages, each once.
 	piece, host := -1, 0
 	var last *ranks.Graph
 	var to []uint32 // hosts that the pages of a host link to
@@ -98,6 +99,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		if p.g != last {
 			last, piece = p.g, piece+1
 		}
+		// Find the page's node. The nodes before it that are no pages give nothing, nor do such hosts.
 		for l.HostNames[host] != p.host().Name {
 			endHost()
 		}
@@ -106,6 +108,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		for len(l.Pages.OutFirst) <= node {
 			l.Pages.OutFirst = append(l.Pages.OutFirst, uint32(len(l.Pages.Out)))
 		}
+		// Collect the targets of the page, and the hosts that its host links to.
 		begin := len(l.Pages.Out)
 		hosts := len(to)
 		add := func(h uint32) {
@@ -121,6 +124,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		for _, h := range p.outs() {
 			add(h)
 		}
+		// Count each target once. Compact the hosts now and then, because a host may have many pages.
 		links := l.Pages.Out[begin:]
 		slices.Sort(links)
 		l.Pages.Out = l.Pages.Out[:begin+len(slices.Compact(links))]
@@ -130,6 +134,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		}
 		l.Pages.OutFirst = append(l.Pages.OutFirst, uint32(len(l.Pages.Out)))
 	}
+	// The hosts and nodes after the last page give nothing.
 	for host < len(l.HostNames) {
 		endHost()
 	}

@@ -40,7 +40,6 @@ type world struct {
 	cold     bool // no step begins with what another has left in memory
 	// fault has an effect fail, before it took place or after; nil: none does.
 	fault func(actor.Effect) (before, after error)
-	puts  int
 	gets  int
 	died  bool // a step was killed, so messages may be lost
 }
@@ -142,8 +141,6 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 		return nil, nil
 	case actor.GetObject:
 		w.gets++
-	case actor.PutObject:
-		w.puts++
 	case actor.DeleteObject:
 		if !strings.Contains(e.Name, "/rank/") {
 			w.t.Errorf("%s would be deleted", e.Name)

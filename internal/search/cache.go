@@ -189,6 +189,7 @@ func (r *reader) source(ctx context.Context, object string, size int64) segment.
 func (r *reader) blocks(ctx context.Context, object string, size, first, last int64) ([][]byte, error) {
 	out := make([][]byte, last-first+1)
 	for {
+		// Claim the missing blocks. Others may be read by another call already.
 		var mine, others []*entry
 		for i := range out {
 			if out[i] != nil {
@@ -207,6 +208,7 @@ func (r *reader) blocks(ctx context.Context, object string, size, first, last in
 		for _, e := range mine {
 			out[e.key.at-first] = e.value.([]byte)
 		}
+		// Wait for the others. Claim again those whose call was cancelled.
 		retry := false
 		for _, e := range others {
 			again, err := e.wait(ctx)

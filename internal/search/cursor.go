@@ -236,6 +236,7 @@ func (c *rowCursor) seek(to uint32) {
 
 func (c *rowCursor) find(to uint32) {
 	for {
+		// Go to the first document that all cursors have.
 		for i := 0; i < len(c.of); i++ {
 			c.of[i].seek(to)
 			if d := c.of[i].at(); d > to {
@@ -246,6 +247,7 @@ func (c *rowCursor) find(to uint32) {
 				i = -1 // check all of them again
 			}
 		}
+		// It matches if the row begins somewhere in it.
 		if c.doc = to; to == end || c.match() {
 			return
 		}
@@ -257,6 +259,7 @@ func (c *rowCursor) find(to uint32) {
 func (c *rowCursor) match() bool {
 	c.starts = c.of[0].places(c.starts[:0])
 	for i := 1; i < len(c.of) && len(c.starts) > 0; i++ {
+		// Keep the beginnings that the i-th cursor continues at its offset.
 		next := c.of[i].places(c.next[:0])
 		c.next = next
 		kept, j := c.starts[:0], 0

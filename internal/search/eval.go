@@ -348,6 +348,7 @@ func (e *evaluation) anchors(ctx context.Context) error {
 
 // anchorHits adds the hits of one segment of anchor texts.
 func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
+	// Make the cursors of all leaves, so that their lists are read together.
 	lists := e.lister(ctx, e.terms[a])
 	var by []cursor // by leaf
 	for _, l := range e.leaves {
@@ -364,6 +365,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 			if c.seek(0); c.at() == end {
 				continue
 			}
+			// Only a segment with hits needs its documents' columns and targets.
 			if to == nil {
 				if cols, err = e.columns(ctx, a); err != nil {
 					return err

@@ -183,6 +183,7 @@ func hideIn(slot partition.Slot, parts []*part, tables map[*seg]*segment.Columns
 		by         *part
 		generation uint32
 	}
+	// Collect what the partitions have removed from the slot.
 	removed, best := map[uint64][]removal{}, map[uint64]version{} // by fingerprint
 	for _, p := range parts {
 		first, _ := slices.BinarySearchFunc(p.removed, slot, func(d blobschema.RemovedDocument, slot partition.Slot) int { return cmp.Compare(d.Slot, slot) })
@@ -193,6 +194,7 @@ func hideIn(slot partition.Slot, parts []*part, tables map[*seg]*segment.Columns
 			removed[d.Fingerprint] = append(removed[d.Fingerprint], removal{p, d.Generation})
 		}
 	}
+	// Of the versions that no other partition has removed since, hide all but the best.
 	for _, p := range parts {
 		for _, s := range p.segments {
 			cols := tables[s]

@@ -68,6 +68,7 @@ func (e *evaluation) withScorer(ctx context.Context, seg *seg, f func(*scorer)) 
 // scorer makes the cursors of a segment. It reads nothing, and returns nil if no document can match.
 func (e *evaluation) scorer(ctx context.Context, seg *seg) *scorer {
 	s := &scorer{e: e, lister: e.lister(ctx, e.terms[seg]), leaves: make([]leafCursor, len(e.leaves))}
+	// Make a cursor for each leaf and field. Documents of anchor texts are known already.
 	for i, l := range e.leaves {
 		c := &s.leaves[i]
 		c.docs = e.sums[i].documents
@@ -135,6 +136,7 @@ func (s *scorer) load(ctx context.Context) (err error) {
 // next returns the next candidate from s.doc on, which has the words and is of the sites, or end.
 func (s *scorer) next() uint32 {
 	for {
+		// Go to the next document of the sites.
 		to := s.doc
 		for _, in := range s.in { // there are few
 			if to < in.end {
@@ -142,6 +144,7 @@ func (s *scorer) next() uint32 {
 				break
 			}
 		}
+		// Each clause goes on to its first document that is not before; the rarest clause skips most.
 		for _, clause := range s.clauses {
 			least := uint32(end)
 			for _, l := range clause {
@@ -154,6 +157,7 @@ func (s *scorer) next() uint32 {
 		if to >= s.seg.ref.Documents {
 			return end
 		}
+		// If nothing has moved, all clauses have the document. Otherwise try again from the furthest of them.
 		if to == s.doc {
 			return to
 		}
@@ -195,6 +199,7 @@ func speaks(lang string, list []string) bool {
 // the order of the query, so that the sum is the same to the last bit.
 func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	e := s.e
+	// Add up what each field of each leaf gives.
 	for i := range len(s.leaves) - len(s.not) {
 		l := &s.leaves[i]
 		if l.seek(doc) != doc {
@@ -240,6 +245,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			x.Titled = part
 		}
 	}
+	// The rank of the page counts whatever the words.
 	rank := 0.0
 	if s.ranks != nil {
 		rank = float64(s.ranks[doc])
