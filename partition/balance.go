@@ -16,19 +16,19 @@ type BalanceOptions struct {
 	// no bound if partitions join or leave.
 	MaxMoves int
 	// Partitions are the partitions that should own slots; nil means the current owners. Other
-	// partitions give all their slots. A partition without slots gets its share of the load whatever
-	// Start is. Without load that is nothing (Plan deals slots by number).
+	// partitions give all their slots. A partition without slots gets its share of the load, even if the
+	// loads are below Start. If there is no load, it gets no slots (Plan deals slots by number).
 	Partitions []ID
 }
 
 // Balance returns the moves, ascending by slot, that make the partitions' loads even enough.
 // load is the load of each slot, by number and in any unit; a load that is missing, negative or
-// not finite counts as 0. The moves are few, but the minimum only if all slots are
-// equal: in general that is bin packing. Balance guarantees:
+// not finite counts as 0. The number of moves is minimal if all slots have equal loads; otherwise it is only
+// small, because the general problem is bin packing. Balance guarantees:
 //
 //   - The fullest partition never gets fuller, unless another one leaves.
-//   - A slot with more load than the mean of the others stays, and the others
-//     leave its partition, whose load is then compared with that slot, not with the mean.
+//   - A slot with more load than the mean of the other partitions stays, and other slots
+//     leave its partition. The load of that partition is compared with the load of the slot, not with the mean.
 //   - Slots without load stay, unless their partition leaves.
 //   - Equal input gives equal moves. If MaxMoves did not limit them, the map after the
 //     moves needs no further move for the same loads.
@@ -54,11 +54,11 @@ func (m *Map) Balance(load []float64, o BalanceOptions) []Move {
 const (
 	defaultStart, defaultStop = 1.25, 1.05
 
-	leastGain = 1e-9 // by a move, relative to the hottest slot: less may be rounding
+	leastGain = 1e-9 // least gain of a move, relative to the hottest slot; a smaller one may be a rounding error
 )
 
 // balancer makes a plan move by move. Each move lowers the larger
-// of the two loads that it changes, so the plan ends.
+// of the two loads that it changes, so the plan is finite.
 type balancer struct {
 	from        *Map
 	owners      []ID      // by slot, as planned
@@ -378,11 +378,10 @@ func (b *balancer) fill(joined []*bin) {
 	}
 }
 
-// Size returns the number of partitions for a total load, if a partition can carry a load of capacity
-// and the crawl has now partitions. If they are more than four fifths full, it returns the number that is
-// not. If one less would be less than half full, it returns one less. Repeated calls
-// with the same load thus move in one direction and end at a number that depends on the
-// first one. The result is between least and most.
+// Size returns the number of partitions for a total load. capacity is the load that one partition can carry,
+// and now is the present number. If the present partitions are more than four fifths full, Size returns the least
+// number that is not. If one partition less would still be less than half full, it returns one less. Repeated
+// calls with the same load thus move in one direction and stop. The result is between least and most.
 func Size(load, capacity float64, now, least, most int) int {
 	least = max(least, 1)
 	most = max(most, least)
@@ -400,8 +399,8 @@ func Size(load, capacity float64, now, least, most int) int {
 }
 
 // Active returns the n partitions that should own slots, ascending: the lowest current owners,
-// and then the lowest others. The highest are thus the first to leave. The result has
-// fewer than n if n is above MaxPartitions or the number of slots.
+// and then the lowest other numbers. Partitions with high numbers thus leave first. The result is
+// shorter than n if n is above MaxPartitions or the number of slots.
 func (m *Map) Active(n int) []ID {
 	n = max(0, min(n, MaxPartitions, len(m.owners)))
 	out := m.Partitions()

@@ -66,9 +66,9 @@ type Move struct {
 
 // Plan returns the moves that make exactly the given partitions owners, with
 // shares that differ by at most one slot. The number of moves is minimal:
-// from n to n+1 equal partitions it is ⌊M/(n+1)⌋. There are few pairs of a
-// giver and a receiver, fewer than givers and receivers, because a receiver reads the runs of
-// each of its givers. Moves are ordered by slot, and equal input gives an equal plan.
+// from n to n+1 equal partitions it is ⌊M/(n+1)⌋. A receiver reads the runs of each partition
+// that gives it slots, so Plan forms few pairs of giver and receiver: fewer than there are
+// givers and receivers together. Moves are ordered by slot, and equal input gives an equal plan.
 func (m *Map) Plan(partitions []ID) ([]Move, error) {
 	want := slices.Clone(partitions)
 	slices.Sort(want)
@@ -120,7 +120,7 @@ func shares(slots int, want []ID, have map[ID]int) map[ID]int {
 }
 
 // Apply returns the map of the next epoch. A move whose From does not own the
-// slot is an error: the plan is for another map.
+// slot is an error, because the plan is for another map.
 func (m *Map) Apply(moves []Move) (*Map, error) {
 	next := &Map{epoch: m.epoch + 1, owners: slices.Clone(m.owners)}
 	for _, mv := range moves {

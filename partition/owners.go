@@ -8,11 +8,11 @@ import (
 // WithOwners returns the map of the next epoch with the given owners.
 func (m *Map) WithOwners(owners []ID) (*Map, error) {
 	if len(owners) != len(m.owners) {
-		return nil, fmt.Errorf("owners of %d slots, where there are %d", len(owners), len(m.owners))
+		return nil, fmt.Errorf("list has owners of %d slots, but the crawl has %d slots", len(owners), len(m.owners))
 	}
 	for s, o := range owners {
 		if o >= MaxPartitions {
-			return nil, fmt.Errorf("slot %d: there can be no partition %d", s, o)
+			return nil, fmt.Errorf("owner of slot %d: partition %d is above the highest, %d", s, o, MaxPartitions-1)
 		}
 	}
 	return &Map{epoch: m.epoch + 1, owners: slices.Clone(owners)}, nil

@@ -1,10 +1,10 @@
-// Package partition divides a crawl's work in two levels: a host hashes to one
-// of M slots, which never changes, and a map assigns each slot to a partition, which may change.
+// Package partition divides a crawl's work in two levels. A politeness key, usually a host, hashes to one
+// of M slots, which never changes. A map assigns each slot to a partition, which may change.
 //
-// The path of a URL is host → slot → partition. The first arrow is [Hash.Slot], which is
+// The path of a URL is politeness key → slot → partition. The first arrow is [Hash.Slot], which is
 // frozen when a crawl is created (invariant I2). The second is [Map.Owner], which
-// changes only with a new epoch (I3). A new or removed partition thus moves
-// the minimum share of slots and changes no host. The scheme is the two-level
+// changes only with a new epoch (I3). Adding or removing a partition thus moves
+// the fewest possible slots, and no key changes its slot. The scheme is the two-level
 // mapping of WebGather 2.0 (Yan, Wang, Li, Guo).
 //
 // The package is pure: it keeps no state, reads no clock, and does no I/O.
@@ -17,16 +17,16 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// Slot is the first level: a bucket of hosts, 0 to M-1.
+// Slot is the first level: a bucket of politeness keys, 0 to M-1.
 type Slot uint32
 
-// ID names a partition, the unit of work.
+// ID is the number of a partition: the slots on which one step works.
 type ID uint32
 
 // Intake is the sender of mail with seeds. It owns no slots and has no step.
 const Intake ID = 1<<32 - 1
 
-// Requests is the sender of mail that is made of operators' requests.
+// Requests is the sender of mail with URLs from operators' requests.
 const Requests ID = 1<<32 - 2
 
 // All returns the partitions of a crawl with n of them.
@@ -48,15 +48,15 @@ const (
 	MaxPartitions = 1 << 12
 )
 
-// Hash turns hosts into slots and URLs into fingerprints, by SipHash-2-4 under
-// the crawl's own key, so that no site can choose names that collide with
-// another's. A value is small, immutable, and safe for concurrent use.
+// Hash maps politeness keys to slots and URLs to fingerprints, by SipHash-2-4 with
+// the crawl's own hash key, so that no site can choose names that collide with
+// those of another. A Hash is small, immutable, and safe for concurrent use.
 type Hash struct {
 	k0, k1 uint64
 	slots  uint32
 }
 
-// NewHash returns the hash of a crawl with the given key and number of slots.
+// NewHash returns the hash of a crawl with the given hash key and number of slots.
 func NewHash(key [16]byte, slots int) (Hash, error) {
 	if slots < 1 || slots > MaxSlots {
 		return Hash{}, fmt.Errorf("number of slots %d is not between 1 and %d", slots, MaxSlots)
@@ -68,10 +68,10 @@ func NewHash(key [16]byte, slots int) (Hash, error) {
 // Slots returns M, the number of slots.
 func (h Hash) Slots() int { return int(h.slots) }
 
-// Slot returns the slot of a host (weburl.Host as text). The high half of the
-// hash is scaled to M, so that equal shares of the hash go to every slot.
-func (h Hash) Slot(host string) Slot {
-	v := h.sum(host)
+// Slot returns the slot of a politeness key. It scales the high half of the
+// hash to M, so that every slot gets an equal share of the hash values.
+func (h Hash) Slot(key string) Slot {
+	v := h.sum(key)
 	return Slot((v >> 32) * uint64(h.slots) >> 32)
 }
 
@@ -80,7 +80,7 @@ func (h Hash) Fingerprint(url string) uint64 {
 	return h.sum(url)
 }
 
-// sum copies s to the stack: the compiler would copy a long string to the heap.
+// sum copies s to the stack; otherwise the compiler would copy a long string to the heap.
 func (h Hash) sum(s string) uint64 {
 	var buf [256]byte
 	return siphash.Hash(h.k0, h.k1, append(buf[:0], s...))

@@ -2,8 +2,8 @@
 // table, queues, and the files of a crawl's folder.
 //
 // No other package makes or parses a name. Every name of an object or key contains the
-// crawl's id, except [ActiveKey]. Objects sort by partition
-// and time. Their names contain the parts that make them unique (I6): partition, sequence and fence, or a
+// crawl's id, except [ActiveKey]. In alphabetical order, objects are sorted by partition
+// and time. Their names contain what makes them unique (I6): partition, sequence number and fence, or a
 // hash of the content. Package blobschema defines the content.
 package naming
 
@@ -60,7 +60,7 @@ type parser struct {
 	bad  bool
 }
 
-// parse cuts the crawl's id off a name.
+// parse removes the crawl's id from the front of a name.
 func parse(name string) (crawl string, p parser) {
 	i := max(strings.IndexByte(name, '/'), 0)
 	return name[:i], parser{rest: name[i:], bad: CheckCrawlID(name[:i]) != nil}
@@ -71,7 +71,7 @@ func (p *parser) text(s string) {
 	p.rest, p.bad = rest, p.bad || !ok
 }
 
-// number cuts off a text and the number after it, which has leading zeros up to a width.
+// number removes a text and the number after it, which has leading zeros up to a width.
 func (p *parser) number(before string, width int) uint64 {
 	p.text(before)
 	end := len(p.rest) - len(strings.TrimLeft(p.rest, digits))
@@ -87,7 +87,7 @@ func (p *parser) partition(before string) partition.ID {
 	return partition.ID(n)
 }
 
-// hash cuts off the first digits of a [contentHash].
+// hash removes the first digits of a [contentHash].
 func (p *parser) hash() {
 	const size = 16
 	s := p.rest[:min(size, len(p.rest))]
@@ -185,7 +185,7 @@ func contentHash(content []byte) string {
 // CDXJIndex names the capture index.
 func CDXJIndex(crawl string) string { return crawl + "/cdxj/index.cdxj" }
 
-// CrawlKey is the KV key of the [Crawl] record.
+// CrawlKey is the key of the [Crawl] record.
 func CrawlKey(crawl string) string { return crawl + "/crawl" }
 
 // HeadKey is the key of a partition's [Head].
@@ -233,8 +233,8 @@ func IndexPrefix(crawl string) string { return crawl + "/index/" }
 // IndexKey is the key of a partition's [IndexHead].
 func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
 
-// IndexManifest names the manifest of a number by its content: two steps that make one at the same
-// time never write the same object (I6).
+// IndexManifest names the manifest of a number by its content, so that two steps that make one at the same
+// time never write different bytes under one name (I6).
 func IndexManifest(crawl string, p partition.ID, number uint64, content []byte) string {
 	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
 }
@@ -249,7 +249,7 @@ func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/r
 func RankPrefix(crawl string) string { return crawl + "/rank/" }
 
 // RankObject names an object that a rank job makes for a partition, by its kind, a word of a few
-// letters, and its content: two steps that make it at the same time write equal bytes (I6).
+// letters, and its content, so that two steps that make it at the same time write equal bytes (I6).
 func RankObject(crawl string, p partition.ID, job uint64, what string, content []byte) string {
 	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
 }
@@ -281,17 +281,16 @@ func Request(crawl string, content []byte) string {
 // RequestPrefix begins the names of the URLs of a crawl's requests.
 func RequestPrefix(crawl string) string { return crawl + "/requests/" }
 
-// MapKey is the KV key of the [MapRecord].
+// MapKey is the key of the [MapRecord].
 func MapKey(crawl string) string { return crawl + "/map" }
 
-// replayed ends the name of the note that a dead letter was resent.
+// replayed ends the names of [Replayed].
 const replayed = ".replayed"
 
 // DeadPrefix begins the names of a crawl's dead letters, and of the notes beside them.
 func DeadPrefix(crawl string) string { return crawl + "/dead/" }
 
-// Replayed names the note that the body of a dead letter was resent: an
-// empty object.
+// Replayed names the empty object that records that the body of a dead letter was resent.
 func Replayed(dead string) string { return dead + replayed }
 
 // IsReplayed reports whether a name is a result of Replayed.
@@ -316,7 +315,7 @@ func ParseMap(name string) (epoch partition.Epoch, err error) {
 // MapPrefix begins the names of a crawl's maps.
 func MapPrefix(crawl string) string { return crawl + "/maps/" }
 
-// Kind is a kind of stored data, by its origin.
+// Kind is a kind of stored data, by what can restore it.
 type Kind uint8
 
 // The kinds.
