@@ -36,7 +36,7 @@ const Version = 5
 const HeaderSize = len(packMagic) + 1
 
 // Append appends a pack of the sections, in their order. The first begins
-// [PackHeader] bytes into the pack.
+// [HeaderSize] bytes into the pack.
 func Append(dst []byte, sections []Section) []byte {
 	start, size := len(dst), HeaderSize+packTail+1
 	for _, s := range sections {

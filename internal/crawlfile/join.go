@@ -25,10 +25,10 @@ func Rows(topics []blobschema.Topic) (out [][]blobschema.Topic) {
 }
 
 // Join returns the topics of a crawl with the file, and the file's seeds. set holds the settings of
-// the crawl so far; a new one has no topics. Topics of the crawl stay, in their order and with what
-// their scopes; their priorities, slices, minima and words become those of the file, and new topics come
-// after them. A topic whose URLs have priorities of their own keeps those it has. Contradictions,
-// and seeds that are excluded, are problems. A file without topics leaves them as they are.
+// the crawl so far; a new one has no topics. Topics of the crawl keep their order and their scopes.
+// Their priorities, slices, minima and words become those of the file. New topics come
+// after them. A topic whose seeds have priorities of their own keeps these priorities. Contradictions
+// and excluded seeds are problems. A file without topics changes no topic.
 func (f *File) Join(set *blobschema.Settings) (topics []blobschema.Topic, seeds []crawl.Seed, problems Problems) {
 	j := joining{file: f, set: set}
 	if len(f.topics) == 0 && f.lines["topics"] == 0 {
