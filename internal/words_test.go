@@ -16,8 +16,6 @@ var banned = map[string]string{
 	"by whoever":   "name who acts",
 	"for else":     "otherwise",
 	"gone on with": "resumed",
-	"goes on with": "continues, resumes",
-	"in vain":      "without success",
 	"lest":         "so that … not",
 	"stint":        "session",
 	"that which":   "the one that",
