@@ -120,12 +120,18 @@ func answerAt(s *Step, _ time.Time) time.Time {
 	return onlyIf(s.st.batch.requested, s.st.batch.begun.Add(max(s.cfg.CommitMin, min(s.cfg.CommitEvery, 5*time.Second))))
 }
 
+const (
+	manyPartitions = 16               // number of partitions from which on they feed each other less often
+	appliedWait    = 10 * time.Second // time that an idle step of a folder waits before it records mail that brought nothing
+)
+
 // feedAt: other partitions get the links that are buffered for them, a starved partition sooner than a hungry one. The
 // intervals grow with the age of the step. So a young crawl spreads fast; near its end, when one partition after another
-// runs dry, a step does not commit just to mail links that are most likely known.
+// runs dry, a step does not commit just to mail links that are most likely known. Beyond manyPartitions they grow with the
+// number of partitions too, because each of them mails to each.
 func feedAt(s *Step, _ time.Time) time.Time {
 	begun := s.st.batch.begun
-	age := begun.Sub(s.Begun())
+	age := begun.Sub(s.Begun()) * time.Duration(max(1, s.st.partitions()/manyPartitions))
 	var at time.Time
 	for p, o := range s.st.out {
 		switch a := s.outbox.appetite(p); {
@@ -162,13 +168,12 @@ func handoverAt(s *Step, _ time.Time) time.Time {
 // longer: nobody needs it before the crawl ends. If all partitions starve, only this commit can keep the crawl going, so it
 // comes at once.
 func idleAt(s *Step, _ time.Time) time.Time {
-	age := s.st.batch.begun.Sub(s.Begun())
-	after := max(s.cfg.CommitMin, min(400*time.Millisecond, age/8))
+	after := max(s.cfg.CommitMin, min(400*time.Millisecond, s.st.batch.begun.Sub(s.Begun())/8))
 	switch {
 	case s.allStarve():
 		after = min(s.cfg.CommitMin, 50*time.Millisecond)
 	case s.cfg.Exclusive && s.st.batch.settled == 0 && s.st.out.held() == 0:
-		after = max(after, min(4*time.Second, age/4))
+		after = max(after, appliedWait)
 	}
 	return onlyIf(s.idle() && (s.st.dirty() || s.st.out.held() > 0), s.st.batch.begun.Add(after))
 }

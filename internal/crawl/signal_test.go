@@ -454,21 +454,21 @@ func TestStopsThoughNothingWorks(t *testing.T) {
 }
 
 // TestIdleCommits checks that an idle step commits new mail at once if all partitions starve, and otherwise the later, the
-// older it is.
+// older it is. In a folder it waits longer to record mail that brought nothing.
 func TestIdleCommits(t *testing.T) {
-	commits := map[Appetite][]time.Duration{}
-	for _, others := range []Appetite{Fed, Starved} {
+	var commits [3][]time.Duration
+	for i, others := range []Appetite{Starved, Fed, Fed} {
 		c, w := newCrawl(2), newWorld(t)
 		w.serve(nil)
 		c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/")
 		number, began := uint64(0), w.Mono
 		w.fault = func(e actor.Effect) (before, after error) {
 			if _, ok := e.(actor.PutObject); ok {
-				commits[others] = append(commits[others], w.Mono-began)
+				commits[i] = append(commits[i], w.Mono-began)
 			}
 			return nil, nil
 		}
-		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
+		s := stepOf(t, StepConfig{Crawl: c, Process: "p", Exclusive: i == 2}, nil)
 		if _, err := w.run(prompted{s, func() Signal {
 			if w.Mono-began < 5*time.Second && len(w.queues[naming.MailboxQueue(0)]) == 0 {
 				number++
@@ -482,7 +482,11 @@ func TestIdleCommits(t *testing.T) {
 			t.Errorf("%d mails of %d are applied", h.Applied, number+1)
 		}
 	}
-	if fed, starved := commits[Fed], commits[Starved]; len(starved) < 40 || len(fed) > len(starved)/2 || fed[len(fed)-2]-fed[len(fed)-3] < 300*time.Millisecond {
+	starved, fed, folder := commits[0], commits[1], commits[2]
+	if len(starved) < 40 || len(fed) > len(starved)/2 || fed[len(fed)-2]-fed[len(fed)-3] < 300*time.Millisecond {
 		t.Errorf("%d commits among those who have nothing to do, else at %v", len(starved), fed)
+	}
+	if len(folder) > len(fed)*3/4 {
+		t.Errorf("in a folder, commits at %v", folder)
 	}
 }
