@@ -21,23 +21,29 @@ func (s *Service) Submit(ctx context.Context, r blobschema.Request) error {
 	return s.Send(ctx, actor.Send{Queue: naming.IntakeQueue, Bodies: [][]byte{body}})
 }
 
-// Times for which a service with nothing left to do waits for requests that may be in the queue.
+// Times for which a service waits for requests that may be in the queue.
 const (
-	lastCall  = 20 * time.Millisecond
-	firstCall = 250 * time.Millisecond // while the service is younger than justBegun
-	justBegun = 2 * time.Second
-	ownCall   = 30 * time.Second // if the service itself has submitted requests
+	firstCall = 100 * time.Millisecond // of the first receive, beside the first work
+	lastCall  = 20 * time.Millisecond  // with nothing left to do
+	ownCall   = 30 * time.Second       // the same, if the service itself has submitted requests
 )
 
-// serveRequests hands requests from outside to the coordinator's goroutine.
+// serveRequests hands requests from outside to the coordinator's goroutine. It closes s.heard when it knows what was in the
+// queue at first.
 func (s *Service) serveRequests(ctx context.Context) {
-	s.serve(ctx, naming.IntakeQueue, func(msgs []actor.Message) {
+	hand := func(msgs []actor.Message) {
 		select {
 		case s.requests <- msgs:
 		case <-ctx.Done():
 			s.GiveBack(naming.IntakeQueue, msgs)
 		}
-	})
+	}
+	msgs, _ := s.Receive(ctx, actor.Receive{Queue: naming.IntakeQueue, Max: 10, Wait: firstCall}) // serve reports an error
+	if len(msgs) > 0 {
+		hand(msgs)
+	}
+	close(s.heard)
+	s.serve(ctx, naming.IntakeQueue, hand)
 }
 
 // Take turns messages of the intake queue into mail. The messages may be acknowledged if it returns no error.
@@ -81,18 +87,20 @@ func (s *Service) take(msgs []actor.Message) {
 
 // takeLate takes requests that arrived during the last work, and reports whether there were any.
 func (s *Service) takeLate() bool {
-	wait := lastCall
-	if time.Since(s.Started) < justBegun {
-		wait = firstCall
-	}
-	if s.submitted.Load() > 0 {
-		wait = ownCall
-	}
-	select {
-	case msgs := <-s.requests:
-		s.take(msgs)
-		return true
-	case <-time.After(wait):
-		return false
+	var over <-chan time.Time
+	for heard := s.heard; ; {
+		select {
+		case msgs := <-s.requests:
+			s.take(msgs)
+			return true
+		case <-heard:
+			wait := lastCall
+			if s.submitted.Load() > 0 {
+				wait = ownCall
+			}
+			heard, over = nil, time.After(wait)
+		case <-over:
+			return false
+		}
 	}
 }

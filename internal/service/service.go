@@ -49,7 +49,7 @@ type Config struct {
 	Tick        crawl.TickConfig // without Crawl, Process and Exclusive
 	Fetch       fetch.Config
 	Bucket      string // name of the bucket into which lists of URLs are put; "": there are none
-	Connections int    // limit of concurrent requests of the process; default 256
+	Connections int    // limit of concurrent requests of the process; default engine.DefaultConnections
 	MemoryLimit int64  // limit of the process's memory in bytes, see engine.LimitMemory; 0: no limit
 	MaxResident int    // limit of URLs in memory, for all steps together; default by MemoryLimit, at most 2 million, about 300 MB
 	TickEvery   time.Duration
@@ -69,7 +69,8 @@ type Service struct {
 
 	tickNow   chan struct{}
 	requests  chan []actor.Message
-	submitted atomic.Int64 // requests that this service has submitted but not taken
+	heard     chan struct{} // closed after the first receive of requests
+	submitted atomic.Int64  // requests that this service has submitted but not taken
 	memory    crawl.TickMemory
 	owning    atomic.Int64 // number of partitions that own slots; 0 until slots have moved
 	report    atomic.Pointer[crawl.Report]
@@ -107,7 +108,7 @@ func New(p *platform.Platform, cfg Config) (*Service, error) {
 	}
 	cfg.TickEvery = cmp.Or(cfg.TickEvery, 5*time.Second)
 	s := &Service{
-		cfg: cfg, tickNow: make(chan struct{}, 1), requests: make(chan []actor.Message), running: map[partition.ID]*running{},
+		cfg: cfg, tickNow: make(chan struct{}, 1), requests: make(chan []actor.Message), heard: make(chan struct{}), running: map[partition.ID]*running{},
 		warm: map[partition.ID]*crawl.Warm{}, live: map[partition.ID]crawl.Progress{},
 	}
 	var err error
