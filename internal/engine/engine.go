@@ -24,8 +24,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// DefaultConnections is the default limit of concurrent requests of a process. A few hundred slow hosts, each with a request
-// under way, still leave room for others; a waiting request takes about 10 KB.
+// DefaultConnections is the default limit of concurrent requests of a process. 500 slow hosts, each with a request under way,
+// do not reach it. A request that waits for its answer has a buffer of 4 KB.
 const DefaultConnections = 512
 
 // Config configures an engine.
