@@ -121,7 +121,7 @@ func answerAt(s *Step, _ time.Time) time.Time {
 }
 
 const (
-	manyPartitions = 16               // number of partitions from which on they feed each other less often
+	manyPartitions = 16               // partitions that feed each other at the usual intervals
 	appliedWait    = 10 * time.Second // time that an idle step of a folder waits before it records mail that brought nothing
 )
 

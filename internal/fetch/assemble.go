@@ -71,7 +71,7 @@ func (r *Response) fields(name string) []string {
 	return values
 }
 
-// Scratch keeps the tables and buffers of Assemble between answers: about 1 MiB (up to 8 MiB
+// Scratch keeps the tables and buffers of Assemble between answers: about 1 MiB (up to 12 MiB
 // more after a long answer), and up to 8 MiB for each of brotli and zstd after their first
 // use. One goroutine at a time may use it.
 type Scratch struct {
