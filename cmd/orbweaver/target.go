@@ -279,9 +279,7 @@ func (t *target) change(ctx context.Context, f func(o *opened) error) error {
 				return nil
 			}
 			owned = true
-			s := control.Dial(t.data)
-			defer s.Close()
-			return f(&opened{target: t, Control: s, view: v, pid: live.PID})
+			return f(&opened{target: t, Control: control.Dial(t.data), view: v, pid: live.PID})
 		})
 		switch {
 		case err == nil && !owned:

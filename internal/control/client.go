@@ -23,7 +23,7 @@ import (
 // [ErrNoOwner] if there is no such process, or if it is ending.
 type Socket struct{ http *http.Client }
 
-// Dial returns the client for a folder. It connects with the first call.
+// Dial returns the client for a folder. Each call connects.
 func Dial(dir string) *Socket {
 	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		err = withShortPath(filepath.Join(dir, naming.SocketFile), func(path string) (err error) {
@@ -32,11 +32,9 @@ func Dial(dir string) *Socket {
 		})
 		return c, err
 	}
-	return &Socket{&http.Client{Transport: &http.Transport{DialContext: dial, Proxy: nil}, Timeout: 30 * time.Second}}
+	// Each call connects again: on a kept connection the end of the owner looks like any other network error.
+	return &Socket{&http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 30 * time.Second}}
 }
-
-// Close closes idle connections.
-func (s *Socket) Close() { s.http.CloseIdleConnections() }
 
 // Record reads a record of the folder's table. It returns nil if the record does not exist.
 func (s *Socket) Record(ctx context.Context, key string) ([]byte, error) {

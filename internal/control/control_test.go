@@ -73,7 +73,6 @@ func newOwned(t *testing.T) *owned {
 	}
 	t.Cleanup(func() { p.Close() })
 	o := &owned{T: t, Socket: control.Dial(dir), fake: &fake{}, dir: dir}
-	t.Cleanup(o.Close)
 	stop, err := control.Serve(t.Context(), dir, p, control.Owner{Control: o.fake, Snapshot: func() any { return 3 }, Ended: func() bool { return o.ended }})
 	if err != nil {
 		t.Fatal(err)

@@ -5,41 +5,62 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// outOfScope returns the reason why links to u are not followed, or "" if they are.
+// outOfScope returns the reason why links to u are not followed, or "" if they are. A topic may admit a URL that the
+// crawl's own scope refuses.
 func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, u weburl.URL) (string, error) {
+	// Scope 0 is the crawl's own, the others are those of the topics by number. Rows of one topic share a scope: of the first.
 	s := &c.Settings
-	name := func(h weburl.Host) string { return string(h) }
-	switch s.Scope {
-	case blobschema.ScopeAny:
-		return outOfPatterns(s, u), nil
-	case blobschema.ScopeDomain:
-		name = weburl.Host.RegistrableDomain
+	scopes := append([]blobschema.Topic{{Scope: s.Scope, Include: s.Include, Exclude: s.Exclude}}, s.Topics...)
+	first, inside := make([]int, len(scopes)), make([]bool, len(scopes))
+	for i := range scopes {
+		first[i] = i
+		if i > 1 && scopes[i].Name == scopes[i-1].Name {
+			first[i] = first[i-1]
+		}
+		inside[i] = scopes[i].Scope == blobschema.ScopeAny
 	}
-	var names []string
-	inside := false
-	add := func(h weburl.Host) {
-		n := name(h)
-		inside = inside || n == name(u.Host())
-		if len(names) < 4 && !slices.Contains(names, n) {
+	var names []string // in the crawl's own scope
+	add := func(number int, h weburl.Host) {
+		if number >= len(scopes) {
+			return
+		}
+		i := first[number]
+		n := nameIn(scopes[i].Scope, h)
+		inside[i] = inside[i] || n == nameIn(scopes[i].Scope, u.Host())
+		if i == 0 && len(names) < 4 && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
-	if err := v.eachSeed(ctx, c, func(_ uint64, seed weburl.URL) bool { add(seed.Host()); return !inside }); err != nil {
+	if err := v.eachSeed(ctx, c, func(_ uint64, topic uint8, seed weburl.URL) bool { add(int(topic), seed.Host()); return true }); err != nil {
 		return "", err
 	}
-	for _, h := range w.Scope {
-		if h, err := weburl.ParseHost(h); err == nil {
-			add(h)
+	for _, entry := range w.Scope { // a host, or the number of a topic, a slash and a host
+		number, host, ok := strings.Cut(entry, "/")
+		if !ok {
+			number, host = "0", entry
+		}
+		n, err := strconv.ParseUint(number, 10, 8)
+		if h, herr := weburl.ParseHost(host); err == nil && herr == nil {
+			add(int(n), h)
 		}
 	}
-	if inside {
-		return outOfPatterns(s, u), nil
+	for i := range scopes {
+		if inside[i] && outOfPatterns(&scopes[i], u) == "" {
+			return "", nil
+		}
+	}
+	if inside[0] {
+		return outOfPatterns(&scopes[0], u), nil
+	}
+	if len(names) == 0 {
+		return "out of scope: no topic admits it", nil
 	}
 	if len(names) > 3 {
 		names[3] = "…"
@@ -47,8 +68,16 @@ func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschem
 	return fmt.Sprintf("out of scope: with --scope %s the crawl keeps to %s", s.Scope, strings.Join(names, ", ")), nil
 }
 
-// outOfPatterns returns which of the operator's patterns excludes u.
-func outOfPatterns(s *blobschema.Settings, u weburl.URL) string {
+// nameIn is what a scope compares of a host.
+func nameIn(s blobschema.Scope, h weburl.Host) string {
+	if s == blobschema.ScopeDomain {
+		return h.RegistrableDomain()
+	}
+	return string(h)
+}
+
+// outOfPatterns returns which pattern of a scope excludes u.
+func outOfPatterns(s *blobschema.Topic, u weburl.URL) string {
 	matches := func(expr string) bool {
 		re, err := regexp.Compile(expr)
 		return err == nil && re.MatchString(u.String())

@@ -132,7 +132,7 @@ func (v *View) requested(ctx context.Context, r *URLReport) error {
 
 // seedOf returns the batch of seeds that u came in, 0 if in none.
 func (v *View) seedOf(ctx context.Context, c *blobschema.Crawl, u weburl.URL) (batch uint64, err error) {
-	err = v.eachSeed(ctx, c, func(n uint64, s weburl.URL) bool {
+	err = v.eachSeed(ctx, c, func(n uint64, _ uint8, s weburl.URL) bool {
 		if s == u {
 			batch = n
 		}

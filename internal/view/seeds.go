@@ -36,7 +36,7 @@ func (v *View) FailedSeeds(ctx context.Context, maxRecords int) ([]crawl.Seed, e
 		return nil, err
 	}
 	open := map[string]bool{} // seeds that no record shows as fetched; true for those that failed
-	if err := v.eachSeed(ctx, &c, func(_ uint64, u weburl.URL) bool {
+	if err := v.eachSeed(ctx, &c, func(_ uint64, _ uint8, u weburl.URL) bool {
 		open[u.String()] = false
 		return true
 	}); err != nil {
@@ -77,15 +77,15 @@ func mayPass(pg *blobschema.Page) bool {
 	return again
 }
 
-// eachSeed calls f with each seed and the number of its batch, from 1, until f returns false.
-func (v *View) eachSeed(ctx context.Context, c *blobschema.Crawl, f func(batch uint64, u weburl.URL) bool) error {
+// eachSeed calls f with each seed, the number of its batch, from 1, and the number of its topic, until f returns false.
+func (v *View) eachSeed(ctx context.Context, c *blobschema.Crawl, f func(batch uint64, topic uint8, u weburl.URL) bool) error {
 	for i, name := range c.SeedBatches {
 		urls, err := stored.URLs(stored.Under(ctx, v.store), name)
 		if err != nil {
 			return err
 		}
 		for _, q := range urls {
-			if u, err := weburl.Parse(q.URL); err == nil && !f(uint64(i+1), u) {
+			if u, err := weburl.Parse(q.URL); err == nil && !f(uint64(i+1), q.Topic, u) {
 				return nil
 			}
 		}

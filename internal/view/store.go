@@ -47,7 +47,6 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	}
 	s := &folderStore{dir: dir, owner: control.Dial(dir)}
 	if err := s.look(ctx); err != nil {
-		s.owner.Close()
 		return nil, err
 	}
 	root := filepath.Join(dir, naming.ObjectsFolder)
@@ -155,6 +154,5 @@ func (s *folderStore) live(ctx context.Context) *control.Live {
 }
 
 func (s *folderStore) close() error {
-	s.owner.Close()
 	return s.Platform.Bucket.Close()
 }
