@@ -35,7 +35,8 @@ type started struct {
 	*opened
 	status  view.Status
 	created bool
-	added   int // seeds
+	added   int   // seeds
+	frozen  int64 // pages that budgeted revisits leave out, because they were fetched before --recrawl was given
 }
 
 // begin creates a crawl or resumes the present one. If configure is not nil, the target gets another
@@ -46,6 +47,7 @@ func (o *opened) begin(ctx context.Context, s *start, configure func(*blobschema
 		return nil, err
 	}
 	var c blobschema.Crawl
+	began := false // the first budget for revisits
 	if s.another {
 		b.created, b.added = true, len(s.seeds)
 		c, err = o.beginAnother(ctx, s)
@@ -53,6 +55,7 @@ func (o *opened) begin(ctx context.Context, s *start, configure func(*blobschema
 		c, b.created, b.added, err = o.engine.Begin(s.fresh, s.seeds, func(c *blobschema.Crawl) error {
 			resumed, err := s.resume(*c)
 			if err == nil {
+				began = c.Settings.RecrawlPerHour == 0 && resumed.Settings.RecrawlPerHour > 0
 				*c = resumed
 			}
 			return err
@@ -74,7 +77,9 @@ func (o *opened) begin(ctx context.Context, s *start, configure func(*blobschema
 	if err := o.see(ctx); err != nil {
 		return nil, err
 	}
-	b.status, err = o.view.Status(ctx)
+	if b.status, err = o.view.Status(ctx); began {
+		b.frozen = b.status.Totals.Pages
+	}
 	return b, err
 }
 
@@ -96,7 +101,7 @@ func (o *opened) beginAnother(ctx context.Context, s *start) (blobschema.Crawl, 
 // that could not be fetched. To find these it reads at most mostRecords page records.
 func (b *started) work(ctx context.Context, mostRecords int) (*beginning, error) {
 	out := &beginning{
-		where: b.where(b.view.ID()), Resumed: !b.created, Seeds: b.added, Pages: b.status.Totals.Pages, Set: b.status.Crawl.Settings,
+		where: b.where(b.view.ID()), Resumed: !b.created, Seeds: b.added, Pages: b.status.Totals.Pages, Frozen: b.frozen, Set: b.status.Crawl.Settings,
 	}
 	var failed []crawl.Seed
 	var err error

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,7 @@ type exportFlags struct {
 	target
 	format   string
 	out      string
+	name     string // of the file in that folder; "" for the usual one
 	outcomes []string
 	topic    string
 	topics   []uint8 // of that name; set once the crawl is open
@@ -70,7 +72,7 @@ func newExport() *cobra.Command {
 	})
 	f.target.register(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
-	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into; - for standard output")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into, or the name of one file, such as urls.txt; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")
 	cmd.Flags().StringVar(&f.topic, "topic", "", "jsonl and urls: only this topic")
 	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not only the latest")
@@ -87,6 +89,10 @@ func (f *exportFlags) check() error {
 	}
 	if f.out == "-" && f.format == "warc" {
 		return usagef("--format warc writes several files; give a folder with --out")
+	}
+	if info, err := os.Stat(f.out); f.format != "warc" && filepath.Ext(f.out) != "" && (err != nil || !info.IsDir()) {
+		f.out, f.name = filepath.Split(f.out)
+		f.out = cmp.Or(f.out, ".")
 	}
 	for flag, given := range map[string]bool{"outcome": len(f.outcomes) > 0, "topic": f.topic != ""} {
 		if given && f.format != "jsonl" && f.format != "urls" {
@@ -137,7 +143,7 @@ func (e *exporter) run(ctx context.Context) error {
 	if e.format == "warc" {
 		return e.warcs(ctx)
 	}
-	name := map[string]string{"cdxj": indexFile, "jsonl": pagesFile, "urls": urlsFile}[e.format]
+	name := cmp.Or(e.name, map[string]string{"cdxj": indexFile, "jsonl": pagesFile, "urls": urlsFile}[e.format])
 	n, err := e.write(ctx, name)
 	if err != nil {
 		return err
@@ -166,7 +172,7 @@ func (e *exporter) progress(n int64, noun string) {
 func (e *exporter) target(name string) (string, error) {
 	to := filepath.Join(e.out, name)
 	if _, err := os.Lstat(to); err == nil && !e.force {
-		return "", usagef("%s exists already; give another folder with --out, or overwrite it with --force", to)
+		return "", usagef("%s exists already; give another place with --out, or overwrite it with --force", to)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}

@@ -83,6 +83,7 @@ var (
 	folderFlags = map[string]string{
 		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
 		"allow-net":   "which networks functions may ask is a matter of their environment: see the variables of 'make deploy'",
+		"verbose":     "functions fetch the pages there: 'make logs' shows their logs",
 		"max-time":    "the crawl runs by itself there: 'orbweaver stop' ends it, --max-pages bounds it",
 	}
 	cloudFlags = map[string]string{

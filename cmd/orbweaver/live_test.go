@@ -162,13 +162,21 @@ func TestFrame(t *testing.T) {
 	f := &figures{
 		Title: "orbweaver c", Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
 		Outcomes: map[string]int64{"ok": 12345, "unchanged": 38, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
+		Most: 400_000, pulse: pulse{Graph: "▁▃█", Peak: 101},
 	}
+	var seen answers
+	seen.add(crawl.Watched{Page: &blobschema.Page{URL: "http://a.example/", Outcome: blobschema.OutcomeOK, Status: 200}, Bytes: 12 << 10, Took: 45 * time.Millisecond})
+	seen.add(crawl.Watched{Page: &blobschema.Page{URL: "http://a.example/x", Outcome: blobschema.OutcomeRobots}})
+	f.Now, _ = seen.take()
 	want := []string{
 		"orbweaver c · 75 s",
-		"  pages  12,345          100.0/s     queue     1,234,567",
-		"  hosts  130          12 active       received  3.0 GiB",
+		"  pages  12,345 of 400,000 · 100.0/s  ▁▃█                   last minute, up to 101/s",
+		"  queue  1,234,567 URLs",
+		"  hosts  130 known · 12 requests under way · 3.0 GiB received",
 		"  errors robots 30 · timeout 2 · 4 retried",
 		"  left   61 min 40 s to --max-pages",
+		"  now    200           12 KiB   45 ms  http://a.example/",
+		"         robots           0 B       -  http://a.example/x: robots.txt forbids it",
 	}
 	if d := cmp.Diff(want, blockOf(f)); d != "" {
 		t.Error(d)
@@ -181,8 +189,27 @@ func TestFrame(t *testing.T) {
 	if got := lineOf(f) + "\n" + strings.Join(blockOf(f), "\n"); !strings.Contains(got, ", 2 recrawled") || !strings.Contains(got, "\n  again  2 recrawled") {
 		t.Error(got)
 	}
-	if got := blockOf(&figures{}); len(got) != 3 {
+	if got := blockOf(&figures{}); len(got) != 4 {
 		t.Errorf("a frame of nothing: %q", got)
+	}
+}
+
+// TestGraph checks that the graph moves with the time, and forgets what is older than a minute.
+func TestGraph(t *testing.T) {
+	var g graph
+	for _, c := range []struct {
+		at    time.Duration
+		pages int64
+		want  string
+		peak  float64
+	}{
+		{0, 3, "█", 1}, {time.Second, 3, "█", 2}, {4 * time.Second, 1, "█▂", 2}, {10 * time.Second, 60, "▁▁ █", 20},
+		{68 * time.Second, 0, "█" + strings.Repeat(" ", 19), 20}, {time.Hour, 6, strings.Repeat(" ", 19) + "█", 2},
+	} {
+		g.add(c.at, c.pages)
+		if got, peak := g.draw(); got != c.want || peak != c.peak {
+			t.Errorf("at %s: %q, up to %v", c.at, got, peak)
+		}
 	}
 }
 

@@ -31,7 +31,16 @@ type figures struct {
 	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
 	SecondsLeft    float64          `json:"seconds_left,omitempty"`
 
+	pulse `json:"-"`
 	Title string `json:"-"`
+	Most  int64  `json:"-"` // pages, by --max-pages; 0 for no limit
+}
+
+// pulse is what happens now, for the live view.
+type pulse struct {
+	Graph string   // pages in each part of the last minute; "" for no page
+	Peak  float64  // pages per second in the best part
+	Now   []string // the URLs that were answered or refused last
 }
 
 // progress returns the templates of a crawl's progress.
@@ -45,12 +54,22 @@ func (f *figures) Errors() string {
 	return dots(kinds(f.Outcomes, good...), some(f.Retries, "", "retried"))
 }
 
-// Drained is the time in seconds after which the queue is empty at the present rate; 0 if it is unknown.
+// Rate is the number of pages, and how many there are a second.
+func (f *figures) Rate() string {
+	s := count(f.Pages)
+	if f.Most > 0 {
+		s += " of " + count(f.Most)
+	}
+	return s + fmt.Sprintf(" · %.1f/s", f.PagesPerSecond)
+}
+
+// Drained is the time in seconds after which the queue is empty at the present rate; 0 if it is unknown or short.
 func (f *figures) Drained() float64 {
-	if f.Limit != "" || f.Waiting != "" || f.PagesPerSecond <= 0 {
+	left := float64(f.Queue) / f.PagesPerSecond
+	if f.Limit != "" || f.Waiting != "" || f.PagesPerSecond <= 0 || left < 1 {
 		return 0
 	}
-	return float64(f.Queue) / f.PagesPerSecond
+	return left
 }
 
 // The time constants of the smoothed rate. In a cloud pages become visible with their commits, many at a
@@ -74,6 +93,39 @@ type meter struct {
 	news         time.Time // when a page came last
 	pages        int64     // at last
 	done, passed float64   // pages and seconds, weighted by age
+	graph        graph
+}
+
+// graph counts pages in parts of the last minute. A part is used again for each later minute.
+type graph struct {
+	pages [20]int64
+	part  int64 // number of the last part since the beginning
+}
+
+// add adds pages that came until a time since the beginning.
+func (g *graph) add(at time.Duration, pages int64) {
+	n := int64(len(g.pages))
+	part := int64(at / (time.Minute / time.Duration(n)))
+	for g.part = max(g.part, part-n); g.part < part; {
+		g.part++
+		g.pages[g.part%n] = 0
+	}
+	g.pages[g.part%n] += pages
+}
+
+// draw returns one character a part, the oldest first, and the pages per second of the best part. A part without a page
+// is a space. Without any page the line is empty.
+func (g *graph) draw() (line string, peak float64) {
+	most, n := slices.Max(g.pages[:]), int64(len(g.pages))
+	if most == 0 {
+		return "", 0
+	}
+	blocks := []rune(" ▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for i := max(g.part-n+1, 0); i <= g.part; i++ {
+		b.WriteRune(blocks[(g.pages[i%n]*int64(len(blocks)-1)+most-1)/most])
+	}
+	return b.String(), float64(most*n) / 60
 }
 
 // newMeter returns a meter for a run that begins with the totals of earlier ones.
@@ -96,6 +148,7 @@ func (m *meter) read(now time.Time, s *service.Snapshot) figures {
 	if dt := now.Sub(m.last).Seconds(); dt > 0 {
 		w := math.Exp(-dt / m.memory.Seconds())
 		m.done = m.done*w + float64(max(pages-m.pages, 0))
+		m.graph.add(now.Sub(m.start), max(pages-m.pages, 0))
 		m.passed = m.passed*w + dt
 		if pages > m.pages {
 			m.news = now
@@ -109,8 +162,10 @@ func (m *meter) read(now time.Time, s *service.Snapshot) figures {
 	if m.passed > 0 {
 		f.PagesPerSecond = m.done / m.passed
 	}
+	f.Graph, f.Peak = m.graph.draw()
 	more := int64(-1)
 	if limit := s.Crawl.Settings.MaxPages; limit > 0 {
+		f.Most = limit
 		more = max(limit-t.Pages, 0)
 	}
 	m.limit(&f, now, more)

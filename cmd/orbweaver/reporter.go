@@ -22,13 +22,14 @@ type reporter struct {
 	out       io.Writer // takes results
 	json      bool
 	quiet     bool
+	answers   answers
 	screen    *screen // nil without a terminal
 	last      float64 // seconds when progress was reported last
 	key       string  // of that progress
 }
 
 func newReporter(f *reportFlags, out, errOut io.Writer) *reporter {
-	r := &reporter{Writer: errOut, out: out, json: f.json, quiet: f.quiet}
+	r := &reporter{Writer: errOut, out: out, json: f.json, quiet: f.quiet, answers: answers{verbose: f.verbose}}
 	if s := newScreen(errOut); s != nil && !f.json && !f.quiet {
 		r.Writer, r.screen = s, s
 	}
@@ -50,11 +51,12 @@ func reporting(name string, args cobra.PositionalArgs, f *reportFlags,
 }
 
 // reportFlags choose how to report.
-type reportFlags struct{ json, quiet bool }
+type reportFlags struct{ json, quiet, verbose bool }
 
 func (f *reportFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "report events as JSON, one object a line")
 	fs.BoolVar(&f.quiet, "quiet", false, "report only warnings and errors")
+	fs.BoolVar(&f.verbose, "verbose", false, "report each URL with its status, bytes and time, or why it is refused")
 }
 
 // begun reports that something begins, by the template that has the name of the event.
@@ -114,6 +116,23 @@ func (r *reporter) progress(of shown) {
 	r.last, r.key = seconds, key
 }
 
+// urls reports what became of each URL since the last call, if --verbose is given, and returns the last ones.
+func (r *reporter) urls() (last []string) {
+	last, all := r.answers.take()
+	var b strings.Builder
+	for i := range all {
+		if r.json {
+			r.event("url", &all[i])
+		} else {
+			b.WriteString(all[i].String() + "\n")
+		}
+	}
+	if b.Len() > 0 {
+		_, _ = io.WriteString(r, b.String())
+	}
+	return last
+}
+
 // ended reports the end of a run.
 func (r *reporter) ended(s *summary) {
 	event := "finished"
@@ -146,7 +165,7 @@ func (r *reporter) failed(err error) {
 // event writes an event as JSON, with the fields of body in the same object.
 func (r *reporter) event(event string, body any) {
 	head, _ := json.Marshal(struct {
-		Event string    `json:"event"` // started, joined, progress, handed, left, finished, stopped or error
+		Event string    `json:"event"` // started, joined, progress, url, handed, left, finished, stopped or error
 		Time  time.Time `json:"time"`
 	}{event, time.Now().UTC()})
 	fields, _ := json.Marshal(body)
@@ -159,8 +178,9 @@ type beginning struct {
 	Resumed bool                `json:"resumed"`
 	Ordered bool                `json:"ordered,omitempty"` // it was stopped or paused by an order
 	Seeds   int                 `json:"seeds_added"`
-	Retried int                 `json:"seeds_retried,omitempty"` // that could not be fetched before
-	Pages   int64               `json:"pages"`                   // of earlier runs
+	Retried int                 `json:"seeds_retried,omitempty"`          // that could not be fetched before
+	Pages   int64               `json:"pages"`                            // of earlier runs
+	Frozen  int64               `json:"pages_without_revisits,omitempty"` // fetched before --recrawl was given
 	Set     blobschema.Settings `json:"settings"`
 }
 

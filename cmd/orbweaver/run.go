@@ -95,7 +95,7 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 func (r *run) open(ctx context.Context) error {
 	s, err := r.begin(ctx, &r.start, func(c *blobschema.Crawl) service.Config {
 		return service.Config{
-			Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: r.retry},
+			Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: r.retry, Watch: r.reporter.answers.add},
 			Fetch:       fetch.Config{AllowNet: c.Settings.AllowNet},
 			Connections: r.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: r.ledger, Log: r.log,
 		}.For(&c.Settings)
@@ -143,12 +143,13 @@ func (r *run) watch(ctx context.Context) (end service.End, err error) {
 	err = watch(work, func(now time.Time) {
 		snap := r.engine.Snapshot()
 		f := m.read(now, &snap)
-		f.Title = "orbweaver " + r.crawl.ID
+		f.Title, f.Now = "orbweaver "+r.crawl.ID, r.reporter.urls()
 		if rep := r.engine.Report(); rep != nil {
 			f.Paused = rep.Wish.Pause
 		}
 		r.reporter.progress(&f)
 	})
+	r.reporter.urls()
 	return end, err
 }
 

@@ -87,11 +87,12 @@ func (f *workFlags) check() error {
 }
 
 // config returns the configuration of the worker.
-func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger) service.WorkConfig {
+func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger, watch func(crawl.Watched)) service.WorkConfig {
 	return service.WorkConfig{
 		Config: service.Config{
 			Step: crawl.StepConfig{
-				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
+				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Watch: watch,
+				Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
 			},
 			Fetch: fetch.Config{AllowNet: f.record.Settings.AllowNet}, Bucket: p.BucketName, Connections: f.connections,
 			MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,
@@ -113,7 +114,7 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 		return f.explain(err)
 	}
 	defer func() { _ = p.Close() }() // all work is committed
-	w, err := service.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	w, err := service.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn})), rep.answers.add))
 	if err != nil {
 		return f.explain(err)
 	}
@@ -132,8 +133,10 @@ func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter)
 	m := newMeter(began, f.duration, blobschema.Totals{})
 	err := watch(func() error { return w.Run(ctx) }, func(now time.Time) {
 		fig := f.workFigures(w.Snapshot(), m, now)
+		fig.Now = rep.urls()
 		rep.progress(&fig)
 	})
+	rep.urls()
 	if err == nil {
 		snap := w.Snapshot()
 		left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
@@ -165,6 +168,7 @@ type workFigures struct {
 	Active         int     `json:"requests_active"`
 	All            *whole  `json:"all,omitempty"` // as of the last coordinator run; nil without
 	SecondsLeft    float64 `json:"seconds_left,omitempty"`
+	pulse          `json:"-"`
 }
 
 // whole is the work of all workers and functions together.
@@ -180,6 +184,7 @@ func (t *target) workFigures(s service.WorkSnapshot, m *meter, now time.Time) wo
 	f := workFigures{
 		where: t.where(s.Crawl), Seconds: base.Seconds, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
 		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, Failed: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,
+		pulse: base.pulse,
 	}
 	if r := s.Report; r != nil && !r.Idle {
 		f.All = &whole{Pages: r.Totals.Pages, Queue: r.Totals.Pending + r.Totals.Unexamined, AtWork: r.Leased}

@@ -175,23 +175,23 @@ func TestWorkFigures(t *testing.T) {
 	}{
 		{waiting, "10 s: no crawl yet: 'orbweaver crawl' begins one", []string{
 			"orbweaver work · no crawl yet: 'orbweaver crawl' begins one · 10 s",
-			"  pages  0                 0.0/s     received  0 B",
-			"  work   0 of 8 partitions, 0 requests under way",
+			"  pages  0 · 0.0/s            ",
+			"  work   0 of 8 partitions, 0 requests under way · 0 B received",
 			"  left   50 s to --for",
 		}},
 		{busy, "10 s: 1,200 pages (120.0/s), 2 of 8 partitions, 30 requests under way, 3.0 MiB received, 1 step failed; " +
 			"all together: 5,000 pages, queue 77, 5 partitions at work", []string{
 			"orbweaver work · 20261121-220000 · 10 s",
-			"  pages  1,200           120.0/s     received  3.0 MiB",
-			"  work   2 of 8 partitions, 30 requests under way",
+			"  pages  1,200 · 120.0/s           █                  last minute, up to 400/s",
+			"  work   2 of 8 partitions, 30 requests under way · 3.0 MiB received",
 			"  all    5,000 pages, queue 77, 5 partitions at work",
 			"  failed 1 step",
 			"  left   50 s to --for",
 		}},
 		{idle, "10 s: finished, 0 pages (0.0/s), 0 of 1 partition, 0 requests under way, 0 B received", []string{
 			"orbweaver work · 20261121-220000, finished · 10 s",
-			"  pages  0                 0.0/s     received  0 B",
-			"  work   0 of 1 partition, 0 requests under way",
+			"  pages  0 · 0.0/s            ",
+			"  work   0 of 1 partition, 0 requests under way · 0 B received",
 			"  left   50 s to --for",
 		}},
 	} {

@@ -137,4 +137,5 @@ func (st *state) refuseOutside(u weburl.URL) {
 	}
 	st.count(&p, true)
 	st.batch.add(&p)
+	st.watched(Watched{Page: &p})
 }

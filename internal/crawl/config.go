@@ -38,11 +38,22 @@ type StepConfig struct {
 	// SendsWakes means that coordinator runs are minutes apart, so the step itself sends urgent wakes: for later work of
 	// its own partition, and to partitions to which it mails many links.
 	SendsWakes bool
+	// Watch is called for each request that has ended and each URL that is refused, for a display; nil: nobody watches.
+	// Steps call it concurrently. It must return at once, and it decides nothing.
+	Watch func(Watched)
 	// Spent returns the billed calls of the process since the step began; nil: calls are not counted.
 	Spent      func() blobschema.Calls
 	Token      string // product token for robots.txt
 	Software   string // name and version for warcinfo records
 	Compressed bool   // WARC records are gzip members
+}
+
+// Watched is a request that has ended, or a URL that is refused without one.
+type Watched struct {
+	Page  *blobschema.Page // valid during the call only
+	Bytes int64            // received
+	Took  time.Duration    // 0 without a request
+	Again bool             // the request failed and will be repeated
 }
 
 func (c StepConfig) withDefaults() StepConfig {

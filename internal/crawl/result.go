@@ -16,6 +16,9 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 		st.totals.Connections++
 	}
 	st.countTopic(t.Topic, 0, o.Wire)
+	if !t.Request.Resolve {
+		st.watched(Watched{&o.Page, o.Wire, o.Ended.Sub(o.Started), verdict == schedule.Again})
+	}
 	// A failure that may pass is retried later and leaves no page record.
 	if verdict == schedule.Again {
 		if o.Page.Outcome != blobschema.OutcomeAborted {
@@ -92,5 +95,12 @@ func (st *state) refusals() {
 		}
 		st.count(&p, false)
 		st.batch.add(&p)
+		st.watched(Watched{Page: &p})
+	}
+}
+
+func (st *state) watched(w Watched) {
+	if st.cfg.Watch != nil {
+		st.cfg.Watch(w)
 	}
 }
