@@ -302,7 +302,7 @@ func testCloudCrawl(c *cloud) {
 	c.run("status").ends(exitUsage, `there is no crawl in aws://test yet; give a URL to create one, as in 'orbweaver crawl --platform '?aws:`)
 	c.run("pause").ends(exitUsage, `there is no crawl in aws://test yet`)
 	c.run("crawl").ends(exitUsage, `there is no crawl in aws://test yet`)
-	c.run("crawl", "--partitions", "4", url+"/0").ends(exitUsage, `--partitions 4 is too many: aws://test was deployed with 3 mailboxes`)
+	c.run("crawl", "--partitions", "4", url+"/0").ends(exitUsage, `--partitions 4 is too many: aws://test was deployed for 3 partitions`)
 	for _, flag := range []string{"--connections=1", "--allow-net=127.0.0.1", "--max-time=1m"} {
 		c.run("crawl", flag, url+"/0").ends(exitUsage, `makes no sense in a cloud: `)
 	}
@@ -483,7 +483,7 @@ func testCloudDeadLetters(c *cloud) {
 	request := `{"recrawl": ["` + url + `/1"], "id": "dead"}`
 	c.send(naming.DeadLettersQueue, request, string([]byte{'M', 0xff, 0xfe}))
 	c.run("dlq", "list").ends(exitOK,
-		`^id +put aside +kind +from +bytes +reason$`, `unknown +intake +18 +unfit request`, `request +intake +\d+ +given up by its queue`,
+		`^ +id +put aside +kind +from +bytes +reason$`, `unknown +intake +18 +unfit request`, `request +intake +\d+ +given up by its queue`,
 		`unknown +intake +3 +given up`, `^3 dead letters, 0 replayed$`)
 	c.run("dlq", "list").ends(exitOK, `^3 dead letters, 0 replayed$`) // they are in the store now
 	var list []letter

@@ -92,11 +92,7 @@ func (t *target) noRoom(err error) error {
 			dir, todo = filepath.Dir(f.Path), "make room, or choose another place, and run the command again"
 		}
 	}
-	what := fmt.Sprintf("no room in %s: %s", dir, cause)
-	if free, total, ok := diskSpace(dir); ok {
-		what += fmt.Sprintf(" (%s of %s are free now)", size(free), size(total))
-	}
-	return trouble(exitError, what, "all pages that were committed; those fetched since then will be fetched again", todo)
+	return trouble(exitError, fmt.Sprintf("no room in %s: %s", dir, cause), "all pages that were committed; those fetched since then will be fetched again", todo)
 }
 
 // below reports whether a file is in a folder.

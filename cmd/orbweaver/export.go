@@ -10,13 +10,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +50,7 @@ func newExport() *cobra.Command {
 		if err := f.check(); err != nil {
 			return err
 		}
-		ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		ctx, release := following(cmd.Context())
 		defer release() // a signal leaves no partial file behind
 		return f.read(ctx, func(v *view.View) error {
 			frozen, err := v.Freeze(ctx) // files and index are of one moment

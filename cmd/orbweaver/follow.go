@@ -56,8 +56,8 @@ func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.
 		}
 		for name, n := range map[string]int{"elastic": f.record.Settings.MostPartitions, "partitions": f.record.Partitions} {
 			if n > most {
-				return nil, usagef("--%s %s is too many: %s was deployed with %s (make deploy, variable mailboxes)",
-					name, f.set.Lookup(name).Value, &f.target, mailboxes(most))
+				return nil, usagef("--%s %s is too many: %s was deployed for %s (make deploy, variable mailboxes)",
+					name, f.set.Lookup(name).Value, &f.target, plural(most, "partition"))
 			}
 		}
 	}
@@ -75,13 +75,6 @@ func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.
 		return nil, err
 	}
 	return b.work(ctx, cloudSeedRecords)
-}
-
-func mailboxes(n int) string {
-	if n == 1 {
-		return "1 mailbox"
-	}
-	return count(n) + " mailboxes"
 }
 
 // departure describes a crawl that the command leaves running.

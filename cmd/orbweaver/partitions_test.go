@@ -134,7 +134,7 @@ func testCloudPartitions(c *cloud) {
 	url := c.site.url
 	c.run("partitions").ends(exitUsage, `there is no crawl in aws://test yet`)
 	c.run("partitions", "scale", "2").ends(exitUsage, `there is no crawl in aws://test yet`)
-	c.run("crawl", "--elastic", "1..4", url+"/0").ends(exitUsage, `--elastic 1..4 is too many: aws://test was deployed with 3`)
+	c.run("crawl", "--elastic", "1..4", url+"/0").ends(exitUsage, `--elastic 1..4 is too many: aws://test was deployed for 3`)
 	c.run("crawl", "--delay", "0s", "--slots", "8", "--partitions", "2", "--detach", url+"/0").ends(exitOK)
 	c.run("partitions").ends(exitOK, `^map +8 slots of 2 partitions, epoch 1$`, `^ *1 +4 +0 +0 +0 +0 +0 +- +- +0 +0 *$`)
 	c.run("partitions", "scale", "4").ends(exitUsage, `4 partitions are too many: aws://test was deployed with 3`)

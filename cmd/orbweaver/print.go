@@ -21,8 +21,7 @@ import (
 // texts holds all reports for people: the folder text has one template file per command.
 //
 // A line that holds only one control action writes nothing. If a line is one block of if, with or range, its
-// newline belongs to the block. Tabs separate the cells of tables; a table whose lines begin with a tab is
-// aligned to the right. Every value passes through [show].
+// newline belongs to the block. The lines of tables begin with a tab; see [align]. Every value passes through [show].
 var texts = parseTexts()
 
 //go:embed text/*.tmpl
@@ -135,36 +134,12 @@ func text(name string, data any) string {
 	return align(b.String())
 }
 
-// align aligns the cells of tables, each of which is a run of lines with tabs.
+// align aligns tables to the right. A tab ends a cell; what follows the last tab of a line stays as it is.
 func align(text string) string {
-	if !strings.Contains(text, "\t") {
-		return text
-	}
 	var b strings.Builder
-	var table *tabwriter.Writer
-	flush := func() {
-		if table != nil {
-			table.Flush() // into memory: it cannot fail
-			table = nil
-		}
-	}
-	for line := range strings.Lines(text) {
-		if !strings.Contains(line, "\t") {
-			flush()
-			b.WriteString(line)
-			continue
-		}
-		line, right := strings.CutPrefix(line, "\t")
-		if table == nil {
-			flags := uint(0)
-			if right {
-				flags = tabwriter.AlignRight
-			}
-			table = tabwriter.NewWriter(&b, 0, 8, 2, ' ', flags)
-		}
-		_, _ = io.WriteString(table, line)
-	}
-	flush()
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
+	_, _ = io.WriteString(w, strings.ReplaceAll("\n"+text, "\n\t", "\n")[1:]) // into memory: it cannot fail
+	_ = w.Flush()                                                             // likewise
 	return b.String()
 }
 

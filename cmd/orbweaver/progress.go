@@ -163,6 +163,7 @@ func (m *meter) read(now time.Time, s *service.Snapshot) figures {
 		f.PagesPerSecond = m.done / m.passed
 	}
 	f.Graph, f.Peak = m.graph.draw()
+	f.Peak = max(f.Peak, f.PagesPerSecond) // of a part that is not over
 	more := int64(-1)
 	if limit := s.Crawl.Settings.MaxPages; limit > 0 {
 		f.Most = limit

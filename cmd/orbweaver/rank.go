@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
-	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -112,7 +111,7 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 			join = join && !cmd.Flags().Changed(name)
 		}
 		p := &rankProgress{w: cmd.ErrOrStderr(), round: -2}
-		done, err := f.compute(ctx, control.RankOrder{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, p)
+		done, err := f.compute(ctx, rank.StartConfig{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, p)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return fail(exitStopped, fmt.Errorf("stopped; resume with '%s'", f.command("rank")))
@@ -138,10 +137,10 @@ const (
 )
 
 // compute computes ranks, or has them computed; it returns false if it did not wait for them.
-func (f *rankFlags) compute(ctx context.Context, order control.RankOrder, p *rankProgress) (done bool, err error) {
+func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, p *rankProgress) (done bool, err error) {
 	err = f.change(ctx, func(o *opened) error {
 		if o.idle {
-			job, err := o.engine.Rank(ctx, order.Config(), func(now rank.Progress) { p.tell(now) })
+			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { p.tell(now) })
 			done = true
 			return errors.Join(err, failed(&job))
 		}

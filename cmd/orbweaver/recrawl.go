@@ -61,11 +61,13 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 	if req.id == "" {
 		req.id = "recrawl-" + strings.ToLower(rand.Text())
 	}
-	if f.inCloud() {
+	if f.inCloud() && !f.later {
 		return f.inDeployment(cmd.Context(), rep, req)
 	}
-	if err := f.checkFolder(0); err != nil {
-		return err
+	if !f.inCloud() {
+		if err := f.checkFolder(0); err != nil {
+			return err
+		}
 	}
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
@@ -91,8 +93,8 @@ const noneAnswered = "none of the URLs was answered"
 // errNotOwned means that no process works on the folder, so this command does.
 var errNotOwned = errors.New("nobody works on the folder")
 
-// hand gives the request to the process that owns the folder, or leaves it in the queue if --later is
-// given; it returns false if this command has to crawl.
+// hand gives the request to the process that owns the folder, or leaves it in the queue of the folder or the deployment
+// if --later is given; it returns false if this command has to crawl.
 func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (done bool, err error) {
 	told := handed{URLs: len(req.urls), ID: req.id}
 	err = f.change(ctx, func(o *opened) error {
@@ -364,16 +366,12 @@ func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *req
 		if w.earlier, err = w.view.Status(ctx); err != nil {
 			return err
 		}
-		if wish := w.earlier.Wish; !f.later && (wish.Stop || wish.Pause) {
+		if wish := w.earlier.Wish; wish.Stop || wish.Pause {
 			return heldBack(&f.target, &wish)
 		}
 		w.sent = time.Now()
 		if err := req.submit(ctx, o.view.ID(), o); err != nil {
 			return err
-		}
-		if f.later {
-			rep.told("handed", "handed", &handed{where: f.where(o.view.ID()), URLs: len(req.urls), ID: req.id})
-			return nil
 		}
 		sum, err := w.wait(ctx)
 		if err != nil {
@@ -453,25 +451,19 @@ func (w *waiting) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	owners = slices.DeleteFunc(owners, func(p partition.ID) bool { return slices.Contains(w.owners, p) })
-	for _, from := range []struct {
-		owners []partition.ID
-		before *view.View
-	}{{w.owners, w.seen}, {owners, w.asked}} { // of partitions that the URLs have moved to: all since
-		if len(from.owners) == 0 {
-			continue
+	since := w.seen
+	if !slices.Equal(owners, w.owners) { // the URLs have moved: all since the request
+		since = w.asked
+	}
+	for pg, err := range next.PagesSince(ctx, owners, since) {
+		if err != nil {
+			return err // the next look reads the records again
 		}
-		for pg, err := range next.PagesSince(ctx, from.owners, from.before) {
-			if err != nil {
-				return err // the next look reads the records again
-			}
-			if !pg.Robots {
-				w.latest.add(&pg)
-			}
+		if !pg.Robots {
+			w.latest.add(&pg)
 		}
 	}
-	w.owners = append(w.owners, owners...)
-	w.seen, w.open = next, 0
+	w.owners, w.seen, w.open = owners, next, 0
 	for _, pg := range w.latest {
 		if pg == nil {
 			w.open++

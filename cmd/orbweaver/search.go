@@ -8,9 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,7 +133,7 @@ func (a answer) Indent(s fmt.Stringer) any {
 
 // serveSearch serves the page until a signal or the end of ctx.
 func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.Index) error {
-	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, release := following(ctx)
 	defer release()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/rank"
 )
 
 // Socket is the client of the process that owns a folder. As a [Control], its methods fail with
@@ -83,7 +84,7 @@ func (s *Socket) Repartition(ctx context.Context, c Change) error {
 	return s.post(ctx, "/partitions", mapChange{c.Version, m}, nil)
 }
 
-func (s *Socket) StartRanks(ctx context.Context, o RankOrder) (job ranks.Job, err error) {
+func (s *Socket) StartRanks(ctx context.Context, o rank.StartConfig) (job ranks.Job, err error) {
 	return job, s.post(ctx, "/ranks", o, &job)
 }
 

@@ -34,26 +34,13 @@ type Control interface {
 	Repartition(context.Context, Change) error
 	// StartRanks starts a rank job or joins a running one. The errors include [rank.ErrUnderWay]
 	// and [rank.ErrNothing].
-	StartRanks(context.Context, RankOrder) (ranks.Job, error)
+	StartRanks(context.Context, rank.StartConfig) (ranks.Job, error)
 }
 
 // Change is a change of the owners of slots.
 type Change struct {
 	Version uint64         // of the map record that the change was made of
 	Map     *partition.Map // the desired map, of any epoch
-}
-
-// RankOrder describes a rank job; see [rank.StartConfig].
-type RankOrder struct {
-	Params ranks.Params `json:"params"`
-	Join   bool         `json:"join,omitempty"`
-	Fresh  bool         `json:"fresh,omitempty"`
-	Force  bool         `json:"force,omitempty"`
-}
-
-// Config returns the order in the form that an engine takes.
-func (o RankOrder) Config() rank.StartConfig {
-	return rank.StartConfig{Params: o.Params, Join: o.Join, Fresh: o.Fresh, Force: o.Force}
 }
 
 var (
@@ -86,8 +73,8 @@ func (o Own) Repartition(_ context.Context, c Change) error {
 	return err
 }
 
-func (o Own) StartRanks(_ context.Context, r RankOrder) (ranks.Job, error) {
-	job, _, err := o.Engine.StartRanks(r.Config())
+func (o Own) StartRanks(_ context.Context, r rank.StartConfig) (ranks.Job, error) {
+	job, _, err := o.Engine.StartRanks(r)
 	return job, err
 }
 

@@ -50,7 +50,7 @@ func (f *fake) ChangeTopic(_ context.Context, name string, c crawl.TopicChange) 
 
 func (f *fake) Repartition(_ context.Context, c control.Change) error { return f.note(c) }
 
-func (f *fake) StartRanks(_ context.Context, o control.RankOrder) (ranks.Job, error) {
+func (f *fake) StartRanks(_ context.Context, o rank.StartConfig) (ranks.Job, error) {
 	return ranks.Job{Number: 7, Params: o.Params}, f.note(o)
 }
 
@@ -116,7 +116,7 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := control.RankOrder{Params: ranks.DefaultParams(), Fresh: true}
+	order := rank.StartConfig{Params: ranks.DefaultParams(), Fresh: true}
 	order.Params.Personal = []ranks.Weight{{Host: "a.example", Weight: 2}}
 	changes := map[string]func(c control.Control) error{
 		"request": func(c control.Control) error { return c.Submit(ctx, request) },

@@ -33,7 +33,7 @@ import (
 //	POST /topics         {"topic": "news", "priority": 5}, or "slice", "minimum" or "period";
 //	                     {"topic": {...}, "changed": true}
 //	POST /partitions     {"version": 7, "map": base64 of a partition.Map}; 204
-//	POST /ranks          a [RankOrder]; the job
+//	POST /ranks          a [rank.StartConfig]; the job
 //
 // A POST returns 400 if the body is invalid, and 503 if the owner did not carry it out; [statuses] lists the
 // errors with a status of their own. The socket has mode 0600, so that only the owner of the folder connects.
@@ -157,7 +157,7 @@ func (o *Owner) handler(p *platform.Platform) http.Handler {
 	handle(o, mux, "/partitions", decodeChange, func(ctx context.Context, c Change) (nothing, error) {
 		return nothing{}, o.Repartition(ctx, c)
 	})
-	handle(o, mux, "/ranks", decodeRankOrder, func(ctx context.Context, r RankOrder) (ranks.Job, error) { return o.StartRanks(ctx, r) })
+	handle(o, mux, "/ranks", decodeRankOrder, func(ctx context.Context, r rank.StartConfig) (ranks.Job, error) { return o.StartRanks(ctx, r) })
 	return mux
 }
 
@@ -232,8 +232,8 @@ func decodeChange(body []byte) (Change, error) {
 	return Change{c.Version, m}, err
 }
 
-func decodeRankOrder(body []byte) (RankOrder, error) {
-	o, err := decode[RankOrder](body)
+func decodeRankOrder(body []byte) (rank.StartConfig, error) {
+	o, err := decode[rank.StartConfig](body)
 	if err == nil {
 		err = o.Params.Check()
 	}

@@ -19,19 +19,19 @@ var (
 	ErrUnderWay = errors.New("ranks are being computed already, with other parameters")
 )
 
-// StartConfig describes the job to start.
+// StartConfig describes the job to start. Its JSON is what an operator may choose.
 type StartConfig struct {
-	Crawl  string
-	Params ranks.Params
+	Crawl  string       `json:"-"`
+	Params ranks.Params `json:"params"`
 	// Same takes the parameters of the last finished job. Params, or the defaults if they are zero, are for the
 	// first job only. A job under way is not reminded.
-	Same  bool
-	Join  bool // if a job is under way, continue it whatever its parameters
-	Fresh bool // use nothing of previous jobs: read all commits again
-	Force bool // start a new job even if one is under way, which then has no result
+	Same  bool `json:"-"`
+	Join  bool `json:"join,omitempty"`  // if a job is under way, continue it whatever its parameters
+	Fresh bool `json:"fresh,omitempty"` // use nothing of previous jobs: read all commits again
+	Force bool `json:"force,omitempty"` // start a new job even if one is under way, which then has no result
 	// Rebuild starts a new job as Fresh and Force do. It also ends the use of previous results, which may be
 	// damaged: there are no ranks until the job is done.
-	Rebuild bool
+	Rebuild bool `json:"-"`
 }
 
 // Start starts a job, or continues the one under way if it has the same parameters: it sends the job's messages
