@@ -16,9 +16,10 @@ import (
 type answers struct {
 	verbose bool
 
-	mu   sync.Mutex
-	last []urlAnswer // at most lastShown
-	all  []urlAnswer // since the last call of take; empty without --verbose
+	mu     sync.Mutex
+	last   []urlAnswer // at most lastShown
+	failed string      // the last request without an answer
+	all    []urlAnswer // since the last call of take; empty without --verbose
 }
 
 // lastShown is how many URLs the live view shows.
@@ -63,6 +64,9 @@ func (as *answers) add(w crawl.Watched) {
 	}
 	as.mu.Lock()
 	defer as.mu.Unlock()
+	if a.Status == 0 && w.Took > 0 {
+		as.failed = a.String()
+	}
 	as.last = append(as.last[max(0, len(as.last)-lastShown+1):], a)
 	if as.verbose {
 		as.all = append(as.all, a)
@@ -75,13 +79,14 @@ var reasons = map[blobschema.Outcome]string{
 	blobschema.OutcomeRobotsGone: "robots.txt could not be fetched",
 }
 
-// take returns the lines of the last URLs, and all reports since the last call.
-func (as *answers) take() (last []string, all []urlAnswer) {
+// take adds the lines of the last URLs to the live view, and returns all reports since the last call.
+func (as *answers) take(to *pulse) (all []urlAnswer) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	for i := range as.last {
-		last = append(last, as.last[i].String())
+		to.Now = append(to.Now, as.last[i].String())
 	}
+	to.Failed = as.failed
 	all, as.all = as.all, nil
-	return last, all
+	return all
 }

@@ -167,7 +167,8 @@ func TestFrame(t *testing.T) {
 	var seen answers
 	seen.add(crawl.Watched{Page: &blobschema.Page{URL: "http://a.example/", Outcome: blobschema.OutcomeOK, Status: 200}, Bytes: 12 << 10, Took: 45 * time.Millisecond})
 	seen.add(crawl.Watched{Page: &blobschema.Page{URL: "http://a.example/x", Outcome: blobschema.OutcomeRobots}})
-	f.Now, _ = seen.take()
+	seen.add(crawl.Watched{Page: &blobschema.Page{URL: "http://b.example/", Outcome: blobschema.OutcomeTimeout}, Took: time.Second, Again: true})
+	seen.take(&f.pulse)
 	want := []string{
 		"orbweaver c · 75 s",
 		"  pages  12,345 of 400,000 · 100.0/s  ▁▃█                   last minute, up to 101/s",
@@ -175,8 +176,10 @@ func TestFrame(t *testing.T) {
 		"  hosts  130 known · 12 requests under way · 3.0 GiB received",
 		"  errors robots 30 · timeout 2 · 4 retried",
 		"  left   61 min 40 s to --max-pages",
+		"  failed timeout          0 B 1,000 ms  http://b.example/ (retried later)",
 		"  now    200           12 KiB   45 ms  http://a.example/",
 		"         robots           0 B       -  http://a.example/x: robots.txt forbids it",
+		"         timeout          0 B 1,000 ms  http://b.example/ (retried later)",
 	}
 	if d := cmp.Diff(want, blockOf(f)); d != "" {
 		t.Error(d)

@@ -38,9 +38,10 @@ type figures struct {
 
 // pulse is what happens now, for the live view.
 type pulse struct {
-	Graph string   // pages in each part of the last minute; "" for no page
-	Peak  float64  // pages per second in the best part
-	Now   []string // the URLs that were answered or refused last
+	Graph  string   // pages in each part of the last minute; "" for no page
+	Peak   float64  // pages per second in the best part
+	Now    []string // the URLs that were answered or refused last
+	Failed string   // the last request without an answer; "" for none
 }
 
 // progress returns the templates of a crawl's progress.

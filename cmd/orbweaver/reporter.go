@@ -29,7 +29,7 @@ type reporter struct {
 }
 
 func newReporter(f *reportFlags, out, errOut io.Writer) *reporter {
-	r := &reporter{Writer: errOut, out: out, json: f.json, quiet: f.quiet, answers: answers{verbose: f.verbose}}
+	r := &reporter{Writer: errOut, out: out, json: f.json, quiet: f.quiet, answers: answers{verbose: f.verbose && (f.json || !f.quiet)}}
 	if s := newScreen(errOut); s != nil && !f.json && !f.quiet {
 		r.Writer, r.screen = s, s
 	}
@@ -116,9 +116,9 @@ func (r *reporter) progress(of shown) {
 	r.last, r.key = seconds, key
 }
 
-// urls reports what became of each URL since the last call, if --verbose is given, and returns the last ones.
-func (r *reporter) urls() (last []string) {
-	last, all := r.answers.take()
+// urls reports what became of each URL since the last call, if --verbose is given, and adds the last ones to the live view.
+func (r *reporter) urls(to *pulse) {
+	all := r.answers.take(to)
 	var b strings.Builder
 	for i := range all {
 		if r.json {
@@ -130,7 +130,6 @@ func (r *reporter) urls() (last []string) {
 	if b.Len() > 0 {
 		_, _ = io.WriteString(r, b.String())
 	}
-	return last
 }
 
 // ended reports the end of a run.

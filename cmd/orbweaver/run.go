@@ -143,13 +143,14 @@ func (r *run) watch(ctx context.Context) (end service.End, err error) {
 	err = watch(work, func(now time.Time) {
 		snap := r.engine.Snapshot()
 		f := m.read(now, &snap)
-		f.Title, f.Now = "orbweaver "+r.crawl.ID, r.reporter.urls()
+		f.Title = "orbweaver " + r.crawl.ID
+		r.reporter.urls(&f.pulse)
 		if rep := r.engine.Report(); rep != nil {
 			f.Paused = rep.Wish.Pause
 		}
 		r.reporter.progress(&f)
 	})
-	r.reporter.urls()
+	r.reporter.urls(&pulse{})
 	return end, err
 }
 

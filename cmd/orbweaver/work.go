@@ -133,10 +133,10 @@ func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter)
 	m := newMeter(began, f.duration, blobschema.Totals{})
 	err := watch(func() error { return w.Run(ctx) }, func(now time.Time) {
 		fig := f.workFigures(w.Snapshot(), m, now)
-		fig.Now = rep.urls()
+		rep.urls(&fig.pulse)
 		rep.progress(&fig)
 	})
-	rep.urls()
+	rep.urls(&pulse{})
 	if err == nil {
 		snap := w.Snapshot()
 		left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
@@ -164,7 +164,7 @@ type workFigures struct {
 	AtWork         int     `json:"partitions_at_work"`
 	Steps          int     `json:"steps"`       // at most
 	Ended          int64   `json:"steps_ended"` // well or not
-	Failed         int64   `json:"steps_failed,omitempty"`
+	FailedSteps    int64   `json:"steps_failed,omitempty"`
 	Active         int     `json:"requests_active"`
 	All            *whole  `json:"all,omitempty"` // as of the last coordinator run; nil without
 	SecondsLeft    float64 `json:"seconds_left,omitempty"`
@@ -183,7 +183,7 @@ func (t *target) workFigures(s service.WorkSnapshot, m *meter, now time.Time) wo
 	base := m.read(now, &service.Snapshot{Progress: crawl.Progress{Totals: totals}})
 	f := workFigures{
 		where: t.where(s.Crawl), Seconds: base.Seconds, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
-		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, Failed: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,
+		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, FailedSteps: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,
 		pulse: base.pulse,
 	}
 	if r := s.Report; r != nil && !r.Idle {

@@ -244,13 +244,7 @@ func boolean(at *bool) value {
 }
 
 func number(at *int, most int) value {
-	return scalar(at, "int", func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > most {
-			err = fmt.Errorf("it must be 1 to %d", most)
-		}
-		return n, err
-	}, strconv.Itoa)
+	return scalar(at, "int", func(s string) (int, error) { return parseCount(s, most) }, strconv.Itoa)
 }
 
 // limit is a bound, or -1 for no bound, which records store as none.

@@ -185,10 +185,12 @@ func parseHost(s string) (string, error) {
 	return string(h), err
 }
 
-func parseConnections(s string) (int, error) {
+func parseConnections(s string) (int, error) { return parseCount(s, maxConnections) }
+
+func parseCount(s string, most int) (int, error) {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxConnections {
-		return 0, fmt.Errorf("it must be a number from 1 to %d", maxConnections)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("it must be 1 to %d", most)
 	}
 	return n, nil
 }
