@@ -1,6 +1,10 @@
 package frontier
 
-import "github.com/orbweaver/orbweaver/blobschema"
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
 
 // Dirty reports whether a delta would hold anything.
 func (f *Frontier) Dirty() bool {
@@ -58,7 +62,10 @@ func (f *Frontier) giveOrigins(settled []blobschema.Settled, o blobschema.Origin
 func (f *Frontier) Committed() {
 	f.committed = f.delta
 	f.halve()
-	defer f.room() // now parts can be unloaded: keep to the memory bound also while all is busy
+	f.noRoom = time.Time{}
+	if most := f.cfg.MaxResident; most > 0 {
+		defer f.shed(time.Time{}, most, most) // now parts can be unloaded: keep to the memory bound also while all is busy
+	}
 	if f.slots.unloaded+len(f.full) == 0 {
 		return
 	}

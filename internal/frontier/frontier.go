@@ -19,8 +19,8 @@ type Config struct {
 	Token     string
 	Delay     time.Duration
 	Retry     polite.Retry
-	// MaxResident bounds the URLs held in memory, pending and settled; above three quarters of
-	// it parts with nothing under way are unloaded, the latest due first. 0 is no bound.
+	// MaxResident bounds the URLs held in memory, pending and settled. Above it parts with nothing under way are
+	// unloaded, the latest due first; below it only parts that are not due make room for others. 0 is no bound.
 	MaxResident int
 	// MaxHostURLs and MaxDomainURLs bound the known URLs of one site, and those of one registrable
 	// domain that this partition knows. URLs above the bound are counted, not kept, except
@@ -67,6 +67,7 @@ type Frontier struct {
 	refusals  []Refusal
 	counts    Counts    // those of single calls, since New
 	partDue   time.Time // see PartDue
+	noRoom    time.Time // Wanted need not look for parts again before, unless somebody waits for one
 }
 
 // Counts are figures of the whole frontier, loaded or not.
@@ -140,6 +141,7 @@ func (f *Frontier) Add(now time.Time, l Link) Added {
 	f.slots.append(p, q)
 	if q.Rank == 0 {
 		f.schedule.CountUrgent(&p.Pool, 1) // perhaps one too many, until the part is loaded
+		f.noRoom = time.Time{}
 	}
 	return Deferred
 }

@@ -302,7 +302,7 @@ func TestUnloadsLatestDue(t *testing.T) {
 	}{
 		{100, ids}, {20, []partition.Slot{ids[0], ids[1], ids[7]}}, {0, []partition.Slot{ids[0], ids[7]}},
 	} {
-		p.f.shed(c.keep)
+		p.f.shed(p.now, c.keep, c.keep)
 		p.check()
 		var got []partition.Slot
 		for _, sum := range p.f.Summaries() {

@@ -83,45 +83,31 @@ func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
 // asked of the frontier than its loads.
 func (f *Frontier) Want(id partition.Slot, fp uint64) {
 	if p := f.slots.partOf(id, fp); p != nil {
-		p.want = true
+		p.want, f.noRoom = true, time.Time{}
 	}
 }
 
 // pressing reports whether an unloaded part that is due goes before others.
 func (p *part) pressing() bool { return p.want || p.Urgent() > 0 || p.late }
 
-// Wanted returns the unloaded parts that should be loaded now: those of Want and those
-// with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
-// loading: each must be given to Load. They are ordered by slot and first fingerprint. With urgentOnly what was found is not
-// due, as for [Frontier.Next], as far as it is known what else parts have: of those that were in memory once.
+// Wanted returns the unloaded parts that should be loaded now: first those of Want and those with URLs requested on purpose,
+// then the one that is due first, as far as the memory bound has room for them. It marks them as loading: each must be given
+// to Load. They are ordered by slot and first fingerprint. With urgentOnly found URLs are not due, as for [Frontier.Next];
+// what else an unloaded part has is known only if the part was in memory before.
+//
+// A part that is due and in memory is as good as one that is not, so a due part replaces others only if it has waited for a
+// minute. A part with nothing except appended entries, which may all be known, waits as long for more of them if the
+// schedule has something to do.
 func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
-	f.partDue = time.Time{}
+	waits := now.Before(f.noRoom) && (f.partDue.IsZero() || now.Before(f.partDue))
+	if waits && f.schedule.Active() {
+		return nil
+	}
+	f.partDue, f.noRoom = time.Time{}, time.Time{}
 	if f.slots.unloaded == 0 {
 		return nil
 	}
-	var due []*part
-	first := int64(math.MaxInt64)
-	for _, s := range f.slots.byID {
-		if s.awaited || s.keys.Frozen {
-			continue
-		}
-		for p := range s.parts {
-			at := p.due
-			if urgentOnly && p.urgentDue != 0 {
-				at = p.urgentDue
-			}
-			switch {
-			case p.loaded || p.loading:
-			case p.want || p.replan > 0 || p.unexamined > 0 || p.npending > 0 && at <= now.UnixMilli():
-				due = append(due, p)
-			case p.npending > 0:
-				first = min(first, at)
-			}
-		}
-	}
-	if first < math.MaxInt64 {
-		f.partDue = time.UnixMilli(first)
-	}
+	due, next := f.slots.due(now, urgentOnly, f.schedule.Active())
 	slices.SortFunc(due, func(a, b *part) int {
 		if x, y := a.pressing(), b.pressing(); x != y {
 			if x {
@@ -131,23 +117,24 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 		}
 		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
 	})
-	room := f.room()
+	room := f.room(now, due)
 	var ids []PartID
 	for i, p := range due {
-		size := int(p.known + p.unexamined)
 		// A part larger than the bound is loaded alone: when nothing else runs, or when
 		// somebody waits for it.
-		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.schedule.Active() && !p.pressing()) {
-			if f.cfg.Looks {
-				for _, p := range due[i:] {
-					p.wait(now)
-				}
+		if f.cfg.MaxResident > 0 && p.size() > room && (len(ids) > 0 || f.schedule.Active() && !p.pressing()) {
+			for _, p := range due[i:] {
+				next = min(next, p.wait(now))
 			}
+			f.noRoom = now.Add(time.Second)
 			break
 		}
-		room -= size
+		room -= p.size()
 		p.loading = true
 		ids = append(ids, PartID{p.slot.id, p.is})
+	}
+	if next < never {
+		f.partDue = time.UnixMilli(next)
 	}
 	slices.SortFunc(ids, func(a, b PartID) int {
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Part.First(), b.Part.First()))
@@ -155,31 +142,43 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	return ids
 }
 
-// PartDue is when the first of the unloaded parts is due that were not due at the last call of Wanted; zero if there is none.
+// PartDue is when Wanted may return the first of the unloaded parts that its last call did not return; zero if there is none.
 func (f *Frontier) PartDue() time.Time { return f.partDue }
 
-// never is the urgentDue of a part that has nothing urgent.
+// never is the urgentDue of a part that has nothing urgent, and when a part with nothing pending is due.
 const never = math.MaxInt64
 
-// patience is how long a part waits for room at most where looks keep those in memory at work for ever.
+// patience bounds how long a part waits for room, or for more appended entries, before it replaces others: parts in memory may
+// have something to do forever.
 const patience = time.Minute
 
-// wait notes that there is no room for a part.
-func (p *part) wait(now time.Time) {
+// wait notes that a part is not loaded yet, and returns when it has waited long enough, in Unix milliseconds.
+func (p *part) wait(now time.Time) int64 {
 	if p.waits.IsZero() {
 		p.waits = now
 	}
-	p.late = now.Sub(p.waits) >= patience
+	until := p.waits.Add(patience)
+	p.late = !now.Before(until)
+	return until.UnixMilli()
 }
 
-// room is how many more entries fit; it unloads what can be spared first.
-func (f *Frontier) room() int {
+// size is how many entries an unloaded part takes at most once it is loaded.
+func (p *part) size() int { return int(p.known + p.unexamined) }
+
+// room returns how many more entries fit. It unloads what can be spared for due parts first: parts that are not due, and
+// for pressing ones any part; but no more than half of what fits.
+func (f *Frontier) room(now time.Time, due []*part) int {
 	if f.cfg.MaxResident == 0 {
 		return 1 << 60
 	}
-	if f.slots.resident > f.cfg.MaxResident*3/4 {
-		f.shed(f.cfg.MaxResident / 2)
+	half := f.cfg.MaxResident / 2
+	need, pressing := 0, 0
+	for _, p := range due {
+		if need += p.size(); p.pressing() {
+			pressing += p.size()
+		}
 	}
+	f.shed(now, f.cfg.MaxResident-min(need, half), f.cfg.MaxResident-min(pressing, half))
 	return f.cfg.MaxResident - f.slots.resident
 }
 
@@ -313,9 +312,12 @@ func (f *Frontier) countNews(p *part, n int64) {
 	}
 }
 
-// shed unloads parts that need not be in memory until at most keep entries are
-// resident: those with nothing under way and nothing uncommitted, latest due first.
-func (f *Frontier) shed(keep int) {
+// shed unloads parts that are not due until at most spare entries are resident, and due ones until at most keep are. They
+// are parts with nothing under way and nothing uncommitted, and go the latest due first.
+func (f *Frontier) shed(now time.Time, spare, keep int) {
+	if f.slots.resident <= spare {
+		return
+	}
 	var idle []*part
 	for _, s := range f.slots.byID {
 		for p := range s.parts {
@@ -338,7 +340,11 @@ func (f *Frontier) shed(keep int) {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
 	})
 	for _, p := range idle {
-		if f.slots.resident <= keep {
+		most := spare
+		if rank(p) <= now.UnixMilli() {
+			most = keep
+		}
+		if f.slots.resident <= most {
 			return
 		}
 		if f.still(p) { // the last part of a slot takes the units along

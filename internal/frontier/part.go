@@ -17,7 +17,7 @@ type part struct {
 	loading bool
 	want    bool      // the caller is about to use it: not to be unloaded before
 	split   bool      // others are in its place
-	waits   time.Time // since when there was no room for it, zero for none
+	waits   time.Time // since when it waits for room or for more appended entries; zero: it does not
 	late    bool      // it has waited for so long that it is loaded whatever there is room for
 	replan  float64   // not 0: revisits are to be planned again after the next load, and were with this threshold
 	slot    *slot
@@ -51,6 +51,27 @@ func newMark(e *blobschema.Settled) mark {
 
 func (m *mark) origin() blobschema.Origin {
 	return blobschema.Origin{Partition: partition.ID(m.part), Seq: m.seq}
+}
+
+// dueAt returns when an unloaded part is due, in Unix milliseconds. active says that the schedule has something to do, so that
+// appended entries can wait.
+func (p *part) dueAt(now time.Time, urgentOnly, active bool) int64 {
+	if !p.waits.IsZero() {
+		p.wait(now)
+	}
+	at := int64(never)
+	switch {
+	case p.want || p.late || p.replan > 0 || p.unexamined > 0 && (p.Urgent() > 0 || !active):
+		return 0
+	case p.npending > 0 && urgentOnly && p.urgentDue != 0:
+		at = p.urgentDue
+	case p.npending > 0:
+		at = p.due
+	}
+	if p.unexamined > 0 && at > now.UnixMilli() {
+		at = min(at, p.wait(now))
+	}
+	return at
 }
 
 // resident is how many entries a loaded part holds.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // pageURL is the i-th URL of a host.
@@ -138,7 +139,7 @@ func TestUnitsOutlastLoads(t *testing.T) {
 	p.commit()
 	before := p.info("a.example").Pace
 	at := before.ReadyAt()
-	if p.f.shed(0); p.f.slots.byID[p.hash.Slot("a.example")].loaded != 1 {
+	if p.f.shed(p.now, 0, 0); p.f.slots.byID[p.hash.Slot("a.example")].loaded != 1 {
 		t.Fatal("the units are gone")
 	}
 	p.load(0)
@@ -146,7 +147,7 @@ func TestUnitsOutlastLoads(t *testing.T) {
 	if k := p.info("a.example"); k.Requests != 2 || !k.Pace.ReadyAt().Equal(at) {
 		t.Errorf("%d requests, ready at %v, not %v", k.Requests, k.Pace.ReadyAt(), at)
 	}
-	if p.f.shed(0); p.f.Counts().Hosts != 0 {
+	if p.f.shed(p.now, 0, 0); p.f.Counts().Hosts != 0 {
 		t.Error("the units stay for ever")
 	}
 	p.check()
@@ -369,20 +370,112 @@ func TestPartLeaves(t *testing.T) {
 	}
 }
 
-// TestSheds: parts are unloaded when three quarters of the room are in use, down to a half.
+// TestSheds: parts make room for those that are due and not in memory if they are not due themselves, or if one of those
+// presses; half of what fits stays.
 func TestSheds(t *testing.T) {
-	for _, k := range []struct{ urls, want int }{{15, 15}, {16, 10}, {20, 10}} {
-		p := newProcess(t, Config{})
-		for i := range k.urls { // each in a slot of its own, as good as
-			p.add(blobschema.Queued{URL: fmt.Sprintf("https://h%d.example/", i)})
+	for name, c := range map[string]struct {
+		bound  int
+		due    time.Duration // of what is in memory
+		wanted *part
+		stay   int
+	}{
+		"it fits":                          {bound: 30, stay: 20},
+		"too many":                         {bound: 16, stay: 16},
+		"a due part is wanted":             {bound: 20, wanted: &part{known: 6}, stay: 20},
+		"and nothing is due in memory":     {bound: 20, due: time.Hour, wanted: &part{known: 6}, stay: 14},
+		"it is large":                      {bound: 20, due: time.Hour, wanted: &part{known: 60}, stay: 10},
+		"there is room for it":             {bound: 26, due: time.Hour, wanted: &part{known: 6}, stay: 20},
+		"it presses":                       {bound: 20, wanted: &part{known: 6, late: true}, stay: 14},
+		"it presses, and there is no need": {bound: 26, wanted: &part{known: 6, late: true}, stay: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProcess(t, Config{})
+			for i := range 20 { // each in a slot of its own, as good as
+				p.queue(fmt.Sprintf("https://h%d.example/", i), blobschema.Queued{NotBefore: p.now.Add(c.due).UnixMilli()})
+			}
+			p.commit()
+			p.f.cfg.MaxResident = c.bound
+			var due []*part
+			if c.wanted != nil {
+				due = append(due, c.wanted)
+				c.wanted.Pool = schedule.NewPool(&schedule.Group{})
+			}
+			if got := p.f.room(p.now, due); p.f.slots.resident > c.stay || p.f.slots.resident < c.stay-4 || got != c.bound-p.f.slots.resident {
+				t.Errorf("%d URLs stay, and there is room for %d", p.f.slots.resident, got)
+			}
+			p.check()
+		})
+	}
+}
+
+// TestPartsThatWait: while there is something to do, a part that there is no room for is loaded after a while, and so is a
+// part with nothing except appended entries. A part that somebody waits for is loaded at once.
+func TestPartsThatWait(t *testing.T) {
+	const id = 1
+	appended := blobschema.SlotSummary{Slot: id, Known: 5, Unexamined: 1}
+	for name, c := range map[string]struct {
+		part    blobschema.SlotSummary
+		working bool
+		wait    time.Duration
+	}{
+		"no room":                        {blobschema.SlotSummary{Slot: id, Known: 100, Pending: 5, Due: 1}, true, patience},
+		"no room, and nothing to do":     {blobschema.SlotSummary{Slot: id, Known: 100, Pending: 5, Due: 1}, false, 0},
+		"appended":                       {appended, true, patience},
+		"appended, and nothing to do":    {appended, false, 0},
+		"appended, and due":              {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: 1}, true, 0},
+		"appended, and due in a moment":  {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: epoch.Add(time.Second).UnixMilli()}, true, time.Second},
+		"appended, and due in an hour":   {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: epoch.Add(time.Hour).UnixMilli()}, true, patience},
+		"appended, requested on purpose": {blobschema.SlotSummary{Slot: id, Known: 5, Unexamined: 1, Urgent: 1}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{MaxResident: 10})
+			r.f.Restore([]blobschema.SlotSummary{c.part})
+			if c.working {
+				r.add(0, loadedURL)
+			}
+			if c.wait > 0 {
+				if got := r.f.Wanted(r.now, false); got != nil || !r.f.PartDue().Equal(r.now.Add(c.wait)) {
+					t.Fatalf("%v is wanted at once, and the next one after %v", got, r.f.PartDue().Sub(r.now))
+				}
+			}
+			if got := r.f.Wanted(r.now.Add(c.wait), false); len(got) != 1 {
+				t.Errorf("%v is wanted", got)
+			}
+		})
+	}
+}
+
+// TestDuePartsStay: parts that are due and in memory are not replaced by others that are due, so loads do not grow with the
+// number of calls. All have their turn: parts that were used are due later, and parts that are not in memory wait a minute.
+func TestDuePartsStay(t *testing.T) {
+	p := newProcess(t, Config{Delay: 2 * time.Second, MaxResident: 200})
+	for i := range 400 {
+		p.add(blobschema.Queued{URL: fmt.Sprintf("https://h%d.example/%d", i%80, i/80)})
+	}
+	p.restart(false)
+	loads, requests, first := 0, 0, map[string]bool{}
+	for second := range 120 {
+		for range 10 { // as after ten events
+			loads += p.loadAll()
 		}
-		p.commit()
-		p.f.cfg.MaxResident = 20
-		p.f.Restore([]blobschema.SlotSummary{}) // nothing
-		if got := p.f.room(); p.f.slots.resident > k.want || p.f.slots.resident < k.want-4 || got != 20-p.f.slots.resident {
-			t.Errorf("of %d URLs %d stay, and there is room for %d", k.urls, p.f.slots.resident, got)
+		for range 2 {
+			if p.start(0) {
+				requests++
+				first[p.flights[0].task.Host()] = true
+				p.finish(0)
+			}
 		}
-		p.check()
+		if second%10 == 9 {
+			p.commit()
+		}
+		p.now = p.now.Add(time.Second)
+	}
+	if requests != 240 || loads > 20 || len(first) < 70 {
+		t.Errorf("%d requests to %d hosts took %d loads", requests, len(first), loads)
+	}
+	p.drain()
+	if len(p.settled) != 400 {
+		t.Errorf("%d URLs are settled", len(p.settled))
 	}
 }
 

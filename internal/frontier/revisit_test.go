@@ -369,20 +369,3 @@ func TestRevisitsTakeTurns(t *testing.T) {
 		}
 	}
 }
-
-// TestPartsThatWait: where looks keep memory busy for ever, a part that there is no room for is loaded after a
-// while all the same.
-func TestPartsThatWait(t *testing.T) {
-	for _, looks := range []bool{false, true} {
-		r := newRig(t, Config{Looks: looks, MaxResident: 10})
-		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: 1}})
-		r.add(0, loadedURL)
-		if got := r.f.Wanted(r.now, false); got != nil {
-			t.Fatalf("%v is wanted at once", got)
-		}
-		r.f.Wanted(r.now.Add(patience), false)
-		if got := r.f.Wanted(r.now.Add(patience), false); (len(got) == 1) != looks {
-			t.Errorf("looks %v: %v is wanted", looks, got)
-		}
-	}
-}

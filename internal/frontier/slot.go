@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/schedule"
@@ -152,6 +153,27 @@ func (t *slots) parts(yield func(*part) bool) {
 			}
 		}
 	}
+}
+
+// due returns the unloaded parts that are due, in no order, and when the next one is, in Unix milliseconds.
+func (t *slots) due(now time.Time, urgentOnly, active bool) (due []*part, next int64) {
+	next = never
+	for _, s := range t.byID {
+		if s.awaited || s.keys.Frozen {
+			continue
+		}
+		for p := range s.parts {
+			if p.loaded || p.loading {
+				continue
+			}
+			if at := p.dueAt(now, urgentOnly, active); at <= now.UnixMilli() {
+				due = append(due, p)
+			} else {
+				next = min(next, at)
+			}
+		}
+	}
+	return due, next
 }
 
 // append adds an entry to a part unexamined.
