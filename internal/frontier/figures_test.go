@@ -51,6 +51,10 @@ var measures = []struct {
 	{"giant host, parts of 1<<17", func(m *measured) { m.giant(1<<17, 1<<19) }},
 	{"giant host, parts of 1<<16", func(m *measured) { m.giant(1<<16, 1<<19) }},
 	{"giant host, parts of 1<<15", func(m *measured) { m.giant(1<<15, 1<<19) }},
+	{"crowd, one second", func(m *measured) { m.crowd(time.Second, 40_000) }},
+	{"crowd, one second, little room", func(m *measured) { m.crowd(time.Second, 15_000) }},
+	{"crowd, 20 seconds", func(m *measured) { m.crowd(20*time.Second, 40_000) }},
+	{"crowd, 20 seconds, little room", func(m *measured) { m.crowd(20*time.Second, 15_000) }},
 }
 
 // measured collects lines of figures.
@@ -443,36 +447,114 @@ func (m *measured) tasks(f *Frontier, n int, look func(i int, t schedule.Task)) 
 	m.say("Next and Done", float64(after.Mallocs-before.Mallocs)/float64(asked), 0, "allocs")
 }
 
-// disk stands for the runs of a giant host: what is stored of it, by the first bits of
-// fingerprints.
+// crowd crawls 500 hosts of 5 to 800 URLs, few of them large, for 15 minutes: at most 20 pages a second, each with eight links
+// to its host and four to others, and a commit every 30 seconds.
+func (m *measured) crowd(delay time.Duration, room int) {
+	const hosts = 500
+	r, h := rand.New(rand.NewPCG(1, 2)), figureHash()
+	size := make([]int, hosts)
+	for i := range size {
+		x := r.Float64()
+		size[i] = 5 + int(800*x*x*x)
+	}
+	f, d, now := New(Config{Hash: h, Token: "bot", MaxResident: room, Delay: delay}), newDisk(h), epoch
+	add := func(host, i int) {
+		name := fmt.Sprintf("www.h%d.example", host)
+		f.Add(now, linkOf(h, mustParse(m.t, fmt.Sprintf("https://%s/%d.html", name, i)), blobschema.Queued{Host: name, Rank: 1 + r.Uint32N(6)}))
+	}
+	for range 50 {
+		add(r.IntN(hosts), 0)
+	}
+	c, pages := committing{f: f, d: d, t: m.t}, 0
+	start := ledger.Processor()
+	for second := range 900 {
+		now = now.Add(time.Second)
+		c.load(now)
+		for range 20 {
+			task, ok := f.Next(now, false)
+			if !ok {
+				break
+			}
+			f.Done(now, task, &actor.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond, Started: now})
+			if task.Request.Robots {
+				continue
+			}
+			pages++
+			host := 0
+			if _, err := fmt.Sscanf(task.Host(), "www.h%d.example", &host); err != nil {
+				m.t.Fatal(err)
+			}
+			for range 8 {
+				add(host, r.IntN(size[host]))
+			}
+			for range 4 {
+				x := r.Float64()
+				other := int(hosts * x * x)
+				add(other, min(r.IntN(size[other]), r.IntN(size[other]), r.IntN(size[other])))
+			}
+		}
+		if second%30 == 29 {
+			c.commit(now)
+		}
+	}
+	all, n := ledger.Processor()-start, f.Counts()
+	m.say("pages", float64(pages), 0, "")
+	m.say("known", float64(n.Known), 0, "URLs")
+	m.say("entries in memory, at most", float64(c.most), 0, "")
+	m.say("URLs that came for a part in memory", 100*float64(n.Hits)/float64(n.Hits+n.Misses), 0, "%")
+	m.say("loads", float64(c.loads), 0, "")
+	m.say("entries loaded, per page", float64(c.loaded)/float64(pages), 0, "")
+	m.say("entries stored, per page", float64(c.stored)/float64(pages), 0, "")
+	m.say("CPU of all, the test's own work included", all.Seconds(), 0, "s")
+}
+
+// disk stands for the runs: what is stored of each slot, by the first eight bits of fingerprints.
 type disk struct {
 	hash    partition.Hash
-	buckets [256]blobschema.Run
+	buckets map[bucket]*blobschema.Run
+	hosts   map[partition.Slot][]blobschema.HostState
+}
+
+type bucket struct {
+	slot partition.Slot
+	bits uint64
+}
+
+func newDisk(h partition.Hash) *disk {
+	return &disk{h, map[bucket]*blobschema.Run{}, map[partition.Slot][]blobschema.HostState{}}
+}
+
+func (d *disk) of(slot partition.Slot, fp uint64) *blobschema.Run {
+	at := bucket{slot, fp >> 56}
+	if d.buckets[at] == nil {
+		d.buckets[at] = &blobschema.Run{}
+	}
+	return d.buckets[at]
 }
 
 func (d *disk) store(run *blobschema.Run) {
 	for _, e := range run.Settled {
-		b := &d.buckets[e.Fingerprint>>56]
+		b := d.of(e.Slot, e.Fingerprint)
 		b.Settled = append(b.Settled, e)
 	}
 	for _, q := range run.Queued {
-		b := &d.buckets[d.hash.Fingerprint(q.URL)>>56]
+		b := d.of(q.Slot, d.hash.Fingerprint(q.URL))
 		b.Queued = append(b.Queued, q)
 	}
-	d.buckets[0].Hosts = append(d.buckets[0].Hosts, run.Hosts...)
+	for _, s := range run.Hosts {
+		d.hosts[s.Slot] = append(d.hosts[s.Slot], s)
+	}
 }
 
 // read joins what is stored of a part, of at most eight bits.
-func (d *disk) read(p blobschema.Part) *blobschema.Run {
-	n := 256 >> p.Depth
-	out := &blobschema.Run{Hosts: slices.Clone(d.buckets[0].Hosts)}
+func (d *disk) read(id PartID) *blobschema.Run {
+	n := uint64(256) >> id.Part.Depth
+	out := &blobschema.Run{Hosts: slices.Clone(d.hosts[id.Slot])}
 	for i := range n {
-		b := &d.buckets[int(p.Prefix)*n+i]
-		hosts := b.Hosts
-		b.Hosts = nil
-		blobschema.Join(d.hash, b)
-		b.Hosts = hosts
-		out.Settled, out.Queued = append(out.Settled, b.Settled...), append(out.Queued, b.Queued...)
+		if b := d.buckets[bucket{id.Slot, uint64(id.Part.Prefix)*n + i}]; b != nil {
+			blobschema.Join(d.hash, b)
+			out.Settled, out.Queued = append(out.Settled, b.Settled...), append(out.Queued, b.Queued...)
+		}
 	}
 	blobschema.Join(d.hash, out)
 	return out
@@ -502,7 +584,7 @@ func (m *measured) giant(maxPart, room int) {
 	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 	f := New(Config{Hash: h, Token: "bot", MaxPart: maxPart, MaxResident: room})
 	const host = "www.large.example"
-	d := &disk{hash: h}
+	d := newDisk(h)
 	now := epoch
 	made, add := 0, func(i int) {
 		r := rand.New(rand.NewPCG(uint64(i), 2))
@@ -596,8 +678,13 @@ func (c *committing) commit(now time.Time) {
 		c.halving += took
 		c.longest = max(c.longest, took)
 	}
+	c.load(now)
+	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.slots.resident)
+}
+
+func (c *committing) load(now time.Time) {
 	for _, id := range c.f.Wanted(now, false) {
-		run := c.d.read(id.Part)
+		run := c.d.read(id)
 		start := ledger.Processor()
 		if err := c.f.Load(now, id, run); err != nil {
 			c.t.Fatal(err)
@@ -606,5 +693,4 @@ func (c *committing) commit(now time.Time) {
 		c.loads++
 		c.loaded += len(run.Settled) + len(run.Queued)
 	}
-	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.slots.resident)
 }
