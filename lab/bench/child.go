@@ -24,7 +24,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// role is what a process started by this program does.
+// role is the purpose of a process started by this program.
 type role string
 
 const (
@@ -33,21 +33,21 @@ const (
 	roleCrawl  role = "crawl"
 )
 
-// job is what such a process is told, as JSON on its standard input.
+// job is the work of such a process, as JSON on its standard input.
 type job struct {
-	Name        string           `json:"name"` // unlike all others'
+	Name        string           `json:"name"` // unique
 	Role        role             `json:"role"`
-	Web         simweb.Config    `json:"web"` // for all but the server with the port it is served at
-	Dir         string           `json:"dir"` // for what is stored; it does not exist yet
+	Web         simweb.Config    `json:"web"` // with the port of the server, except for the server itself
+	Dir         string           `json:"dir"` // for what is stored; the process creates it
 	Partitions  int              `json:"partitions,omitempty"`
 	Compression warc.Compression `json:"compression,omitempty"` // of WARC records
 	Profiles    string           `json:"profiles,omitempty"`    // folder; "" for none
 	Roots       []byte           `json:"roots,omitempty"`       // see ready
 	Fsck        bool             `json:"fsck,omitempty"`        // check what the crawl stored, and take the time
-	program     string           // that does it; "" for this one
+	program     string           // executable of the process; "" for this one
 }
 
-// figures are what one measurement gave, as JSON on the process's standard output.
+// figures are the results of one measurement, as JSON on the process's standard output.
 type figures struct {
 	Pages          int           `json:"pages"`
 	Seconds        float64       `json:"seconds"` // wall clock, to the end of the last commit
@@ -67,12 +67,12 @@ type figures struct {
 	Server served `json:"server"`
 }
 
-// served is what the server saw of a measurement.
+// served are the server's figures of a measurement.
 type served struct {
-	Pages      int     `json:"pages"`     // asked for at least once
-	Repeats    int     `json:"repeats"`   // requests for a page asked for before
+	Pages      int     `json:"pages"`     // requested at least once
+	Repeats    int     `json:"repeats"`   // further requests for a page
 	Robots     int     `json:"robots"`    // requests for robots.txt files
-	Elsewhere  int     `json:"elsewhere"` // requests for what is no page
+	Elsewhere  int     `json:"elsewhere"` // requests for other URLs
 	CPUSeconds float64 `json:"cpu_seconds"`
 }
 
@@ -124,8 +124,8 @@ func (j *job) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// measure makes one measurement: a server and beside it the process that j is for. The
-// folder j.Dir is gone afterwards.
+// measure makes one measurement: it runs a server, and beside it the process of j. It deletes the
+// folder j.Dir afterwards.
 func measure(ctx context.Context, j job) (f figures, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(j.Dir)) }()
 	ctx, cancel := context.WithCancel(ctx)
@@ -146,7 +146,7 @@ func measure(ctx context.Context, j job) (f figures, err error) {
 	cmd.Stdin = bytes.NewReader(append(data, '\n'))
 	out, err := cmd.Output()
 	if err != nil {
-		cancel() // the server has nothing to tell either
+		cancel() // ends the server
 		return f, errors.Join(fmt.Errorf("measure: %w", err), srv.cmd.Wait())
 	}
 	if err := json.Unmarshal(out, &f); err != nil {
@@ -158,7 +158,7 @@ func measure(ctx context.Context, j job) (f figures, err error) {
 	return f, f.check(j.Web.Hosts)
 }
 
-// check holds a measurement to what it was to do.
+// check compares the pages of a measurement with the requests that the server saw.
 func (f *figures) check(hosts int) error {
 	s := &f.Server
 	if s.Pages != f.Pages || s.Repeats != 0 || s.Elsewhere != 0 || s.Robots > hosts {
@@ -168,7 +168,7 @@ func (f *figures) check(hosts int) error {
 	return nil
 }
 
-// child makes a command that runs a program in a role: "" is this one again. It is killed when ctx ends.
+// child makes a command that runs a program in a role; "" is this program. The end of ctx kills it.
 func child(ctx context.Context, program string, what role) (_ *exec.Cmd, err error) {
 	if program == "" {
 		if program, err = os.Executable(); err != nil {
@@ -180,7 +180,7 @@ func child(ctx context.Context, program string, what role) (_ *exec.Cmd, err err
 	return cmd, nil
 }
 
-// stopwatch takes the figures of this process that depend on when they are taken.
+// stopwatch measures this process from start to stop.
 type stopwatch struct {
 	job   job
 	began time.Time
@@ -188,14 +188,14 @@ type stopwatch struct {
 	file  *os.File // of the CPU profile, if there is one
 }
 
-// What the names of profiles end in.
+// Endings of the names of profiles.
 const (
 	cpuProfile   = ".cpu.pprof"
 	allocProfile = ".allocs.pprof"
 )
 
-// start begins a measurement; all that was prepared before is not part of it, but for
-// memory, whose peak only the system knows.
+// start begins a measurement. Preparations before it do not count, except in the peak of
+// memory, which the system measures.
 func start(j job) (*stopwatch, error) {
 	w := &stopwatch{job: j}
 	runtime.GC()
@@ -213,7 +213,7 @@ func start(j job) (*stopwatch, error) {
 	return w, nil
 }
 
-// stop ends it, with that many pages had.
+// stop ends the measurement of a number of pages.
 func (w *stopwatch) stop(pages int) (*figures, error) {
 	took, cpu := time.Since(w.began), ledger.Processor()-w.cpu
 	f := &figures{Pages: pages, Seconds: took.Seconds(), CPUSeconds: cpu.Seconds(), PeakBytes: peakMemory()}
@@ -231,7 +231,7 @@ func (w *stopwatch) stop(pages int) (*figures, error) {
 }
 
 func writeAllocs(j job) error {
-	runtime.GC() // the profile is as of the last one
+	runtime.GC() // the profile shows the heap of the last collection
 	file, err := os.Create(filepath.Join(j.Profiles, j.Name+allocProfile))
 	if err != nil {
 		return err
@@ -239,8 +239,8 @@ func writeAllocs(j job) error {
 	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
 }
 
-// peakMemory is the most memory that this process had resident, in bytes; 0 if that is not
-// known. Linux alone: what getrusage says there is inherited from the process that started
+// peakMemory is the largest resident memory of this process, in bytes; 0 if the system does not
+// say. It does not use getrusage, whose figure on Linux is inherited from the process that started
 // this one.
 func peakMemory() int64 {
 	data, err := os.ReadFile("/proc/self/status")
@@ -259,7 +259,7 @@ func peakMemory() int64 {
 	return 0
 }
 
-// weigh fills in how much a measurement stored.
+// weigh fills in the bytes that a measurement stored.
 func (f *figures) weigh(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -34,8 +34,8 @@ const (
 	connections = 512 // more than W2 has hosts
 )
 
-// crawlAll measures a crawl of a web from its seed, and checks afterwards, untimed, that
-// what its commits make visible is the web.
+// crawlAll measures a crawl of a web from its seed. Afterwards it checks that the pages which its
+// commits make visible are the web; that time does not count.
 func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err error) {
 	want := blobschema.Crawl{
 		ID: crawlID, HashKey: make([]byte, 16), Slots: partition.DefaultSlots, Partitions: j.Partitions,
@@ -67,7 +67,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 		return nil, err
 	}
 	if end != service.Finished {
-		return nil, fmt.Errorf("the crawl ended for another reason than that it is done: %s", end)
+		return nil, fmt.Errorf("the crawl ended before it was finished: %s", end)
 	}
 	totals := e.Snapshot().Totals
 	f, err := watch.stop(int(totals.Pages))
@@ -125,9 +125,9 @@ func newEngine(p *platform.Platform, led *ledger.Ledger, j *job) (*service.Servi
 	return service.New(p, cfg)
 }
 
-// visible is what a crawl's commits show.
+// visible are the pages of a crawl's commits.
 type visible struct {
-	pages   map[string]simweb.Got // robots.txt files apart
+	pages   map[string]simweb.Got // without robots.txt files
 	twice   []string              // URLs of more than one page record
 	commits int
 	times   []time.Time // of the requests
@@ -144,7 +144,7 @@ func (v *visible) read(ctx context.Context, p *platform.Platform, partitions int
 	}
 	for i, rec := range recs {
 		if !rec.Found {
-			continue // no host is the partition's
+			continue // the partition has no host
 		}
 		var h blobschema.Head
 		if err := json.Unmarshal(rec.Value, &h); err != nil {
@@ -187,7 +187,7 @@ func (v *visible) add(ctx context.Context, p *platform.Platform, name string) er
 			v.twice = append(v.twice, pg.URL)
 		}
 		got := simweb.GotOf(*pg)
-		got.Digest = "" // making all bodies again would take longer than the crawl
+		got.Digest = "" // generating all bodies again would take longer than the crawl
 		v.pages[pg.URL] = got
 	}
 	return nil
@@ -201,7 +201,7 @@ func openCommit(ctx context.Context, p *platform.Platform, name string) (*blobsc
 	return blobschema.OpenCommit(data)
 }
 
-// compare holds the visible pages to the web, and to what the crawl says it has.
+// compare compares the visible pages with the web and with the number that the crawl reports.
 func (v *visible) compare(web *simweb.Web, pages int) error {
 	if len(v.twice) > 0 {
 		return fmt.Errorf("%d pages are visible more than once, %s for one", len(v.twice), v.twice[0])

@@ -82,16 +82,16 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	webs       []string // of webNames
 	quick      bool
 	rounds     int
-	partitions []int // of one crawl each per web and round
+	partitions []int // one crawl with each number, per web and round
 	json       bool
 	profiles   string // folder; "" for none
-	stages     bool   // one crawl of each web, and what the stages cost
-	against    string // this program as it was before; "" for none
+	stages     bool   // one crawl of each web, and the cost of its stages
+	against    string // this program built from another commit; "" for none
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -100,7 +100,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	fs.SetOutput(stderr)
 	webs := fs.String("web", strings.Join(webNames[:len(webNames)-1], ","), "`webs` to measure on, separated by commas")
 	fs.IntVar(&s.rounds, "rounds", 5, "`times` that each side is measured")
-	fs.BoolVar(&s.quick, "quick", false, "one round on small webs, to see that all works; they are too small for the targets")
+	fs.BoolVar(&s.quick, "quick", false, "one round on small webs, which are too small for the targets")
 	partitions := fs.String("partitions", "4", "`numbers` of partitions to crawl with, separated by commas")
 	fs.BoolVar(&s.json, "json", false, "print one JSON object, with all rounds, instead of the tables")
 	fs.StringVar(&s.against, "against", "", "`program` built from another commit, whose crawls take turns with ours")
@@ -117,7 +117,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	}
 	for name := range strings.SplitSeq(*webs, ",") {
 		if !slices.Contains(webNames, name) {
-			return s, fmt.Errorf("-web: %q is none of %s", name, strings.Join(webNames, ", "))
+			return s, fmt.Errorf("-web: %q is not one of %s", name, strings.Join(webNames, ", "))
 		}
 		s.webs = append(s.webs, name)
 	}
@@ -141,8 +141,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	return s, nil
 }
 
-// run measures all sides and prints the report. What each measurement gave goes to stderr
-// as it is made.
+// run measures all sides and prints the report. It prints each measurement to stderr at once.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	s, err := parse(args, stderr)
 	if err != nil {
@@ -178,7 +177,7 @@ func takeTurns(ctx context.Context, s *settings, all []trial, dir string, stderr
 		for _, t := range all {
 			for _, side := range t.sides {
 				if len(made[side.Name]) > round {
-					continue // for a trial before
+					continue // measured for a trial before
 				}
 				j := side.job
 				j.Dir, j.Profiles = filepath.Join(dir, j.Name), s.profiles

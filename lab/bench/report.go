@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
-// report is what a run of this program gives.
+// report is the result of a run of this program.
 type report struct {
 	CPUs   int           `json:"cpus"`
 	Rounds int           `json:"rounds"`
@@ -21,7 +21,7 @@ type report struct {
 	Trials []trialReport `json:"trials"`
 }
 
-// trialReport is what came of a trial.
+// trialReport is the result of a trial.
 type trialReport struct {
 	Web         string       `json:"web"`
 	About       string       `json:"about"`
@@ -31,10 +31,10 @@ type trialReport struct {
 	Sides       []sideReport `json:"sides"`
 }
 
-// sideReport is what came of one side. Crawls alone have what is below Results.
+// sideReport is the result of one side. Only crawls have the fields below Results.
 type sideReport struct {
 	Name    string    `json:"name"`
-	Median  figures   `json:"median"` // of each figure by itself
+	Median  figures   `json:"median"` // of each figure on its own
 	Rounds  []figures `json:"rounds"`
 	Results []result  `json:"results,omitempty"`
 
@@ -43,7 +43,7 @@ type sideReport struct {
 	Cost       *ledger.Bill `json:"dollars_per_million_pages,omitempty"`
 }
 
-// calls are those that cost money, per page.
+// calls are the calls that cost money, per page.
 type calls struct {
 	Queue    float64 `json:"queue_requests"`
 	Puts     float64 `json:"blob_puts"`
@@ -64,7 +64,7 @@ type result struct {
 // measured are the measurements by name, in order of rounds.
 type measured map[string][]figures
 
-// newReport sums up what was measured for all trials.
+// newReport sums up the measurements of all trials.
 func newReport(s *settings, all []trial, made measured) (*report, error) {
 	prices, err := ledger.DefaultPrices()
 	if err != nil {
@@ -84,7 +84,7 @@ func newReport(s *settings, all []trial, made measured) (*report, error) {
 	return r, nil
 }
 
-// report sums up the rounds of a side beside those of its base, and of what was before.
+// report sums up the rounds of a side beside those of its base and of the other program.
 func (s *side) report(made measured, base string, prices *ledger.Prices) sideReport {
 	rounds := made[s.Name]
 	r := sideReport{Name: s.Name, Median: medians(rounds), Rounds: rounds, Partitions: s.Partitions}
@@ -109,7 +109,7 @@ func (s *side) report(made measured, base string, prices *ledger.Prices) sideRep
 	return r
 }
 
-// judge holds the rounds of a side, beside those of its base, to the target.
+// judge compares the rounds of a side, each with the same round of its base, with the target.
 func (t *target) judge(rounds, base []figures) result {
 	var all []float64
 	for i := range rounds {
@@ -180,7 +180,7 @@ func (r *report) writeJSON(w io.Writer) error {
 	return out.Encode(r)
 }
 
-// writeText prints a table for each trial and how many targets were reached.
+// writeText prints a table for each trial and the number of reached targets.
 func (r *report) writeText(w io.Writer) error {
 	fmt.Fprintf(w, "medians over rounds: %d; CPUs, shared with the server: %d; prices: %s\n", r.Rounds, r.CPUs, r.Prices)
 	if r.Quick {
@@ -220,7 +220,7 @@ func (t *trialReport) writeTable(w io.Writer) error {
 	row("least to most", func(s *sideReport) string { return s.spread() })
 	row("seconds", func(s *sideReport) string { return fmt.Sprintf("%.1f", s.Median.Seconds) })
 	row("CPU s per 1,000 pages", func(s *sideReport) string { return fmt.Sprintf("%.2f", s.Median.CPUPer1000) })
-	row("the server's", func(s *sideReport) string {
+	row("of the server", func(s *sideReport) string {
 		return fmt.Sprintf("%.2f", s.Median.Server.CPUSeconds*1000/float64(t.Pages))
 	})
 	row("peak RSS MiB", func(s *sideReport) string { return mebibytes(s.Median.PeakBytes) })
@@ -271,7 +271,7 @@ func (t *trialReport) writeResults(w io.Writer) (reached, all int) {
 	return reached, all
 }
 
-// spread says how far apart the rounds are.
+// spread is the range of the rounds.
 func (s *sideReport) spread() string {
 	least, most := s.Rounds[0].PagesPerSecond, s.Rounds[0].PagesPerSecond
 	for _, f := range s.Rounds {

@@ -24,19 +24,19 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// ready is the first thing that a server says; [served] is the other.
+// ready is the first value that a server prints; [served] is the other.
 type ready struct {
 	Port  int    `json:"port"`
 	Roots []byte `json:"roots,omitempty"` // certificate of the web's authority, in DER, if the web has TLS
 }
 
-// serve serves the web until in ends, and tells what it saw.
+// serve serves the web until in ends, and prints the requests it saw.
 func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 	web, err := simweb.New(j.Web)
 	if err != nil {
 		return err
 	}
-	// Counting costs both sides the same, and a request the time of a map look-up.
+	// Counting costs one map look-up per request, the same for both sides.
 	var r ready
 	var tlsConfig *tls.Config
 	if j.Web.TLS {
@@ -85,7 +85,7 @@ func certify(web *simweb.Web) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// count sorts requests by what they were for. The web has pages only, and they are plain.
+// count counts requests by kind. The web has only plain pages.
 func (s *served) count(web *simweb.Web, requests map[string]int) {
 	for url, n := range requests {
 		if strings.HasSuffix(url, "/robots.txt") {
@@ -115,7 +115,7 @@ type server struct {
 	ready
 }
 
-// startServer returns when the web can be asked.
+// startServer returns when the server accepts requests.
 func startServer(ctx context.Context, web simweb.Config) (*server, error) {
 	cmd, err := child(ctx, "", roleServer)
 	if err != nil {
@@ -144,7 +144,7 @@ func startServer(ctx context.Context, web simweb.Config) (*server, error) {
 	return s, nil
 }
 
-// end ends the server and returns what it saw.
+// end ends the server and returns its figures.
 func (s *server) end() (seen served, err error) {
 	if err = s.in.Close(); err == nil {
 		err = s.out.Decode(&seen)

@@ -15,17 +15,17 @@ import (
 	"text/tabwriter"
 )
 
-// A stage is a part of the work on a page, told by the code that does it.
+// A stage is a part of the work on a page, identified by its code.
 type stage struct {
 	name string
-	code []string // what the names of its functions begin with
+	code []string // prefixes of the names of its functions
 }
 
 const own = "github.com/orbweaver/orbweaver/"
 
-// stages are those that the profiles of a crawl are cut into. What is measured is the stage's to
-// which the innermost function of a call belongs that is named here: a copy made within a
-// compressor is the WARC's. What is in no stage is the rest.
+// stages divide the profiles of a crawl. A sample counts for the stage of the innermost function of
+// its call that is named here: a copy within a compressor counts for WARC records. A sample
+// without a stage counts for the rest.
 var stages = []stage{
 	{"ask and read", []string{own + "internal/fetch.", "net/http", "net/textproto.", "net.", "crypto/tls.", "context."}},
 	{"inflate", []string{own + "internal/extract.(*Decoder)"}},
@@ -40,7 +40,7 @@ var stages = []stage{
 	{"goroutines", []string{"runtime.mcall", "runtime.newstack", "runtime.newproc", "runtime.schedule", "runtime.mstart", "runtime.sysmon", "runtime.goready"}},
 }
 
-// costs are what a stage takes.
+// costs are the costs of a stage.
 type costs struct {
 	cpu     int64 // ns
 	objects int64 // allocated
@@ -48,7 +48,7 @@ type costs struct {
 }
 
 // stageOf returns the index in stages of a call, its innermost function first; len(stages) for
-// the rest. Of two stages the one that names more of a function has it.
+// the rest. Of two stages, the one with the longer prefix counts.
 func stageOf(call []string) int {
 	for _, function := range call {
 		best, length := len(stages), 0
@@ -102,7 +102,7 @@ func profileStages(ctx context.Context, s *settings, dir string, stdout, stderr 
 	return nil
 }
 
-// writeStages prints a row per stage, the dearest first, and their sum.
+// writeStages prints a row per stage, the most expensive first, and their sum.
 func writeStages(w io.Writer, all []costs, pages int64) error {
 	var sum costs
 	order := make([]int, len(all))
@@ -128,8 +128,8 @@ func writeStages(w io.Writer, all []costs, pages int64) error {
 	return tw.Flush()
 }
 
-// eachCall gives what was measured of each call in a profile, with the call's functions, the
-// innermost first.
+// eachCall passes the values of each sample in a profile to a function, with the functions of its call,
+// the innermost first.
 func eachCall(ctx context.Context, file string, take func(values []int64, call []string)) error {
 	cmd := exec.CommandContext(ctx, "go", "tool", "pprof", "-raw", "-symbolize=none", file)
 	var stderr bytes.Buffer
@@ -142,7 +142,7 @@ func eachCall(ctx context.Context, file string, take func(values []int64, call [
 }
 
 // readCalls reads a profile as pprof -raw prints it: the samples as values and the numbers of
-// places in the code, then the places, each with the functions inlined there before the one they are in.
+// places in the code, then the places, each with the functions inlined there before the enclosing one.
 func readCalls(r io.Reader, take func(values []int64, call []string)) error {
 	type sample struct{ values, places []int64 }
 	var samples []sample

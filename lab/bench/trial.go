@@ -10,9 +10,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// trial is what is measured on one web, and a table of the report.
+// trial is the measurements on one web, and a table of the report.
 type trial struct {
-	name  string // as -web has it
+	name  string // in -web
 	about string
 	web   simweb.Config
 	sides []side
@@ -21,14 +21,13 @@ type trial struct {
 // side is a measurement, and its targets beside another one of the same trial.
 type side struct {
 	job
-	base    int // index of the other one
+	base    int // index of that one
 	targets []target
-	before  string // name of the same crawl by -against; "" for none
+	before  string // name of the same crawl by the program of -against; "" for none
 }
 
-// target is a bound to a figure. Its value is the median over the rounds of what of says
-// of a measurement and of its base in the same round: of two runs next to each other in
-// time.
+// target is a bound of a figure. The figure is the median over the rounds of the result of of
+// for a measurement and its base in the same round: for two runs next to each other in time.
 type target struct {
 	name  string
 	of    func(f, base *figures) float64
@@ -36,7 +35,7 @@ type target struct {
 	value float64
 }
 
-// bound says on which side of its target a figure is to be; "" is a figure without a target.
+// bound is the side of a target on which a figure must be; "" is a figure without a target.
 type bound string
 
 const (
@@ -62,7 +61,7 @@ const (
 	targetSteadiness  = 0.95
 	targetMemory      = 500 << 20 // bytes
 	targetFsck        = 30        // seconds
-	// targetLeast is for the oracle: below it, processors are what W2 measures.
+	// targetLeast is for the oracle: below it, W2 measures processors.
 	targetLeast = 0.9
 )
 
@@ -71,7 +70,7 @@ var webNames = []string{"W1", "W1G", "plain", "W2", "W1T", "W1P", million}
 
 const million = "million"
 
-// trials returns those that s asks for, with a crawl for each number of partitions.
+// trials returns the trials of the selected webs, with a crawl for each number of partitions.
 func trials(s *settings) []trial {
 	all := []trial{
 		trialW1(s),
@@ -88,10 +87,10 @@ func trials(s *settings) []trial {
 	return all
 }
 
-// beside has the crawls of another program take turns with ours, each right before it.
+// beside adds the crawls of another program, each right before ours.
 func (t *trial) beside(program string) {
 	var sides []side
-	moved := make([]int, len(t.sides)) // where a side went
+	moved := make([]int, len(t.sides)) // new index of each side
 	for i, now := range t.sides {
 		if now.Role == roleCrawl {
 			before := now
@@ -108,7 +107,7 @@ func (t *trial) beside(program string) {
 	t.sides = sides
 }
 
-// sinceBefore are the figures of a crawl beside what it was before.
+// sinceBefore are the figures of a crawl relative to that of the other program.
 var sinceBefore = []target{
 	{name: "pages/s, of before's", of: func(f, base *figures) float64 { return f.PagesPerSecond / base.PagesPerSecond }},
 	{name: "CPU per page, of before's", of: func(f, base *figures) float64 { return f.CPUSeconds / base.CPUSeconds }},
@@ -175,13 +174,13 @@ func trialMillion(s *settings) trial {
 	return t
 }
 
-// trialW2 has the loader as its oracle: all it does between an answer and the next request
-// to the host takes less than a hundredth of the latencies that decide.
+// trialW2 has the loader as its oracle: its work between an answer and the next request
+// to the host takes less than a hundredth of the latency.
 func trialW2(s *settings) trial {
-	t := trial{name: "W2", about: "small pages that are waited for", web: s.cut(webW2())}
+	t := trial{name: "W2", about: "small pages of slow hosts", web: s.cut(webW2())}
 	least := leastTime(t.web)
 	t.sides = []side{{job: job{Name: "W2-oracle", Role: roleLoader, Web: t.web}, targets: []target{
-		{"least time by latency, of its own", func(f, _ *figures) float64 { return least.Seconds() / f.Seconds }, atLeast, targetLeast},
+		{"least time by latency, of its time", func(f, _ *figures) float64 { return least.Seconds() / f.Seconds }, atLeast, targetLeast},
 	}}}
 	for _, j := range crawls(s, "W2", t.web) {
 		t.sides = append(t.sides, side{job: j, targets: []target{speed("the oracle's", targetOracle)}})
@@ -197,7 +196,7 @@ func crawls(s *settings, name string, web simweb.Config) []job {
 	return jobs
 }
 
-// cut makes a web small if the run is to be quick.
+// cut makes a web small for a quick run.
 func (s *settings) cut(c simweb.Config) simweb.Config {
 	if !s.quick {
 		return c
@@ -208,8 +207,8 @@ func (s *settings) cut(c simweb.Config) simweb.Config {
 	return c
 }
 
-// leastTime is what waiting takes a client that has one connection per host: that for its
-// slowest host. It is 0 for a configuration that is none.
+// leastTime is the time that a client with one connection per host waits: that for its
+// slowest host. It is 0 for an invalid configuration.
 func leastTime(c simweb.Config) time.Duration {
 	web, err := simweb.New(c)
 	if err != nil {
