@@ -20,10 +20,10 @@ func webW1G() simweb.Config {
 	return c
 }
 
-// webW1T is webW1 over TLS 1.3.
+// webW1T is webW1 over TLS 1.3. The server ends no connection, so that a client needs one per host.
 func webW1T() simweb.Config {
 	c := webW1()
-	c.TLS = true
+	c.TLS, c.Connection.MaxRequests = true, 1000
 	return c
 }
 
