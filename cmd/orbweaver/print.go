@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"text/template"
 	"text/template/parse"
@@ -22,7 +23,8 @@ import (
 //
 // A line that holds only one control action writes nothing. If a line is one block of if, with or range, its
 // newline belongs to the block. The lines of tables begin with a tab; see [align]. Every value passes through [show].
-var texts = parseTexts()
+// Reports are parsed at their first use, so that the first request of a crawl does not wait for them.
+var texts = sync.OnceValue(parseTexts)
 
 //go:embed text/*.tmpl
 var textFiles embed.FS
@@ -128,7 +130,7 @@ func show(v any) any {
 // text executes a template.
 func text(name string, data any) string {
 	var b strings.Builder
-	if err := texts.ExecuteTemplate(&b, name, data); err != nil {
+	if err := texts().ExecuteTemplate(&b, name, data); err != nil {
 		return fmt.Sprintf("cannot write %s: %v\n", name, err) // a wrong template: tests execute each one
 	}
 	return align(b.String())
