@@ -25,7 +25,7 @@ import (
 )
 
 // DefaultConnections is the default limit of concurrent requests of a process. 500 slow hosts, each with a request under way,
-// do not reach it. A request that waits for its answer has a buffer of 4 KB.
+// do not reach it. A request that waits for its answer has a buffer of 8 KB.
 const DefaultConnections = 512
 
 // Config configures an engine.

@@ -135,7 +135,7 @@ func (f *flight) observe(out *actor.Outcome) {
 
 // Sizes of a buffer for an answer, in bytes.
 const (
-	firstBuffer = 4 << 10  // while a request waits for its answer
+	firstBuffer = 8 << 10  // while a request waits for its answer
 	pageBuffer  = 64 << 10 // most pages fit
 	freeBuffer  = 1 << 20  // a larger buffer needs a place in Client.large and is not reused
 )
