@@ -207,7 +207,7 @@ func (s *Step) open(t *actor.Task, rec actor.Record) error {
 	if s.head, err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil || s.head.Manifest == "" {
 		return err
 	}
-	man, err := readManifest(t, s.head.Manifest)
+	man, err := stored.IndexManifest(t.Object, s.head.Manifest)
 	switch {
 	case err == nil:
 		s.man = man
@@ -217,17 +217,6 @@ func (s *Step) open(t *actor.Task, rec actor.Record) error {
 		return err
 	}
 	return nil
-}
-
-func readManifest(t *actor.Task, name string) (m blobschema.IndexManifest, err error) {
-	data, err := t.Object(name, 0, -1)
-	if err != nil {
-		return m, err
-	}
-	if m, err = blobschema.DecodeIndexManifest(data); err != nil {
-		return m, fmt.Errorf("%s: %w", name, err)
-	}
-	return m, nil
 }
 
 // restart stores a manifest without documents, so that everything is indexed again. It does so for a rebuild, and

@@ -254,13 +254,9 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	if h.Manifest == "" { // there was no commit to index
 		return p, nil
 	}
-	data, err := ix.store.Object(ctx, h.Manifest, 0, -1)
+	m, err := stored.IndexManifest(stored.Under(ctx, ix.store), h.Manifest)
 	if err != nil {
 		return nil, err
-	}
-	m, err := blobschema.DecodeIndexManifest(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
 	}
 	if err := m.CheckTerms(token.Version); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)

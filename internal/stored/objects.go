@@ -43,6 +43,18 @@ func Manifest(get Get, commit string) (*blobschema.Manifest, error) {
 	return &man, nil
 }
 
+// IndexManifest reads a manifest of an index.
+func IndexManifest(get Get, name string) (m blobschema.IndexManifest, err error) {
+	data, err := get(name, 0, -1)
+	if err != nil {
+		return m, err
+	}
+	if m, err = blobschema.DecodeIndexManifest(data); err != nil {
+		return m, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
 // URLs reads a batch of seeds, or the URLs of a mail of requests.
 func URLs(get Get, name string) ([]blobschema.Queued, error) {
 	data, err := get(name, 0, -1)
