@@ -10,13 +10,13 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// stateLists is the number of lists that a round leaves for the next one of its partition: ranks of both levels
-// (from before the job, until they have begun), weights, sizes and sums, residuals of each round so far.
+// stateLists is the number of lists that a round leaves for the next one of its partition: ranks of both levels, weights,
+// sizes and sums, residuals of each round so far.
 const stateLists = 7
 
-// encode returns the partition's state, with x as its ranks.
-func (w *Warm) encode(x [2][]float64) []byte {
-	return ranks.EncodeValues(x[0], x[1], w.pages.weight, w.hosts.weight,
+// encode returns the partition's state.
+func (w *Warm) encode() []byte {
+	return ranks.EncodeValues(w.pages.x, w.hosts.x, w.pages.weight, w.hosts.weight,
 		[]float64{w.pages.nodes, w.pages.sum, w.hosts.nodes, w.hosts.sum}, w.past[0], w.past[1])
 }
 
@@ -44,7 +44,7 @@ func (s *Step) resume(t *actor.Task, round int) error {
 	if err != nil {
 		return err
 	}
-	w.layout, w.before, w.past = l, [2][]float64{v[0], v[1]}, [2][]float64{v[5], v[6]}
+	w.layout, w.past = l, [2][]float64{v[5], v[6]}
 	w.pages = &level{Level: &l.Pages, x: v[0], nodes: v[4][0], sum: v[4][1]}
 	w.hosts = &level{Level: &l.Hosts, x: v[1], nodes: v[4][2], sum: v[4][3]}
 	if len(s.job.Params.Personal) > 0 {
@@ -86,10 +86,8 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	}
 	did := &outcome{}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		w.pages.x, w.hosts.x = make([]float64, len(w.before[0])), make([]float64, len(w.before[1]))
-		w.pages.start(w.before[0], sums.Known.Pages, sums.New.Pages)
-		w.hosts.start(w.before[1], sums.Known.Hosts, sums.New.Hosts)
-		w.before = [2][]float64{}
+		w.pages.start(sums.Known.Pages, sums.New.Pages)
+		w.hosts.start(sums.Known.Hosts, sums.New.Hosts)
 		w.graph = nil
 		s.send(did)
 		return nil, nil
@@ -112,7 +110,7 @@ func (s *Step) send(did *outcome) {
 			did.parts[q] = ranks.EncodeValues(pages, hosts)
 		}
 	}
-	did.state = w.encode([2][]float64{w.pages.x, w.hosts.x})
+	did.state = w.encode()
 }
 
 // iterate multiplies once more, or ends the rounds if no level has changed by more than the tolerance.

@@ -9,7 +9,7 @@ import (
 // level is a partition's share of one of the two graphs during the iteration.
 type level struct {
 	*ranks.Level
-	x      []float64 // ranks
+	x      []float64 // ranks; until they start, those of the previous job: 0 for new nodes
 	weight []float64 // of personalisation; nil: all nodes are equal
 	nodes  float64   // number of nodes of all partitions
 	sum    float64   // of all weights of all partitions
@@ -26,10 +26,10 @@ func (l *level) share(i int) float64 {
 	return l.weight[i] / l.sum
 }
 
-// start makes the first ranks from the previous ones (0: unknown), scaled by the sums of all partitions.
-func (l *level) start(before []float64, known, fresh float64) {
+// start makes the first ranks from the previous ones, scaled by the sums of all partitions.
+func (l *level) start(known, fresh float64) {
 	total := known + fresh/l.sum
-	for i, x := range before {
+	for i, x := range l.x {
 		if x == 0 {
 			x = l.share(i)
 		}

@@ -302,14 +302,13 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 		sizes := totals(l)
 		sizes.Anchors = int64(len(texts))
 		did.totals = &sizes
-		s.warm.before = before.of(l)
-		s.levels(l)
+		s.levels(l, before)
 		did.sums = s.firstSums()
 		if anchors, err = ranks.EncodeAnchors(texts); err != nil {
 			return nil, err
 		}
 		layout = ranks.EncodeLayout(l)
-		did.state = s.warm.encode(s.warm.before)
+		did.state = s.warm.encode()
 		return nil, nil
 	}})
 	if err != nil {
@@ -351,29 +350,29 @@ func (s *Step) readRanks(t *actor.Task) (f previousRanks, err error) {
 }
 
 // of returns the previous ranks of a layout's nodes; 0 for new ones.
-func (f previousRanks) of(l *ranks.Layout) (before [2][]float64) {
-	before[0], before[1] = make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
+func (f previousRanks) of(l *ranks.Layout) (pages, hosts []float64) {
+	pages, hosts = make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
 	for i, fp := range l.Nodes {
 		for _, t := range f.tables {
 			if r, ok := t.Rank(fp); ok {
-				before[0][i] = r
+				pages[i] = r
 			}
 		}
 	}
 	if f.hosts != nil {
 		for i, name := range f.hosts.Names {
 			if h, ok := slices.BinarySearch(l.HostNames, name); ok {
-				before[1][h] = f.hosts.Ranks[i]
+				hosts[h] = f.hosts.Ranks[i]
 			}
 		}
 	}
-	return before
+	return pages, hosts
 }
 
-// levels makes the two levels of a layout, with their personalisation.
-func (s *Step) levels(l *ranks.Layout) {
-	s.warm.pages = &level{Level: &l.Pages, x: make([]float64, len(l.Nodes))}
-	s.warm.hosts = &level{Level: &l.Hosts, x: make([]float64, len(l.HostNames))}
+// levels makes the two levels of a layout, with their previous ranks and their personalisation.
+func (s *Step) levels(l *ranks.Layout, previous previousRanks) {
+	s.warm.pages, s.warm.hosts = &level{Level: &l.Pages}, &level{Level: &l.Hosts}
+	s.warm.pages.x, s.warm.hosts.x = previous.of(l)
 	if len(s.job.Params.Personal) == 0 {
 		return
 	}
@@ -404,8 +403,8 @@ func (s *Step) levels(l *ranks.Layout) {
 
 // firstSums returns the sums by which all partitions scale the first ranks.
 func (s *Step) firstSums() (sums ranks.Sums) {
-	sum := func(l *level, before []float64, weight, known, fresh *float64) {
-		for i, x := range before {
+	sum := func(l *level, weight, known, fresh *float64) {
+		for i, x := range l.x {
 			w := 1.0
 			if l.weight != nil {
 				w = l.weight[i]
@@ -417,7 +416,7 @@ func (s *Step) firstSums() (sums ranks.Sums) {
 			*known += x
 		}
 	}
-	sum(s.warm.pages, s.warm.before[0], &sums.Weight.Pages, &sums.Known.Pages, &sums.New.Pages)
-	sum(s.warm.hosts, s.warm.before[1], &sums.Weight.Hosts, &sums.Known.Hosts, &sums.New.Hosts)
+	sum(s.warm.pages, &sums.Weight.Pages, &sums.Known.Pages, &sums.New.Pages)
+	sum(s.warm.hosts, &sums.Weight.Hosts, &sums.Known.Hosts, &sums.New.Hosts)
 	return sums
 }

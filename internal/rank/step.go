@@ -68,7 +68,6 @@ type Warm struct {
 	graph  []*ranks.Graph
 	out    *targets
 	layout *ranks.Layout
-	before [2][]float64 // ranks by the previous job
 	pages  *level
 	hosts  *level
 	past   [2][]float64 // residuals of pages and of hosts, by round
