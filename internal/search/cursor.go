@@ -25,8 +25,6 @@ type cursor interface {
 	freq() (n, exact int)
 	// places appends where it begins there, ascending. Only cursors made with positions know.
 	places(buf []place) []place
-	// matched calls f with the terms that the document has.
-	matched(f func(term string))
 }
 
 // place is a position, doubled, plus 1 if the word stands there as it was written.
@@ -89,8 +87,6 @@ func (c *listCursor) move(more bool) {
 }
 
 func (c *listCursor) freq() (n, exact int) { return c.p.Freq(), c.p.Freq() }
-
-func (c *listCursor) matched(f func(string)) { f(c.info.Term) }
 
 func (c *listCursor) places(buf []place) []place {
 	c.meter.spend(int64(c.p.Freq() / 16)) // positions are read faster than documents
@@ -200,14 +196,6 @@ func (c *anyCursor) places(buf []place) []place {
 	return buf[:from+len(slices.CompactFunc(buf[from:], same))]
 }
 
-func (c *anyCursor) matched(f func(string)) {
-	for _, o := range c.of {
-		if o.at() == c.doc {
-			o.matched(f)
-		}
-	}
-}
-
 // rowCursor goes through the documents that have several things in a row, each at its offset from the first.
 type rowCursor struct {
 	of      []cursor
@@ -286,12 +274,6 @@ func (c *rowCursor) freq() (n, exact int) {
 
 func (c *rowCursor) places(buf []place) []place { return append(buf, c.starts...) }
 
-func (c *rowCursor) matched(f func(string)) {
-	for _, o := range c.of {
-		o.matched(f)
-	}
-}
-
 // hit is a document that an anchor text belongs to.
 type hit struct {
 	doc    uint32
@@ -318,7 +300,6 @@ func (c *hitsCursor) seek(to uint32) {
 
 func (c *hitsCursor) freq() (n, exact int)       { return int(c.hits[c.i].freq), int(c.hits[c.i].freq) }
 func (c *hitsCursor) places(buf []place) []place { return buf }
-func (c *hitsCursor) matched(func(string))       {}
 
 // A lister makes the cursors of a segment for one use. Making them reads nothing, so that all lists can be read together
 // afterwards, and none if no document can match.

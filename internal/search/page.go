@@ -272,14 +272,6 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
-// terms formats the terms that matched.
-func (f *FieldScore) terms() string {
-	if len(f.Terms) == 0 {
-		return ""
-	}
-	return ", as " + oneLine(strings.Join(f.Terms, ", "))
-}
-
 // String formats an explanation for people.
 func (x *Explanation) String() string {
 	var b strings.Builder
@@ -290,7 +282,7 @@ func (x *Explanation) String() string {
 		}
 		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)%s\n", w.Score, oneLine(w.Word), w.IDF, w.Documents, form)
 		for _, f := range w.Fields {
-			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f%s\n", f.Field, f.Freq, f.Length, f.Part, f.terms())
+			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f\n", f.Field, f.Freq, f.Length, f.Part)
 		}
 	}
 	if x.Exact > 0 {

@@ -95,12 +95,11 @@ type WordScore struct {
 
 // FieldScore is what a field adds to a word's sum.
 type FieldScore struct {
-	Field  string   `json:"field"`
-	Freq   int      `json:"freq"`            // in any form
-	Exact  int      `json:"exact"`           // as it was written
-	Terms  []string `json:"terms,omitempty"` // terms of the index that matched
-	Length int      `json:"length"`          // approximate length of the field, in words
-	Part   float64  `json:"part"`
+	Field  string  `json:"field"`
+	Freq   int     `json:"freq"`   // in any form
+	Exact  int     `json:"exact"`  // as it was written
+	Length int     `json:"length"` // approximate length of the field, in words
+	Part   float64 `json:"part"`
 }
 
 // RankScore is what the PageRank adds.

@@ -222,7 +222,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
 			sum += part
 			if x != nil {
-				parts = append(parts, FieldScore{field.String(), freq, exact, matched(c), length, part})
+				parts = append(parts, FieldScore{field.String(), freq, exact, length, part})
 			}
 		}
 		// The word counts by its saturated sum.
@@ -290,18 +290,6 @@ func (s *scorer) titled(doc uint32) int {
 		}
 	}
 	return len(s.clauses)
-}
-
-// matched returns the terms that a document has, sorted and with stems marked.
-func matched(c cursor) (terms []string) {
-	c.matched(func(term string) {
-		if stem, ok := strings.CutSuffix(term, segment.FormMark); ok {
-			term = stem + " (stem)"
-		}
-		terms = append(terms, term)
-	})
-	slices.Sort(terms)
-	return slices.Compact(terms)
 }
 
 // segment finds the matches of a segment.
