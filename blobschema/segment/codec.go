@@ -48,7 +48,7 @@ func readPiece(c *wire.Cursor, off *int64, end, limit int64) piece {
 // open checks the bytes of a piece and inflates them, into buf if it is large enough.
 func (p piece) open(b, buf []byte) ([]byte, error) {
 	if int64(len(b)) != p.length {
-		return nil, wire.Damaged("%d bytes where %d were asked for", len(b), p.length)
+		return nil, wire.Damaged("%d bytes, not %d", len(b), p.length)
 	}
 	if wire.Checksum(b) != p.sum {
 		return nil, wire.Damaged("checksum")

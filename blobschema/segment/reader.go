@@ -98,7 +98,7 @@ func (r *Reader) read(off, length int64) ([]byte, error) {
 	}
 	b, err := r.src(off, length)
 	if err == nil && int64(len(b)) != length {
-		err = wire.Damaged("%d bytes where %d were asked for", len(b), length)
+		err = wire.Damaged("%d bytes, not %d", len(b), length)
 	}
 	return b, err
 }

@@ -122,7 +122,7 @@ func cached[T any](ctx context.Context, c *cache, k key, load func() (T, int64, 
 		e, mine := c.claim(k)
 		if mine {
 			var size int64
-			err = errors.New("what was to be read could not be") // stays if load panics, so that no call waits for ever
+			err = errors.New("the read did not end") // stays if load panics, so that no call waits forever
 			defer func() { c.settle(e, value, size, err) }()
 			value, size, err = load()
 			return value, err

@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/token"
 )
 
-// Bounds on the terms that the beginning of a word stands for: terms in each field and segment, and blocks of the
+// Bounds on the terms with a prefix: terms in each field and segment, and blocks of the
 // dictionary that are read for them, of a few thousand terms each.
 const (
 	maxExpanded       = 64
@@ -239,7 +239,7 @@ func (e *evaluation) lookupTerms() error {
 	return g.Wait()
 }
 
-// expand finds the terms that have the beginning of a leaf.
+// expand finds the terms with the prefix of a leaf.
 func (e *evaluation) expand(t *terms, l *leaf) error {
 	all, cut, err := t.opened.Terms(l.prefix, maxExpanded+1, maxExpandedBlocks)
 	if err != nil {
@@ -253,7 +253,7 @@ func (e *evaluation) expand(t *terms, l *leaf) error {
 		}
 	}
 	if cut {
-		e.note(fmt.Sprintf("Too many words begin with %s; only the first in order were looked for.", l.prefix))
+		e.note(fmt.Sprintf("Too many words begin with %s. The search used only the first of them in alphabetical order.", l.prefix))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

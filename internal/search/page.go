@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // whoever asked may be gone
+	_, _ = w.Write(b.Bytes()) // the client may be gone
 }
 
 func (h *Handler) answer(ctx context.Context, req Request) (*Answer, error) {
@@ -163,7 +163,7 @@ func writeJSON(w http.ResponseWriter, status int, a *Answer, text string) {
 	if a == nil {
 		v = map[string]string{"error": text}
 	}
-	_ = json.NewEncoder(w).Encode(v) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
 // shown is what the template shows.
@@ -289,7 +289,7 @@ func (x *Explanation) String() string {
 		fmt.Fprintf(&b, "%8.4f  words as they were written\n", x.Exact)
 	}
 	if x.Titled > 0 {
-		fmt.Fprintf(&b, "%8.4f  the title has all that was asked for\n", x.Titled)
+		fmt.Fprintf(&b, "%8.4f  the title has all words\n", x.Titled)
 	}
 	fmt.Fprintf(&b, "%8.4f  rank: %.3f times the mean\n", x.Rank.Score, x.Rank.Rank)
 	fmt.Fprintf(&b, "%8.4f  in all", x.Score)

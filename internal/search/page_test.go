@@ -110,7 +110,7 @@ func TestPage(t *testing.T) {
 		{"/?q=coffee&offset=5000", 400, "at most 1000"},
 		{"/?q=" + strings.Repeat("a", 5000), 400, "more than 4096"},
 		{"/?q=" + strings.Repeat("a", 100_000), 400, "bytes"},
-		{"/?q=-coffee", 400, "what to look for"},
+		{"/?q=-coffee", 400, "word to search for"},
 		{"/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", 400, "quote at character 1 is not closed"},
 		{"/?q=%3Cscript%3Ealert(1)%3C/script%3E", 200, "0 results"},
 		{"/?q=cofee", 200, `Try <a href="?q=coffee">coffee</a> (25).`},

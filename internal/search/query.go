@@ -17,8 +17,8 @@ import (
 const (
 	maxQuery = 4 << 10 // bytes
 	maxWords = 32      // words
-	// Terms of the index that these may stand for: a word may have several parts, each with a stem in every
-	// language. The beginning of a word stands for many.
+	// Terms of the index for these words: a word may have several parts, each with a stem in every
+	// language. A prefix has many terms.
 	maxTerms    = 512
 	maxPrefixes = 8
 )
@@ -41,7 +41,7 @@ const Syntax = `A query is words; a document is found that has all of them, in w
   roast*                any word that begins so
   title:coffee          only in one field: title, headings, body, url, aside (see-also lists,
                         footnotes and other parts beside the text), anchor (the texts of
-                        links to the document); also before a phrase or a beginning
+                        links to the document); also before a phrase or a prefix
   site:example.org      only that site, at any port, and those below it; several: any
   lang:de               only documents in that language; several: any of them
   -site:... -lang:...   none of them
@@ -75,7 +75,7 @@ const allFields = fields(1<<segment.NumFields - 1)
 
 func (f fields) has(field segment.Field) bool { return f&(1<<field) != 0 }
 
-// leaf is one thing to find: a word, the beginning of one, or words in a row.
+// leaf is one thing to find: a word, a prefix, or words in a row.
 type leaf struct {
 	text   string // for people
 	fields fields
@@ -208,7 +208,7 @@ func (a *atom) empty() error {
 	if a.at == 0 {
 		return badQuery("the filter for a %s is empty", a.filter)
 	}
-	return badQuery("the field at character %d is empty; write what to look for right behind the colon", a.at)
+	return badQuery("the field at character %d is empty; write a word directly after the colon", a.at)
 }
 
 // content reads what follows the name of a field.
@@ -283,13 +283,13 @@ func (q *Query) build(atoms []atom, langs []string) error {
 		word, joined = !a.not, false
 	}
 	if terms, prefixes := q.count(); terms > maxTerms || prefixes > maxPrefixes {
-		return badQuery("it could be %d words of the index, and %d beginnings of words; at most %d and %d are looked for", terms, prefixes, maxTerms, maxPrefixes)
+		return badQuery("it has %d terms and %d prefixes; the limits are %d and %d", terms, prefixes, maxTerms, maxPrefixes)
 	}
 	if q.listing() && len(q.sites) == 0 && len(q.langs) == 0 {
 		if len(q.not)+len(q.notSites)+len(q.notLangs) > 0 {
-			return badQuery("it only says what to leave out; say what to look for too")
+			return badQuery("it only excludes; add a word to search for")
 		}
-		return badQuery("there is no word in it to look for")
+		return badQuery("it has no word to search for")
 	}
 	return nil
 }
@@ -324,8 +324,8 @@ func (q *Query) leavesOf(a atom, langs []string, one bool) ([]leaf, error) {
 	return out, nil
 }
 
-// prefixLeaves makes the leaves of the beginning of a word. Of several words in one, as in tcp_rm*, the last is the
-// beginning, and those before it must match.
+// prefixLeaves makes the leaves of a prefix. Of several words in one, as in tcp_rm*, the last is the prefix, and the
+// words before it must match.
 func (q *Query) prefixLeaves(a atom, langs []string, one bool) ([]leaf, error) {
 	list := token.Append(nil, a.text, "")
 	if len(list) == 0 {
@@ -400,7 +400,7 @@ func (q *Query) leaves() (out []*leaf) {
 	return out
 }
 
-// count returns the numbers of terms and of beginnings.
+// count returns the numbers of terms and of prefixes.
 func (q *Query) count() (terms, prefixes int) {
 	seen := map[string]bool{}
 	for _, l := range q.leaves() {

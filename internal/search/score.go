@@ -81,7 +81,7 @@ type Explanation struct {
 	Rank   RankScore   `json:"rank"`
 }
 
-// WordScore is what a word, a phrase or a beginning adds: IDF · Sum/(k1+Sum), plus IDF if the document has it as
+// WordScore is what a word, a phrase or a prefix adds: IDF · Sum/(k1+Sum), plus IDF if the document has it as
 // it was written.
 type WordScore struct {
 	Word      string       `json:"word"`

@@ -120,7 +120,7 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	return best, nil
 }
 
-// around returns terms with the beginning of a word: its first letter, or more letters if there are too many.
+// around returns terms that begin as a word does: with its first letter, or more letters if there are too many.
 func around(r *segment.Reader, word string) (infos [segment.NumFields][]segment.TermInfo, err error) {
 	end := 0
 	for range 4 {
