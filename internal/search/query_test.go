@@ -112,7 +112,7 @@ func TestParse(t *testing.T) {
 		{strings.Repeat("a ", 33), "!more than 32 words"},
 		{strings.Repeat("a* ", 33), "!more than 32 words"},
 		{strings.Repeat("a* ", 9), "!9 prefixes"},
-		{compounds(25), "!words of the index"},
+		{compounds(25), "! terms and"},
 		{compounds(2), compounds(2)},
 		{`"` + strings.Repeat("a ", 33) + `"`, "!more than 32 words"},
 		{strings.Repeat("天", 200), "!more than 32 words"},
