@@ -116,7 +116,7 @@ func (ix *Index) Search(ctx context.Context, req Request) (*Answer, error) {
 func (req *Request) parse() (*Query, error) {
 	req.Limit = cmp.Or(req.Limit, DefaultLimit)
 	if req.Offset < 0 || req.Limit < 0 || req.Offset > MaxResults || req.Limit > MaxResults || req.Offset+req.Limit > MaxResults {
-		return nil, badQuery("the request is for results %d to %d, and the limit is %d", req.Offset+1, req.Offset+req.Limit, MaxResults)
+		return nil, badQuery("results %d to %d cannot be shown: a query has at most %d", req.Offset+1, req.Offset+req.Limit, MaxResults)
 	}
 	q, err := parse(req.Query, req)
 	if err != nil {
