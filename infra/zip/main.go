@@ -6,11 +6,11 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"compress/flate"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -25,34 +25,21 @@ func main() {
 	}
 }
 
-// run writes the zip beside its final name first, so that one that is there is whole.
+// run packs in memory, so that a failure leaves the previous zip as it is.
 func run(out, executable string) error {
-	in, err := os.Open(executable)
+	content, err := os.ReadFile(executable)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	f, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out))
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // of no effect once it is renamed
-	if err := pack(f, in); err != nil {
-		f.Close()
+	var b bytes.Buffer
+	if err := pack(&b, content); err != nil {
 		return fmt.Errorf("pack %s: %w", executable, err)
 	}
-	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), out)
+	return os.WriteFile(out, b.Bytes(), 0o644)
 }
 
 // pack writes the zip of one executable.
-func pack(w io.Writer, executable io.Reader) error {
+func pack(w io.Writer, executable []byte) error {
 	z := zip.NewWriter(w)
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
 		return flate.NewWriter(w, flate.BestCompression)
@@ -67,7 +54,7 @@ func pack(w io.Writer, executable io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, executable); err != nil {
+	if _, err := f.Write(executable); err != nil {
 		return err
 	}
 	return z.Close()
