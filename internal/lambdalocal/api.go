@@ -1,7 +1,6 @@
 package lambdalocal
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,8 +79,7 @@ func (i *instance) serveInitError(w http.ResponseWriter, r *http.Request) {
 
 const tooLarge = "Function.ResponseSizeTooLarge"
 
-// readReply reads a body of at most 6 MB. A larger one is a failure of the invocation,
-// as is one that ends with an error in its trailers.
+// readReply reads a body of at most 6 MB. A larger one is a failure of the invocation.
 func readReply(w http.ResponseWriter, r *http.Request, failed bool) (*reply, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	var large *http.MaxBytesError
@@ -90,12 +88,6 @@ func readReply(w http.ResponseWriter, r *http.Request, failed bool) (*reply, err
 		return &reply{failed: true, errorType: tooLarge, errorMessage: "the response is larger than 6 MB"}, nil
 	case err != nil:
 		return nil, err
-	}
-	if t := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); t != "" {
-		if body, err = base64.StdEncoding.DecodeString(r.Trailer.Get("Lambda-Runtime-Function-Error-Body")); err != nil {
-			body = nil
-		}
-		failed = true
 	}
 	rep := &reply{failed: failed, body: body}
 	if failed {

@@ -192,7 +192,7 @@ func (f *Function) leave(inv Invocation) {
 
 // run finds or starts an instance for the event and invokes it.
 func (f *Function) run(e event) Invocation {
-	inv := Invocation{RequestID: newID(), Start: time.Now()}
+	inv := Invocation{RequestID: newID()}
 	for {
 		i := f.warm()
 		if i == nil {

@@ -23,7 +23,6 @@ const (
 type Invocation struct {
 	Instance  string
 	RequestID string
-	Start     time.Time
 
 	Cold     bool
 	Init     time.Duration // from the process's start until it first asked for work, 0 if warm
