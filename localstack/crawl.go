@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,11 +34,6 @@ func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, e
 
 // look opens what is stored, as the command line does.
 func (w *world) look(ctx context.Context) (*view.View, func(), error) {
-	for k, v := range w.set.Environment() {
-		if err := os.Setenv(k, v); err != nil {
-			return nil, nil, err
-		}
-	}
 	p, err := drivers.Open(ctx, w.deployed.platform, nil)
 	if err != nil {
 		return nil, nil, err
@@ -210,6 +204,12 @@ func (w *world) seed(ctx context.Context) (string, error) {
 	return "", errors.New("there is no page")
 }
 
+// send puts a message on a queue of the deployment.
+func (w *world) send(ctx context.Context, queue, body string) error {
+	_, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL(queue)), MessageBody: &body})
+	return err
+}
+
 // recrawl sends what somebody could write by hand, twice. It is answered once, soon.
 func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 	url, err := w.seed(ctx)
@@ -219,7 +219,7 @@ func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 	body := fmt.Sprintf(`{"recrawl": [%q], "id": "by-hand-1"}`, url)
 	times := map[string]any{}
 	for i := range 2 {
-		if _, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL("intake")), MessageBody: &body}); err != nil {
+		if err := w.send(ctx, "intake", body); err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -268,35 +268,16 @@ func upload(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"upload_to_stored_page_s": took.Seconds()}, err
 }
 
-// busy begins a long crawl, and asks for a page while it goes on: that goes before all
-// else. Then the crawl is stopped, and goes on.
+// busy requests a page in the middle of a long crawl, which must be fetched before other pages. Then
+// it stops the crawl and resumes it.
 func busy(ctx context.Context, w *world) (map[string]any, error) {
 	srv, err := w.serve(ctx, simweb.Config{Seed: 9, Hosts: 16, Pages: simweb.Pages{Min: 100}, CrossHost: 0.3})
 	if err != nil {
 		return nil, err
 	}
-	requests := func() (n int) {
-		for _, c := range srv.Requests() {
-			n += c
-		}
-		return n
-	}
-	until := func(what string, holds func() (bool, error)) error {
-		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(200 * time.Millisecond) {
-			if ok, err := holds(); ok || err != nil {
-				return err
-			}
-		}
-		return fmt.Errorf("after a minute still not: %s", what)
-	}
 	more := func(n int) error {
-		until := requests() + n
-		for begin := time.Now(); requests() < until; time.Sleep(100 * time.Millisecond) {
-			if time.Since(begin) > time.Minute {
-				return fmt.Errorf("%d requests in a minute, not %d", requests()-until+n, n)
-			}
-		}
-		return nil
+		limit := count(srv) + n
+		return until(ctx, fmt.Sprintf("%d more requests", n), func() bool { return count(srv) >= limit })
 	}
 	seed := srv.Web().Seeds()[0]
 	if _, err := w.crawl(ctx, []string{seed}, "--new", "--detach", "--delay", "300ms"); err != nil {
@@ -306,8 +287,7 @@ func busy(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	figures := map[string]any{}
-	body := fmt.Sprintf(`{"recrawl": [%q]}`, seed)
-	if _, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL("intake")), MessageBody: &body}); err != nil {
+	if err := w.send(ctx, "intake", fmt.Sprintf(`{"recrawl": [%q]}`, seed)); err != nil {
 		return nil, err
 	}
 	took, err := w.answered(ctx, seed, 2)
@@ -324,16 +304,13 @@ func busy(ctx context.Context, w *world) (map[string]any, error) {
 	if _, err := w.orbweaver(ctx, "stop"); err != nil {
 		return nil, err
 	}
-	if err := until("no step is at work", func() (bool, error) {
-		s, err := v.Status(ctx)
-		return s.State == view.Stopped && s.Leased == 0, err
-	}); err != nil {
+	if err := idleSteps(ctx, v); err != nil {
 		return nil, err
 	}
 	figures["stopped_after_s"] = time.Since(begin).Seconds()
-	before := requests()
+	before := count(srv)
 	time.Sleep(2 * tickEvery)
-	if n := requests() - before; n > 0 {
+	if n := count(srv) - before; n > 0 {
 		return nil, fmt.Errorf("%d requests by a crawl that is stopped", n)
 	}
 	if _, err := w.orbweaver(ctx, "resume"); err != nil {
@@ -345,21 +322,25 @@ func busy(ctx context.Context, w *world) (map[string]any, error) {
 	if _, err := w.orbweaver(ctx, "stop"); err != nil {
 		return nil, err
 	}
-	return figures, until("no step is at work", func() (bool, error) {
+	return figures, idleSteps(ctx, v)
+}
+
+// idleSteps waits until a crawl is stopped and none of its steps runs.
+func idleSteps(ctx context.Context, v *view.View) error {
+	var failed error
+	waited := until(ctx, "the crawl is stopped and no step runs", func() bool {
 		s, err := v.Status(ctx)
-		return s.Leased == 0, err
+		failed = err
+		return err != nil || s.State == view.Stopped && s.Leased == 0
 	})
+	return errors.Join(waited, failed)
 }
 
 // poison sends what nobody can read: it is put aside, counted, shown, and harms nothing.
 func poison(ctx context.Context, w *world) (map[string]any, error) {
-	send := func(queue, body string) error {
-		_, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL(queue)), MessageBody: &body})
-		return err
-	}
 	begin := time.Now()
 	for q, body := range map[string]string{"intake": `{"recrawl": "not a list"}`, "mailbox-00001": "not mail", "wakes": "not a wake"} {
-		if err := send(q, body); err != nil {
+		if err := w.send(ctx, q, body); err != nil {
 			return nil, err
 		}
 	}
@@ -370,7 +351,7 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 	defer done()
 	for {
 		// Mail is put aside when it could not be read twice, by two steps here.
-		if err := send("wakes", string(blobschema.EncodeWake(v.ID(), 1))); err != nil {
+		if err := w.send(ctx, "wakes", string(blobschema.EncodeWake(v.ID(), 1))); err != nil {
 			return nil, err
 		}
 		time.Sleep(tickEvery)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"archive/zip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -23,7 +21,6 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/orbweaver/orbweaver/internal/emulators"
 	"github.com/orbweaver/orbweaver/internal/lambdalocal"
 )
 
@@ -57,54 +54,13 @@ func build(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	figures := map[string]any{}
 	for _, f := range deployed {
-		size, err := w.unpack(f)
+		info, err := os.Stat(filepath.Join(w.root, "bin", "functions", f+".zip"))
 		if err != nil {
 			return nil, err
 		}
-		figures[f+"_zip_mb"] = float64(size>>10) / 1024
+		figures[f+"_zip_mb"] = float64(info.Size()>>10) / 1024
 	}
 	return figures, nil
-}
-
-// unpack takes the bootstrap out of a function's zip, as Lambda does, and returns the
-// size of the zip.
-func (w *world) unpack(function string) (int64, error) {
-	root, err := emulators.Root()
-	if err != nil {
-		return 0, err
-	}
-	name := filepath.Join(root, "bin", "functions", function+".zip")
-	z, err := zip.OpenReader(name)
-	if err != nil {
-		return 0, err
-	}
-	defer z.Close()
-	in, err := z.Open("bootstrap")
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	defer in.Close()
-	to := w.bootstrap(function)
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return 0, err
-	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return 0, err
-	}
-	defer out.Close()
-	if _, err := io.Copy(out, in); err != nil {
-		return 0, err
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), out.Close()
-}
-
-func (w *world) bootstrap(function string) string {
-	return filepath.Join(w.dir, "task", function, "bootstrap")
 }
 
 // function is how one is configured.
@@ -167,7 +123,7 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 	opened := map[string]*lambdalocal.Function{}
 	for name, f := range functions {
 		opened[name], err = w.open(lambdalocal.Config{
-			Name: name, Bootstrap: w.bootstrap(name), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20, RecursiveLoop: f.loop,
+			Name: name, Bootstrap: filepath.Join(w.root, "bin", "functions", name, "bootstrap"), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20, RecursiveLoop: f.loop,
 		})
 		if err != nil {
 			return err
@@ -202,15 +158,11 @@ func (w *world) queueURL(queue string) string {
 
 // emulated runs the program that applies the Terraform files to emulators.
 func (w *world) emulated(ctx context.Context, verb string) (string, error) {
-	env := maps.Clone(w.set.Environment())
-	for _, s := range []string{"LAMBDA", "SCHEDULER", "CLOUDWATCH", "SNS", "BUDGETS"} {
-		env["AWS_ENDPOINT_URL_"+s] = w.set.Moto
-	}
-	program := filepath.Join(w.dir, "emulated")
-	if _, err := w.command(ctx, nil, "go", "build", "-o", program, "./infra/emulated"); err != nil {
+	program, err := w.program(ctx, "./infra/emulated")
+	if err != nil {
 		return "", err
 	}
-	return w.command(ctx, env, program, "-name", w.deployed.name, "-work", w.deployed.work,
+	return w.command(ctx, nil, program, "-name", w.deployed.name, "-work", w.deployed.work,
 		"-var", fmt.Sprintf("partitions=%d", partitions), "-var", fmt.Sprintf("mailboxes=%d", mailboxes), "-var", fmt.Sprintf("max_concurrency=%d", concurrency),
 		"-var", `allow_net=["127.0.0.0/8"]`, "-var", "timeout_s=60", "-var", "mailbox_visibility_s="+visibility, verb)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -159,11 +158,11 @@ func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records [
 			return nil, err
 		}
 	}
-	program := filepath.Join(w.dir, "account")
-	if _, err := w.command(ctx, nil, "go", "build", "-o", program, "./infra/account"); err != nil {
+	program, err := w.program(ctx, "./infra/account")
+	if err != nil {
 		return nil, err
 	}
-	if _, err := w.command(ctx, w.set.Environment(), program, "restore-bucket", bucket, w.deployed.bucket, at.UTC().Format(time.RFC3339Nano)); err != nil {
+	if _, err := w.command(ctx, nil, program, "restore-bucket", bucket, w.deployed.bucket, at.UTC().Format(time.RFC3339Nano)); err != nil {
 		return nil, err
 	}
 	k, err := w.worker(ctx, "--idle-exit")

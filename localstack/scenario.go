@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/orbweaver/orbweaver/internal/emulators"
 )
 
 // scenario is the steps in order.
@@ -48,18 +46,12 @@ func scenario(o options) []step {
 	})
 }
 
-// command runs a program of this repository and returns what it wrote to standard output.
-func (w *world) command(ctx context.Context, env map[string]string, name string, args ...string) (string, error) {
-	root, err := emulators.Root()
-	if err != nil {
-		return "", err
-	}
+// command runs a program in the folder of the module and returns its standard output. env is added
+// to the environment of this process.
+func (w *world) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = root
-	cmd.Env = os.Environ()
-	for k, v := range env {
-		cmd.Env = append(cmd.Env, k+"="+v)
-	}
+	cmd.Dir = w.root
+	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -69,16 +61,17 @@ func (w *world) command(ctx context.Context, env map[string]string, name string,
 	return stdout.String(), nil
 }
 
-// orbweaver runs the command line against the deployment, as a user would. It does not
-// go through the taps, which count what the functions do.
+// program builds a program of the module and returns its path.
+func (w *world) program(ctx context.Context, folder string) (string, error) {
+	path := filepath.Join(w.dir, filepath.Base(folder))
+	_, err := w.command(ctx, nil, "go", "build", "-o", path, folder)
+	return path, err
+}
+
+// orbweaver runs the command line against the deployment, as a user would. Its calls do not go
+// through the taps, which count what the functions do.
 func (w *world) orbweaver(ctx context.Context, args ...string) (string, error) {
-	root, err := emulators.Root()
-	if err != nil {
-		return "", err
-	}
-	env := maps.Clone(w.set.Environment())
-	env["ORBWEAVER_PLATFORM"] = w.deployed.platform
-	return w.command(ctx, env, filepath.Join(root, "bin", "orbweaver"), args...)
+	return w.command(ctx, []string{"ORBWEAVER_PLATFORM=" + w.deployed.platform}, filepath.Join(w.root, "bin", "orbweaver"), args...)
 }
 
 // crawl runs 'orbweaver crawl' over any host, and returns its output.
@@ -106,9 +99,7 @@ func deployAndConform(ctx context.Context, w *world) (map[string]any, error) {
 
 // conformance runs the tests that ask of every platform the same, against the emulators.
 func conformance(ctx context.Context, w *world) (map[string]any, error) {
-	env := maps.Clone(w.set.Environment())
-	env["ORBWEAVER_TEST_AWS"], env["AWS_EC2_METADATA_DISABLED"] = "1", "true"
-	out, err := w.command(ctx, env, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/service")
+	out, err := w.command(ctx, []string{"ORBWEAVER_TEST_AWS=1", "AWS_EC2_METADATA_DISABLED=true"}, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/service")
 	if err != nil {
 		// The error has the end of the output, in which a failed case may not be named.
 		return nil, fmt.Errorf("%s%w", failures(out), err)

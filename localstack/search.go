@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +36,7 @@ var english = map[string]string{
 func (w *world) seek(ctx context.Context) (*sought, error) {
 	cfg := simweb.Demo()
 	cfg.Seed = 35
-	// Nothing that is tried again: in a folder that takes minutes.
+	// No faults, because retries take time.
 	cfg.Kinds.Loop, cfg.Kinds.Broken, cfg.Kinds.Flaky, cfg.Kinds.Slow = 0, 0, 0, 0
 	cfg.Kinds.Cut, cfg.Kinds.Reset, cfg.Kinds.Garbage, cfg.Kinds.Surplus = 0, 0, 0, 0
 	cfg.Robots.Error, cfg.Down = 0, simweb.DownShares{}
@@ -191,9 +188,8 @@ func (w *world) query(ctx context.Context, words string) (f found, err error) {
 	return f, nil
 }
 
-// searchable crawls a web that is to be searchable, while index and rank functions are killed. Each
-// page must then be found by its own title, and the ranks be those of a crawl in a folder. What searches
-// call is counted twice.
+// searchable crawls a web with an index, while index and rank functions are killed. Each page must
+// then be found by its own title. The calls of searches are counted twice.
 func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err := w.quiet(ctx); err != nil {
 		return nil, err
@@ -230,9 +226,6 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 		if figures["killed_"+name] = n; n == 0 {
 			return figures, fmt.Errorf("no %s function was killed, which shows nothing", name)
 		}
-	}
-	if err := w.sameRanks(limit, v, &job, s.seeds); err != nil {
-		return figures, err
 	}
 	if err := w.quiet(ctx); err != nil {
 		return figures, err
@@ -298,66 +291,4 @@ func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figure
 	f, err := w.query(ctx, "fox running")
 	figures["cold_query_ms"], figures["cold_reads"], figures["cold_read_bytes"] = float64(time.Since(begin).Milliseconds()), f.Reads, f.ReadBytes
 	return err
-}
-
-// sameRanks crawls the web in a folder, and compares the ranks of hosts and pages.
-func (w *world) sameRanks(ctx context.Context, v *view.View, job *ranks.Job, seeds []string) error {
-	dir := filepath.Join(w.dir, "folder")
-	if _, err := w.crawl(ctx, seeds, "--json", "--index", "--delay", "0s", "--timeout", "8s", "--data", dir, "--allow-net", "127.0.0.0/8"); err != nil {
-		return fmt.Errorf("in a folder: %w", err)
-	}
-	folder, err := view.Open(ctx, dir)
-	if err != nil {
-		return err
-	}
-	_, there, _, ready, err := follows(ctx, folder)
-	if err != nil || !ready {
-		return fmt.Errorf("in a folder: index and ranks are behind, %w", err)
-	}
-	if job.Totals != there.Totals {
-		return fmt.Errorf("the graph is %+v, in a folder %+v", job.Totals, there.Totals)
-	}
-	for i, names := range [][2]string{{job.HostRanks, there.HostRanks}, {job.PageRanks, there.PageRanks}} {
-		a, err := rankTable(ctx, v, names[0])
-		if err != nil {
-			return err
-		}
-		b, err := rankTable(ctx, folder, names[1])
-		if err != nil {
-			return err
-		}
-		both := 0
-		for name, r := range a {
-			other, ok := b[name]
-			if !ok {
-				continue
-			}
-			if both++; math.Abs(r-other) > 1e-5*r {
-				return fmt.Errorf("the rank of %s is %g, in a folder %g", name, r, other)
-			}
-		}
-		// All hosts are in the table, but of pages some of the best of each partition.
-		if hosts := i == 0; both < 10 || hosts && (both != len(a) || both != len(b)) || !hosts && both < len(b)/2 {
-			return fmt.Errorf("%d ranks, in a folder %d, of them %d of the same", len(a), len(b), both)
-		}
-	}
-	return nil
-}
-
-// rankTable reads a table of ranks.
-func rankTable(ctx context.Context, v *view.View, name string) (map[string]float64, error) {
-	b, err := v.Store().Object(ctx, name, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]float64{}
-	for line := range strings.Lines(string(b)) {
-		what, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		r, err := strconv.ParseFloat(text, 64)
-		if !ok || err != nil {
-			return nil, fmt.Errorf("%s: %q is no rank, %w", name, line, err)
-		}
-		out[what] = r
-	}
-	return out, nil
 }

@@ -10,11 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/emulators"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
@@ -50,18 +50,11 @@ func (p part) Write(b []byte) (int, error) {
 // worker starts one on the deployment, for web servers of this machine. It is killed at the
 // end of the scenario, if not before.
 func (w *world) worker(ctx context.Context, args ...string) (*worker, error) {
-	root, err := emulators.Root()
-	if err != nil {
-		return nil, err
-	}
 	k := &worker{done: make(chan error, 1)}
-	k.cmd = exec.CommandContext(ctx, filepath.Join(root, "bin", "orbweaver"), append([]string{
+	k.cmd = exec.CommandContext(ctx, filepath.Join(w.root, "bin", "orbweaver"), append([]string{
 		"work", "--json", "--allow-net", "127.0.0.0/8", "--lease", workerLease.String(), "--tick", "1s",
 	}, args...)...)
 	k.cmd.Env = append(os.Environ(), "ORBWEAVER_PLATFORM="+w.deployed.platform)
-	for name, v := range w.set.Environment() {
-		k.cmd.Env = append(k.cmd.Env, name+"="+v)
-	}
 	k.cmd.Stdout, k.cmd.Stderr = part{k, &k.out}, part{k, &k.err}
 	if err := k.cmd.Start(); err != nil {
 		return nil, err
@@ -203,7 +196,7 @@ func (w *world) twoWorkers(ctx context.Context, seeds []string) (list []*worker,
 	return list, until(ctx, "both workers have pages", func() bool { return list[0].told().Pages > 0 && list[1].told().Pages > 0 })
 }
 
-// until waits for something that a worker tells.
+// until waits up to a minute for a condition.
 func until(ctx context.Context, what string, holds func() bool) error {
 	for begin := time.Now(); !holds(); {
 		select {
@@ -218,7 +211,7 @@ func until(ctx context.Context, what string, holds func() bool) error {
 	return nil
 }
 
-// count is how many requests a web had to answer.
+// count returns the number of requests that a web has answered.
 func count(srv *simweb.Server) (n int) {
 	for _, c := range srv.Requests() {
 		n += c
@@ -232,7 +225,7 @@ func count(srv *simweb.Server) (n int) {
 func paced(srv *simweb.Server) error {
 	robots := 0
 	for url, n := range srv.Requests() {
-		if len(url) > 11 && url[len(url)-11:] == "/robots.txt" {
+		if strings.HasSuffix(url, "/robots.txt") {
 			robots += n
 		}
 	}

@@ -31,9 +31,10 @@ const region = "us-east-1"
 // world is what the steps of a scenario work on.
 type world struct {
 	options
-	out io.Writer
-	dir string // temporary
-	set *emulators.Set
+	out  io.Writer
+	root string // folder of the module
+	dir  string // temporary
+	set  *emulators.Set
 
 	// What the functions do goes through the taps; what the scenario itself and the
 	// mappings do does not.
@@ -141,6 +142,14 @@ func newWorld(o options, set *emulators.Set, out io.Writer) (w *world, err error
 			w.close()
 		}
 	}()
+	for name, v := range set.Environment() { // for this process and the commands that it runs
+		if err := os.Setenv(name, v); err != nil {
+			return nil, err
+		}
+	}
+	if w.root, err = emulators.Root(); err != nil {
+		return nil, err
+	}
 	if w.dir, err = os.MkdirTemp("", "orbweaver-localstack-"); err != nil {
 		return nil, err
 	}
