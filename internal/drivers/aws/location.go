@@ -3,6 +3,7 @@ package aws
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -12,11 +13,8 @@ import (
 // Scheme begins the URL of a deployment.
 const Scheme = "aws"
 
-// Bounds of a deployment's name, with room for the suffixes.
-const (
-	minName = 3
-	maxName = 48
-)
+// validName matches the name of a deployment. Its length leaves room for the suffixes of other names.
+var validName = regexp.MustCompile(`^[A-Za-z0-9-]{3,48}$`)
 
 // Location names a deployment.
 type Location struct {
@@ -48,8 +46,8 @@ func parse(location string) (l Location, err error) {
 		return l, fmt.Errorf("only a name and parameters are known")
 	}
 	l.Name = u.Host
-	if err := checkName(l.Name); err != nil {
-		return l, err
+	if !validName.MatchString(l.Name) {
+		return l, fmt.Errorf("the name %.100q is not 3 to 48 letters, digits or hyphens", l.Name)
 	}
 	params, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -98,18 +96,6 @@ func number(param, value string) (int, error) {
 		return 0, fmt.Errorf("%s is %q, not a number from 1 to %d", param, value, partition.MaxPartitions)
 	}
 	return n, nil
-}
-
-func checkName(name string) error {
-	if len(name) < minName || len(name) > maxName {
-		return fmt.Errorf("the name %.100q has not %d to %d characters", name, minName, maxName)
-	}
-	for i := range len(name) {
-		if c := name[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
-			return fmt.Errorf("the name %q has characters other than letters, digits and the hyphen", name)
-		}
-	}
-	return nil
 }
 
 // String returns the URL.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -131,18 +132,9 @@ func (t *try) queue() (op string, bytes int) {
 }
 
 func messageSize(body *string, attributes map[string]sqstypes.MessageAttributeValue) int {
-	n := 0
-	if body != nil {
-		n = len(*body)
-	}
+	n := len(aws.ToString(body))
 	for name, a := range attributes {
-		n += len(name) + len(a.BinaryValue)
-		if a.DataType != nil {
-			n += len(*a.DataType)
-		}
-		if a.StringValue != nil {
-			n += len(*a.StringValue)
-		}
+		n += len(name) + len(a.BinaryValue) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue))
 	}
 	return n
 }
