@@ -15,7 +15,7 @@ import (
 // Store is the storage that Check reads, from one goroutine.
 type Store = stored.Store
 
-// sampleEvery is the part of the WARC objects and segments that a quick check reads: one in 32.
+// sampleEvery is the part of the WARC objects that a quick check reads: one in 32.
 const sampleEvery = 32
 
 // Options configure a check. The zero value checks all of the active crawl.

@@ -29,9 +29,8 @@ func i11(v *judge, fact any) {
 type IndexReport struct {
 	Partitions int   `json:"partitions"` // that have one
 	Segments   int   `json:"segments"`   // with those of texts of links
-	Read       int   `json:"segments_read"`
-	Documents  int64 `json:"documents"` // current ones
-	Anchors    int64 `json:"anchors"`   // pages with texts of links
+	Documents  int64 `json:"documents"`  // current ones
+	Anchors    int64 `json:"anchors"`    // pages with texts of links
 	Bytes      int64 `json:"bytes"`
 	Behind     int64 `json:"behind"` // commits that are not in it yet
 	// Unindexed counts the pages of type text/html, of commits in the index, that may be shown and
@@ -408,25 +407,15 @@ func (x *index) readSegments(refs []blobschema.SegmentRef, anchors bool) (docs [
 	return docs
 }
 
-// readSegment checks a segment and returns its current documents. It reads all of it or,
-// where few WARC objects are read, mostly what tells the documents apart.
+// readSegment checks a segment and returns its current documents.
 func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current []document, err error) {
-	x.name(ref.Object, x.head.Manifest)
-	whole := !x.opt.Quick || x.index.Segments%sampleEvery == 0
 	x.index.Segments++
-	src := x.openSegment(ref, whole)
-	if src == nil {
-		return nil, nil
-	}
-	r, err := segment.Open(src, ref.Bytes)
-	if err != nil {
+	r, err := x.openSegment(ref)
+	if r == nil {
 		return nil, err
 	}
-	if whole {
-		x.index.Read++
-		if err := r.Check(func(_ uint32, d *segment.Document) error { return x.visit(ref, d, anchors) }); err != nil {
-			return nil, err
-		}
+	if err := r.Check(func(_ uint32, d *segment.Document) error { return x.visit(ref, d, anchors) }); err != nil {
+		return nil, err
 	}
 	cols, err := r.Columns()
 	if err != nil {
@@ -446,32 +435,25 @@ func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current [
 	return current, nil
 }
 
-// openSegment returns a reader of a segment, which reads ranges if whole is false. If the
-// segment cannot be read, it reports the damage and returns nil.
-func (x *index) openSegment(ref *blobschema.SegmentRef, whole bool) segment.Source {
+// openSegment returns a reader of a segment. If the segment cannot be read, it returns nil with
+// the error, or without one if the damage is reported.
+func (x *index) openSegment(ref *blobschema.SegmentRef) (*segment.Reader, error) {
+	x.name(ref.Object, x.head.Manifest)
 	p, number, err := naming.ParseIndex(ref.Object)
 	if err != nil || p != x.p.id || number > x.man.Number {
 		x.damaged(x.head.Manifest, "it names %s, which is no segment of it", ref.Object)
 	}
-	if _, listed := x.listed[ref.Object]; listed && !whole {
-		return func(offset, length int64) ([]byte, error) {
-			x.reads.Objects++
-			x.reads.Bytes += length
-			return x.store.Object(x.ctx, ref.Object, offset, length)
-		}
-	}
 	data, ok := x.object(ref.Object, x.head.Manifest)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	if int64(len(data)) != ref.Bytes {
-		x.damaged(ref.Object, "it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
-		return nil
+		return nil, fmt.Errorf("it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
 	}
 	if name := naming.Segment(x.id, p, number, data); name != ref.Object {
 		x.damaged(ref.Object, "by its content its name should be %s", name)
 	}
-	return func(offset, length int64) ([]byte, error) { return piece(data, offset, length) }
+	return segment.Open(func(offset, length int64) ([]byte, error) { return piece(data, offset, length) }, ref.Bytes)
 }
 
 // gone returns the deleted documents of a segment.

@@ -3,6 +3,7 @@ package fsck
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -119,15 +120,9 @@ func (v *judge) ofItsPages(f *commit) {
 // claim is the reference of a page record to the response with its payload: an earlier one, in a
 // revisit, or of its own. Hashes take few bytes.
 type claim struct {
-	fp  uint64 // of the URL of the page
-	at  uint64 // hash of the place of the response
-	of  uint64 // hash of the expected response
-	seq uint32 // of the commit with the page record
-	by  uint16 // its partition
-}
-
-func (a claim) compare(b claim) int {
-	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by), cmp.Compare(a.seq, b.seq))
+	fp uint64            // of the URL of the page
+	of uint64            // hash of the expected response
+	by blobschema.Origin // the commit with the page record
 }
 
 // keepCapture notes a revisit and, if its partition has any, a response that revisits may refer to.
@@ -137,44 +132,39 @@ func (v *judge) keepCapture(f *commit, pg *blobschema.Page) {
 		v.violate(f.name, "%s is a revisit, and has no WARC object", pg.URL)
 	case o != nil:
 		v.report.Revisits++
-		v.claims = append(v.claims, v.claimOf(f, o, pg))
+		at, cl := v.claimOf(f, o, pg)
+		v.claims[at] = append(v.claims[at], cl)
 	case pg.Outcome == blobschema.OutcomeUnchanged:
 		v.violate(f.name, "%s is unchanged, and since what is not said", pg.URL)
 	case pg.WARC != "" && (v.atlas.anyMoved || f.man.Totals.Revisits > 0):
 		own := pg.Payload()
-		v.captures = append(v.captures, v.claimOf(f, &own, pg))
+		at, cl := v.claimOf(f, &own, pg)
+		v.captures[at] = append(v.captures[at], cl)
 	}
 }
 
-func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) claim {
-	return claim{
-		fp:  v.hash.Fingerprint(pg.URL),
-		at:  v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)),
-		of:  v.hash.Fingerprint(fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)),
-		seq: uint32(f.m.Seq), by: uint16(f.id),
-	}
+// claimOf returns a hash of the place of a response, and the claim about it.
+func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) (at uint64, cl claim) {
+	of := fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)
+	return v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)), claim{v.hash.Fingerprint(pg.URL), v.hash.Fingerprint(of), f.origin()}
 }
 
 // originals looks the claims of revisits up among the responses of the same partitions. The
 // partition that had the slot before has commits of its own number.
 func (v *judge) originals() {
-	slices.SortFunc(v.captures, claim.compare)
-	slices.SortFunc(v.claims, claim.compare)
-	for _, cl := range v.claims {
-		by := partition.ID(cl.by)
-		wrong := func(format string, args ...any) {
-			seq := uint64(cl.seq)
-			v.violate(v.commitOf(by, seq), "%s is %s", v.urlAt(cl.fp, by, seq), fmt.Sprintf(format, args...))
-		}
-		found := equal(v.captures, func(a *claim) int { return cmp.Compare(a.at, cl.at) })
-		if len(found) == 0 && !v.parts[by].broken { // otherwise the response may be in an unreadable commit
-			wrong("a revisit of a response that has no page record")
-		}
-		for _, own := range found {
-			if own.by == cl.by && own.seq > cl.seq {
-				wrong("said to be a revisit of a response in commit %d of partition %d", own.seq, own.by)
-			} else if own.of != cl.of {
-				wrong("a revisit, and does not say of its original what commit %d of partition %d does", own.seq, own.by)
+	for _, at := range slices.Sorted(maps.Keys(v.claims)) {
+		for _, cl := range v.claims[at] {
+			where, by := v.commitOf(cl.by.Partition, uint64(cl.by.Seq)), cl.by.Partition
+			if len(v.captures[at]) == 0 && !v.parts[by].broken { // otherwise the response may be in an unreadable commit
+				v.violate(where, "%016x is a revisit of a response that has no page record", cl.fp)
+			}
+			for _, own := range v.captures[at] {
+				if own.by.Partition == by && own.by.Seq > cl.by.Seq {
+					v.violate(where, "%016x is said to be a revisit of a response in commit %d of partition %d", cl.fp, own.by.Seq, by)
+				} else if own.of != cl.of {
+					v.violate(where, "%016x is a revisit, and does not say of its original what commit %d of partition %d does",
+						cl.fp, own.by.Seq, own.by.Partition)
+				}
 			}
 		}
 	}

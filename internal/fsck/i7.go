@@ -2,7 +2,7 @@ package fsck
 
 import (
 	"cmp"
-	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -102,16 +102,7 @@ func (v *judge) headTotals(p *part) {
 }
 
 // figures are totals in a form to compare and to show.
-func figures(t blobschema.Totals) string {
-	if len(t.Outcomes) == 0 {
-		t.Outcomes = nil
-	}
-	b, err := json.Marshal(t)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
-}
+func figures(t blobschema.Totals) string { return fmt.Sprintf("%+v", t) }
 
 // requestsKept checks that each request that was numbered before the heads were read is
 // applied, or kept to be sent again.

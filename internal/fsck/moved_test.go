@@ -173,7 +173,7 @@ var movedCorruptions = []corruption{
 		delete(m.objects, naming.Commit(crawlID, 1, 2, 1))
 		delete(m.objects, naming.Commit(crawlID, 1, 1, 1))
 	}},
-	{"run of a hand-over outside", moved, "I6", "lies outside", func(m *maker) {
+	{"run of a hand-over outside", moved, "I6", "lie outside", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].Runs[0].Length += 1 << 20 })
 	}},
 	{"run taken is lost", moved, "I7", "merging lost that", func(m *maker) {

@@ -21,6 +21,7 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]time.Time{}, named: map[string]string{},
 		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
 		pins: map[uint64]netip.Addr{}, gifts: map[turn]gift{}, routes: map[route]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
+		claims: map[uint64][]claim{}, captures: map[uint64][]claim{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	c.judges = c.invariants()

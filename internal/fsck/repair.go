@@ -118,23 +118,21 @@ func (c *checker) orphaned(name string) string {
 		}
 		return &part{}
 	}
-	fenced := func(p partition.ID, fence uint64, what string) string {
-		if now := of(p).head.Fence; fence < now {
-			return fmt.Sprintf("a %s of fence %d, below the head's %d, that nothing names", what, fence, now)
-		}
+	p, _, fence, err := naming.ParseCommit(name)
+	if err != nil {
+		p, _, fence, _, err = naming.ParseRun(name)
+	}
+	if err != nil {
+		p, fence, _, err = naming.ParseWARC(name)
+	}
+	switch now := of(p).head.Fence; {
+	case err != nil: // another kind of object
+	case !c.dropped[name].IsZero():
+		return "a run that was merged into another"
+	case fence < now:
+		return fmt.Sprintf("an object of fence %d, below the head's %d, that nothing names", fence, now)
+	default:
 		return ""
-	}
-	if p, _, fence, err := naming.ParseCommit(name); err == nil {
-		return fenced(p, fence, "commit")
-	}
-	if p, _, fence, _, err := naming.ParseRun(name); err == nil {
-		if !c.dropped[name].IsZero() {
-			return "a run that was merged into another"
-		}
-		return fenced(p, fence, "run")
-	}
-	if p, fence, _, err := naming.ParseWARC(name); err == nil {
-		return fenced(p, fence, "WARC object")
 	}
 	if p, number, err := naming.ParseIndex(name); err == nil {
 		if now := of(p).indexAt; number <= now && int(p) < len(c.parts) {

@@ -144,21 +144,21 @@ func (c *checker) readRuns(p *part, refs []blobschema.RunRef, takes []bool) (sta
 		c.show(&runName{p, ref, named[at]})
 		named[at] = true
 		data, ok := c.object(ref.Object, p.head.Commit)
-		if ok && (ref.Offset < 0 || ref.Length < 0 || ref.Offset > int64(len(data)) || ref.Length > int64(len(data))-ref.Offset) {
-			c.damaged(ref.Object, "the run at %d of %d bytes lies outside its %d bytes", ref.Offset, ref.Length, len(data))
-			ok = false
-		}
 		if !ok {
 			p.broken = true
 			continue
 		}
 		shown := c.decoded[at]
 		c.decoded[at] = true
-		if err := c.readRun(data[ref.Offset:ref.Offset+ref.Length], ref, !shown, func(e entry, slot partition.Slot) {
-			if int(slot) < len(takes) && takes[slot] {
-				state = append(state, e)
-			}
-		}); err != nil {
+		data, err := piece(data, ref.Offset, ref.Length)
+		if err == nil {
+			err = c.readRun(data, ref, !shown, func(e entry, slot partition.Slot) {
+				if int(slot) < len(takes) && takes[slot] {
+					state = append(state, e)
+				}
+			})
+		}
+		if err != nil {
 			p.broken = true
 			c.damaged(ref.Object, "%v", err)
 		}
@@ -218,7 +218,7 @@ func lastOf[T any](list []T) []T { return slices.Clone(list[max(0, len(list)-1):
 // piece is a part of some bytes.
 func piece(b []byte, offset, length int64) ([]byte, error) {
 	if offset < 0 || length < 0 || offset > int64(len(b)) || length > int64(len(b))-offset {
-		return nil, fmt.Errorf("%d bytes at %d of %d", length, offset, len(b))
+		return nil, fmt.Errorf("%d bytes at %d lie outside its %d bytes", length, offset, len(b))
 	}
 	return b[offset : offset+length], nil
 }
