@@ -22,8 +22,12 @@
 // deterministic for one version of the compressor: equal content has equal bytes, in
 // any order of the input.
 //
-// The package is pure, except for pools of compressors. It does not know the meaning of a URL, its due time or the
-// owner of a slot; internal/frontier, internal/crawl and partition do.
+// Actors and viewers read stored state with the same functions (read.go): an actor passes the
+// Object method of its task, a viewer passes [GetFrom] of a [Store].
+//
+// The package is pure, except for pools of compressors and the contexts of a Store. It does not
+// know the meaning of a URL, its due time or the owner of a slot; internal/frontier,
+// internal/crawl and partition do.
 //
 // Read crawl.go, head.go and manifest.go first, then commit.go and run.go.
 package blobschema

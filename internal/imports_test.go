@@ -35,7 +35,6 @@ blobschema:               blobschema/naming blobschema/wire internal/weburl part
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
 blobschema/segment:       blobschema/wire partition
-internal/stored:          blobschema blobschema/naming blobschema/wire partition
 internal/ledger:          blobschema
 platform/conformance:     blobschema blobschema/naming internal/ledger platform
 internal/fresh:           blobschema
@@ -49,31 +48,31 @@ internal/fetch:           blobschema blobschema/warc internal/actor internal/ext
 internal/schedule:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
 internal/frontier:        blobschema internal/actor internal/polite internal/schedule internal/weburl partition
 internal/actor:           blobschema internal/weburl
-internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/schedule internal/stored internal/weburl partition
-internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/schedule internal/stored internal/weburl partition
+internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/schedule internal/weburl partition
+internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/schedule internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
 internal/drivers/aws:     blobschema/naming partition platform
 internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded partition platform
-internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/stored internal/text internal/token internal/weburl partition
-internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger internal/stored platform
+internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/token internal/weburl partition
+internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
 internal/jobs:            blobschema blobschema/naming blobschema/ranks internal/actor internal/crawl internal/index internal/rank internal/service partition platform
-internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/stored internal/weburl partition
+internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
-internal/virtual:         internal/actor internal/stored
+internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/stored internal/weburl partition platform
-internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
 functions/fetch:          internal/drivers/aws internal/function
 functions/intake:         internal/drivers/aws internal/function
 functions/index:          internal/drivers/aws internal/function internal/jobs internal/service partition
 functions/rank:           internal/drivers/aws internal/function internal/jobs internal/service partition
-functions/query:          internal/drivers/aws internal/engine internal/function internal/search internal/stored
+functions/query:          blobschema internal/drivers/aws internal/engine internal/function internal/search
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -128,7 +127,6 @@ var core = []string{
 	"internal/polite",
 	"internal/rank",
 	"internal/schedule",
-	"internal/stored",
 	"internal/text",
 	"internal/token",
 	"internal/weburl",
@@ -144,7 +142,7 @@ var pools = []string{"blobschema/segment", "blobschema/wire", "internal/extract"
 var tables = []string{"internal/token"}
 
 // contexts are those that may import package context, because they hand a context on to a store.
-var contexts = []string{"internal/stored"}
+var contexts = []string{"blobschema"}
 
 // impure are the standard packages that the core may not import. One that ends in a
 // slash stands for all below it.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -89,7 +89,7 @@ func (f *fsckFlags) conclude(cmd *cobra.Command, all any, r fsckReport, err erro
 
 // repairStore is the store of an open platform, for repairs.
 type repairStore struct {
-	stored.Store
+	blobschema.Store
 	p *platform.Platform
 }
 

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/search"
-	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 const (
@@ -74,8 +74,8 @@ func (q *query) open(ctx context.Context, refresh bool) (*search.Index, error) {
 		return nil, err
 	}
 	store := engine.Store{Platform: p}
-	crawl, err := stored.Active(ctx, store)
-	if errors.Is(err, stored.ErrNoCrawl) {
+	crawl, err := blobschema.ActiveCrawl(ctx, store)
+	if errors.Is(err, blobschema.ErrNoCrawl) {
 		return nil, fmt.Errorf("%w: %w", search.ErrNoIndex, err)
 	}
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/schedule"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -344,7 +343,7 @@ func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	}
 	have := map[string]bool{}
 	for _, name := range c.SeedBatches {
-		urls, err := stored.URLs(t.Object, name)
+		urls, err := blobschema.ReadSeeds(t.Object, name)
 		if err != nil {
 			return nil, err
 		}

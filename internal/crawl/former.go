@@ -4,7 +4,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -46,7 +45,7 @@ func (st *state) readFormers(t *actor.Task, o blobschema.Origin) map[string]blob
 	if name == "" {
 		return pages
 	}
-	c, err := stored.Commit(t.Object, name)
+	c, err := blobschema.ReadCommit(t.Object, name)
 	if err != nil {
 		return pages
 	}
@@ -79,7 +78,7 @@ func (st *state) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.M
 	if err != nil {
 		return nil, err
 	}
-	man, err := stored.Manifest(t.Object, h.Commit)
+	man, err := blobschema.ReadManifest(t.Object, h.Commit)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -192,7 +191,7 @@ func (st *state) pullOnce(t *actor.Task) error {
 		if h.Gives[st.cfg.Partition] == 0 || h.Commit == ter.from[p] {
 			continue
 		}
-		man, err := stored.Manifest(t.Object, h.Commit)
+		man, err := blobschema.ReadManifest(t.Object, h.Commit)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -120,7 +119,7 @@ func (in *Intake) flush(t *actor.Task) error {
 		return err
 	}
 	for _, m := range before {
-		urls, err := stored.URLs(t.Object, m.Object)
+		urls, err := blobschema.ReadSeeds(t.Object, m.Object)
 		if err != nil {
 			return err
 		}

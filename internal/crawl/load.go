@@ -7,7 +7,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -87,7 +86,7 @@ func (s *Step) loadState(t *actor.Task) error {
 		return err
 	}
 	// The manifest says which slots the partition holds.
-	c, err := stored.Commit(t.Object, s.lease.head.Commit)
+	c, err := blobschema.ReadCommit(t.Object, s.lease.head.Commit)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (s *Step) loadHeld(t *actor.Task) error {
 		return nil
 	}
 	for seq, name := range blobschema.CommitsAfter(&s.st.man, first-1) {
-		c, err := stored.Commit(t.Object, name)
+		c, err := blobschema.ReadCommit(t.Object, name)
 		if err != nil {
 			return err
 		}
@@ -153,7 +152,7 @@ func (st *state) loadSeedScope(t *actor.Task) error {
 		return nil
 	}
 	for ; st.seeds < len(st.cfg.Crawl.SeedBatches); st.seeds++ {
-		urls, err := stored.URLs(t.Object, st.cfg.Crawl.SeedBatches[st.seeds])
+		urls, err := blobschema.ReadSeeds(t.Object, st.cfg.Crawl.SeedBatches[st.seeds])
 		if err != nil {
 			return err
 		}
@@ -173,7 +172,7 @@ func (s *Step) republish(t *actor.Task, seq uint64) error {
 	if name == "" {
 		return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
 	}
-	c, err := stored.Commit(t.Object, name)
+	c, err := blobschema.ReadCommit(t.Object, name)
 	if err != nil {
 		return err
 	}

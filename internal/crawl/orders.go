@@ -9,7 +9,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 // obey reads the desired state and does what has changed in it: orders, capped domains, the map, slices, the threshold of
@@ -132,7 +131,7 @@ func (st *state) rescan(t *actor.Task) error {
 		return nil
 	}
 	for name := range blobschema.CommitNames(&st.man) {
-		c, err := stored.Commit(t.Object, name)
+		c, err := blobschema.ReadCommit(t.Object, name)
 		if err != nil {
 			return err
 		}

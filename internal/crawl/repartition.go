@@ -7,7 +7,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -147,12 +146,12 @@ func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p P
 	if p.Record, err = mapRecord(c, rec); err != nil {
 		return p, err
 	}
-	if p.Map, err = stored.Map(t.Object, c, p.Record.Object); err != nil {
+	if p.Map, err = blobschema.ReadMap(t.Object, c, p.Record.Object); err != nil {
 		return p, err
 	}
 	p.Target = p.Map
 	if p.Record.Target != "" {
-		p.Target, err = stored.Map(t.Object, c, p.Record.Target)
+		p.Target, err = blobschema.ReadMap(t.Object, c, p.Record.Target)
 	}
 	return p, err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -74,7 +73,7 @@ func (w *world) partitioning(crawl string) Partitioning {
 // readMap reads a map as a rollback does.
 func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, err error) {
 	p := &actor.Procedure{Body: func(t *actor.Task) (err error) {
-		m, err = stored.Map(t.Object, c, object)
+		m, err = blobschema.ReadMap(t.Object, c, object)
 		return err
 	}}
 	_, err = w.run(p)

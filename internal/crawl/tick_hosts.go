@@ -7,7 +7,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -96,7 +95,7 @@ func (k *Tick) copyHosts(t *actor.Task) error {
 // copyPartition copies the estimates of a partition's commits, oldest first, until a time on the monotonic clock, but of at
 // least one commit. upTo is the last commit copied; dropped are the runs that these commits no longer name.
 func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
-	man, err := stored.Manifest(t.Object, h.Commit)
+	man, err := blobschema.ReadManifest(t.Object, h.Commit)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -108,7 +107,7 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 			break
 		}
 		upTo = seq
-		c, err := stored.Commit(t.Object, name)
+		c, err := blobschema.ReadCommit(t.Object, name)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -126,7 +125,7 @@ func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, d
 		mans, errs, left := make([]*blobschema.Manifest, len(some)), make([]error, len(some)), len(some)
 		for i, name := range some {
 			k.Spawn(func(t *actor.Task) error {
-				mans[i], errs[i] = stored.Manifest(t.Object, name)
+				mans[i], errs[i] = blobschema.ReadManifest(t.Object, name)
 				left--
 				return nil
 			})

@@ -8,7 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -49,7 +48,7 @@ func (k *Tick) resend(t *actor.Task) error {
 		}
 		applied := map[partition.ID]blobschema.Marks{}
 		if h := k.heads[p]; h != nil && h.Commit != "" {
-			man, err := stored.Manifest(t.Object, h.Commit)
+			man, err := blobschema.ReadManifest(t.Object, h.Commit)
 			if err != nil {
 				return err
 			}
@@ -101,7 +100,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		if m.To != p || !missing(applied[partition.Requests], m.Number) {
 			continue
 		}
-		urls, err := stored.URLs(t.Object, m.Object)
+		urls, err := blobschema.ReadSeeds(t.Object, m.Object)
 		if err != nil {
 			return err
 		}
@@ -128,7 +127,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 
 // resendFrom resends the mail of one partition's commits that another has not applied.
 func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, marks blobschema.Marks, before time.Time) error {
-	man, err := stored.Manifest(t.Object, from.Commit)
+	man, err := blobschema.ReadManifest(t.Object, from.Commit)
 	if err != nil {
 		return err
 	}
@@ -143,7 +142,7 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 		if left == 0 {
 			break
 		}
-		r, err := stored.Commit(t.Object, name)
+		r, err := blobschema.ReadCommit(t.Object, name)
 		if err != nil {
 			return err
 		}

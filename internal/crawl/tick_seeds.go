@@ -9,7 +9,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/schedule"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -75,7 +74,7 @@ func (k *Tick) sendSeeds(t *actor.Task, mails [][][]byte) (failed error) {
 // seedMail returns the mail of one batch by partition. It always uses the map of epoch 1, so every call returns the same
 // content.
 func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, links frontier.Mapping, i int, policy schedule.Policy) ([][]byte, error) {
-	urls, err := stored.URLs(t.Object, c.SeedBatches[i])
+	urls, err := blobschema.ReadSeeds(t.Object, c.SeedBatches[i])
 	if err != nil {
 		return nil, err
 	}

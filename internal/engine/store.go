@@ -10,16 +10,16 @@ import (
 
 	"gocloud.dev/blob"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Store is the [stored.Store] of a platform that the caller keeps open. Its methods are safe for concurrent use.
+// Store is the [blobschema.Store] of a platform that the caller keeps open. Its methods are safe for concurrent use.
 type Store struct{ Platform *platform.Platform }
 
-// Records reads records, as [stored.Store] says.
+// Records reads records, as [blobschema.Store] says.
 func (s Store) Records(ctx context.Context, keys ...string) ([][]byte, error) {
 	recs, err := s.Platform.ReadRecords(ctx, keys)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s Store) Object(ctx context.Context, name string, offset, length int64) ([
 }
 
 // List skips unfinished objects, which fileblob lists too.
-func (s Store) List(ctx context.Context, prefix string) iter.Seq2[stored.Object, error] {
-	return func(yield func(stored.Object, error) bool) {
+func (s Store) List(ctx context.Context, prefix string) iter.Seq2[blobschema.StoredObject, error] {
+	return func(yield func(blobschema.StoredObject, error) bool) {
 		objects := s.Platform.Bucket.List(&blob.ListOptions{Prefix: prefix})
 		for {
 			o, err := objects.Next(ctx)
@@ -57,10 +57,10 @@ func (s Store) List(ctx context.Context, prefix string) iter.Seq2[stored.Object,
 				return
 			}
 			if err != nil {
-				yield(stored.Object{}, fmt.Errorf("list objects: %w", err))
+				yield(blobschema.StoredObject{}, fmt.Errorf("list objects: %w", err))
 				return
 			}
-			if !naming.Unfinished(o.Key) && !yield(stored.Object{Name: o.Key, Time: o.ModTime}, nil) {
+			if !naming.Unfinished(o.Key) && !yield(blobschema.StoredObject{Name: o.Key, Time: o.ModTime}, nil) {
 				return
 			}
 		}

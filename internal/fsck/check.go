@@ -8,12 +8,11 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Store is the storage that Check reads, from one goroutine.
-type Store = stored.Store
+type Store = blobschema.Store
 
 // sampleEvery is the part of the WARC objects that a quick check reads: one in 32.
 const sampleEvery = 32
@@ -115,7 +114,7 @@ type Report struct {
 func (r *Report) Clean() bool { return r.Found == 0 }
 
 // ErrNoCrawl means that the store contains no crawl.
-var ErrNoCrawl = stored.ErrNoCrawl
+var ErrNoCrawl = blobschema.ErrNoCrawl
 
 // Check checks a crawl. It returns an error only if the check was not possible: a record could
 // not be read, ctx ended, or there is no crawl. Damage of the stored crawl is in the report,

@@ -24,7 +24,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
@@ -57,10 +56,10 @@ func (m *memory) Object(_ context.Context, name string, offset, length int64) ([
 	return b[offset : offset+length], nil
 }
 
-func (m *memory) List(_ context.Context, prefix string) iter.Seq2[stored.Object, error] {
-	return func(yield func(stored.Object, error) bool) {
+func (m *memory) List(_ context.Context, prefix string) iter.Seq2[blobschema.StoredObject, error] {
+	return func(yield func(blobschema.StoredObject, error) bool) {
 		for _, n := range slices.Sorted(maps.Keys(m.objects)) {
-			if strings.HasPrefix(n, prefix) && !yield(stored.Object{Name: n}, nil) {
+			if strings.HasPrefix(n, prefix) && !yield(blobschema.StoredObject{Name: n}, nil) {
 				return
 			}
 		}

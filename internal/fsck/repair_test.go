@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -25,8 +24,8 @@ type mendable struct {
 }
 
 // List gives the objects the times of modified.
-func (m *mendable) List(ctx context.Context, prefix string) iter.Seq2[stored.Object, error] {
-	return func(yield func(stored.Object, error) bool) {
+func (m *mendable) List(ctx context.Context, prefix string) iter.Seq2[blobschema.StoredObject, error] {
+	return func(yield func(blobschema.StoredObject, error) bool) {
 		for o, err := range m.memory.List(ctx, prefix) {
 			o.Time = m.modified[o.Name]
 			if !yield(o, err) {

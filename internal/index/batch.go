@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -59,7 +58,7 @@ func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
 
 // read adds the pages of a commit. If a URL was fetched more than once, the last answer that counts stays.
 func (b *batch) read(t *actor.Task, name string, seq uint64) error {
-	c, err := stored.Commit(t.Object, name)
+	c, err := blobschema.ReadCommit(t.Object, name)
 	if err != nil {
 		return err
 	}

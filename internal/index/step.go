@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -207,7 +206,7 @@ func (s *Step) open(t *actor.Task, rec actor.Record) error {
 	if s.head, err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil || s.head.Manifest == "" {
 		return err
 	}
-	man, err := stored.IndexManifest(t.Object, s.head.Manifest)
+	man, err := blobschema.ReadIndexManifest(t.Object, s.head.Manifest)
 	switch {
 	case err == nil:
 		s.man = man
@@ -235,7 +234,7 @@ func (s *Step) restart(t *actor.Task) error {
 
 // catchUp indexes the commits after the last manifest, up to the named one.
 func (s *Step) catchUp(t *actor.Task, commit string) error {
-	man, err := stored.Manifest(t.Object, commit)
+	man, err := blobschema.ReadManifest(t.Object, commit)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -92,7 +91,7 @@ func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v 
 
 // commits returns the names of a partition's commits after one of them, oldest first.
 func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, error) {
-	man, err := stored.Manifest(t.Object, in.Commit(s.cfg.Crawl))
+	man, err := blobschema.ReadManifest(t.Object, in.Commit(s.cfg.Crawl))
 	if err != nil {
 		return nil, err
 	}

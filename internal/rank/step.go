@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -247,7 +246,7 @@ func (s *Step) prepare(t *actor.Task) error {
 	if s.hash, err = s.crawl.Hash(); err != nil {
 		return err
 	}
-	s.pmap, err = stored.Map(t.Object, &s.crawl, s.job.Map)
+	s.pmap, err = blobschema.ReadMap(t.Object, &s.crawl, s.job.Map)
 	return err
 }
 

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 // Objects are read in blocks, because data that is used together lies together, and a read costs the same for a
@@ -143,7 +143,7 @@ type reads struct{ calls, bytes atomic.Int64 }
 
 // reader reads objects for one query.
 type reader struct {
-	store stored.Store
+	store blobschema.Store
 	cache *cache
 	reads *reads
 }

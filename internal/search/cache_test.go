@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-func newReader(store stored.Store, size int64) *reader {
+func newReader(store blobschema.Store, size int64) *reader {
 	return &reader{store, newCache(size), &reads{}}
 }
 

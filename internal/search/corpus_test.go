@@ -17,13 +17,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// memory is a stored.Store in memory that counts what is read.
+// memory is a blobschema.Store in memory that counts what is read.
 type memory struct {
 	mu      sync.Mutex
 	records map[string][]byte
@@ -42,7 +41,7 @@ func (m *memory) Records(_ context.Context, keys ...string) ([][]byte, error) {
 	return values, nil
 }
 
-func (m *memory) List(context.Context, string) iter.Seq2[stored.Object, error] {
+func (m *memory) List(context.Context, string) iter.Seq2[blobschema.StoredObject, error] {
 	panic("a search lists nothing")
 }
 

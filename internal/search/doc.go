@@ -1,6 +1,6 @@
 // Package search answers queries about the pages of a crawl, from the segments that index steps have stored.
 //
-// It is the end of the flow: crawl → index and ranks → search. The main type is [Index], over a [stored.Store]. A query
+// It is the end of the flow: crawl → index and ranks → search. The main type is [Index], over a [blobschema.Store]. A query
 // takes this way, which is also the order to read the code in:
 //
 //	query.go    the text becomes a Query: clauses of words

@@ -16,7 +16,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -45,7 +44,7 @@ func (ix *Index) listBytes() int64 { return ix.opt.CacheBytes / 2 }
 
 // Index is the index of a crawl, open for searches. It is safe for concurrent use.
 type Index struct {
-	store  stored.Store
+	store  blobschema.Store
 	id     string
 	record blobschema.Crawl
 	hash   partition.Hash
@@ -58,11 +57,11 @@ type Index struct {
 
 // Open opens the index of a crawl. The errors are [ErrNoIndex], those of the store, [wire.ErrDamaged] and
 // [wire.ErrVersion].
-func Open(ctx context.Context, store stored.Store, crawlID string, opt Options) (*Index, error) {
+func Open(ctx context.Context, store blobschema.Store, crawlID string, opt Options) (*Index, error) {
 	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
 	opt.MaxPostings = cmp.Or(opt.MaxPostings, defaultPostings)
 	ix := &Index{store: store, id: crawlID, opt: opt, cache: newCache(opt.CacheBytes)}
-	found, err := stored.ReadOne(ctx, store, naming.CrawlKey(crawlID), &ix.record)
+	found, err := blobschema.ReadRecord(ctx, store, naming.CrawlKey(crawlID), &ix.record)
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
@@ -158,7 +157,7 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	s := &snapshot{at: time.Now()}
 	var m blobschema.MapRecord
 	var job ranks.Job
-	if _, err := stored.Read(ctx, ix.store, []string{naming.MapKey(ix.id), naming.RankKey(ix.id)}, []any{&m, &job}); err != nil {
+	if _, err := blobschema.ReadRecords(ctx, ix.store, []string{naming.MapKey(ix.id), naming.RankKey(ix.id)}, []any{&m, &job}); err != nil {
 		return nil, err
 	}
 	n := max(ix.record.Partitions, m.Partitions)
@@ -206,7 +205,7 @@ func (ix *Index) heads(ctx context.Context, n int, ranked *ranks.Job) (heads []b
 			keys, to = append(keys, naming.RankHeadKey(ix.id, p)), append(to, &results[p])
 		}
 	}
-	found, err := stored.Read(ctx, ix.store, keys, to)
+	found, err := blobschema.ReadRecords(ctx, ix.store, keys, to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -254,7 +253,7 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	if h.Manifest == "" { // there was no commit to index
 		return p, nil
 	}
-	m, err := stored.IndexManifest(stored.Under(ctx, ix.store), h.Manifest)
+	m, err := blobschema.ReadIndexManifest(blobschema.GetFrom(ctx, ix.store), h.Manifest)
 	if err != nil {
 		return nil, err
 	}

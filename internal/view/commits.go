@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -41,7 +40,7 @@ func (v *View) commits(ctx context.Context, ids []partition.ID, before *View) it
 				if h.Commit == "" || h.Seq <= first {
 					continue
 				}
-				m, err := stored.Manifest(stored.Under(ctx, v.store), h.Commit)
+				m, err := blobschema.ReadManifest(blobschema.GetFrom(ctx, v.store), h.Commit)
 				if err != nil {
 					yield("", err)
 					return

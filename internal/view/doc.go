@@ -1,7 +1,7 @@
 // Package view reads a crawl from its records and objects, also while the crawl runs.
 //
 // Commands and dashboards use it; it does no work of a crawl. The main type is [View], over a
-// [stored.Store]. [Open] makes one of a folder:
+// [blobschema.Store]. [Open] makes one of a folder:
 //
 //   - If no process owns the folder, Open reads all records at once and releases the folder,
 //     so that reading never keeps a crawl from starting. Objects never change (I6), so what

@@ -8,7 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -118,7 +117,7 @@ func (v *View) requested(ctx context.Context, r *URLReport) error {
 		if h := headOf(heads, m.To); h != nil && m.Number <= h.Requests {
 			continue
 		}
-		urls, err := stored.URLs(stored.Under(ctx, v.store), m.Object)
+		urls, err := blobschema.ReadSeeds(blobschema.GetFrom(ctx, v.store), m.Object)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -150,8 +149,8 @@ func (s *handmade) Object(_ context.Context, name string, offset, length int64) 
 	return b[offset:][:length], nil
 }
 
-func (s *handmade) List(context.Context, string) iter.Seq2[stored.Object, error] {
-	return func(func(stored.Object, error) bool) {}
+func (s *handmade) List(context.Context, string) iter.Seq2[blobschema.StoredObject, error] {
+	return func(func(blobschema.StoredObject, error) bool) {}
 }
 
 // hostIn is a host whose slot is the wanted one.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -23,7 +22,7 @@ func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
 	return heads, err
 }
 
-// headsAnd reads all heads and the map record, and with them other records, as [stored.Read] does.
+// headsAnd reads all heads and the map record, and with them other records, as [blobschema.ReadRecords] does.
 func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobschema.Head, blobschema.MapRecord, error) {
 	var r blobschema.MapRecord
 	if v.still != nil && len(keys) == 0 {
@@ -67,7 +66,7 @@ func (v *View) headsWith(ctx context.Context, ids []partition.ID, keys []string,
 	for i, p := range ids {
 		keys, to = append(keys, naming.HeadKey(v.id, p)), append(to, &heads[i])
 	}
-	found, err := stored.Read(ctx, v.store, keys, to)
+	found, err := blobschema.ReadRecords(ctx, v.store, keys, to)
 	if err != nil {
 		return nil, err
 	}

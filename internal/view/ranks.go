@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/rank"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -21,7 +21,7 @@ func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
 		return rank.NewProgress(job, nil), err
 	}
 	heads, keys, to := v.rankHeads(&job)
-	if _, err := stored.Read(ctx, v.store, keys, to); err != nil {
+	if _, err := blobschema.ReadRecords(ctx, v.store, keys, to); err != nil {
 		return rank.Progress{}, err
 	}
 	return rank.NewProgress(job, heads), nil

@@ -7,7 +7,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -80,7 +79,7 @@ func mayPass(pg *blobschema.Page) bool {
 // eachSeed calls f with each seed, the number of its batch, from 1, and the number of its topic, until f returns false.
 func (v *View) eachSeed(ctx context.Context, c *blobschema.Crawl, f func(batch uint64, topic uint8, u weburl.URL) bool) error {
 	for i, name := range c.SeedBatches {
-		urls, err := stored.URLs(stored.Under(ctx, v.store), name)
+		urls, err := blobschema.ReadSeeds(blobschema.GetFrom(ctx, v.store), name)
 		if err != nil {
 			return err
 		}

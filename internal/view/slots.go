@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -85,7 +84,7 @@ func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string
 	d.mu.Unlock()
 	if m == nil {
 		var err error
-		if m, err = stored.Map(stored.Under(ctx, v.store), d.crawl, object); err != nil {
+		if m, err = blobschema.ReadMap(blobschema.GetFrom(ctx, v.store), d.crawl, object); err != nil {
 			return nil, err
 		}
 	}

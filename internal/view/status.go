@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/rank"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -126,7 +125,7 @@ func (v *View) addFollowers(ctx context.Context, s *Status) error {
 			keys, to = append(keys, naming.IndexKey(v.id, s.Heads[i].Partition)), append(to, &index[i])
 		}
 	}
-	if _, err := stored.Read(ctx, v.store, keys, to); err != nil {
+	if _, err := blobschema.ReadRecords(ctx, v.store, keys, to); err != nil {
 		return err
 	}
 	for i := range index {

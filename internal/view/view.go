@@ -9,14 +9,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/control"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // View reads a crawl. Each method that takes a context reads the store again: two calls may
 // show two moments of a crawl that runs. A View is safe for concurrent use.
 type View struct {
-	store    stored.Store
+	store    blobschema.Store
 	id       string
 	hash     partition.Hash
 	division *division
@@ -26,7 +25,7 @@ type View struct {
 }
 
 // ErrNoCrawl means that the store or folder contains no crawl.
-var ErrNoCrawl = stored.ErrNoCrawl
+var ErrNoCrawl = blobschema.ErrNoCrawl
 
 // Open opens the crawl in a folder for reading; see the package documentation. The
 // errors are [ErrNoFolder], [ErrNoCrawl], those of opening a folder (package local:
@@ -45,9 +44,9 @@ func Open(ctx context.Context, dir string) (*View, error) {
 }
 
 // New returns a view of the active crawl in a store, which stays the caller's.
-func New(ctx context.Context, s stored.Store) (*View, error) {
+func New(ctx context.Context, s blobschema.Store) (*View, error) {
 	v := &View{store: s, close: func() error { return nil }}
-	id, err := stored.Active(ctx, s)
+	id, err := blobschema.ActiveCrawl(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func (v *View) of(ctx context.Context, id string) error {
 func (v *View) Close() error { return v.close() }
 
 // Store returns the store that v reads.
-func (v *View) Store() stored.Store { return v.store }
+func (v *View) Store() blobschema.Store { return v.store }
 
 // Live asks the process that owns the folder for its figures; nil if no process does.
 func (v *View) Live(ctx context.Context) *control.Live {
@@ -92,7 +91,7 @@ func (v *View) Live(ctx context.Context) *control.Live {
 
 // record reads a JSON record into to, and reports whether there is one.
 func (v *View) record(ctx context.Context, key string, to any) (bool, error) {
-	return stored.ReadOne(ctx, v.store, key, to)
+	return blobschema.ReadRecord(ctx, v.store, key, to)
 }
 
 // ID returns the id of the crawl.

@@ -25,7 +25,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/simweb"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -493,7 +492,7 @@ func TestScope(t *testing.T) {
 
 // overlay is a store with some records of its own.
 type overlay struct {
-	stored.Store
+	blobschema.Store
 	platform *platform.Platform
 	records  map[string]any
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 // ErrChanged means that an object would get other bytes: invariant I6 is broken.
@@ -79,7 +79,7 @@ func (s *Store) Write(key string, value []byte) actor.Revision {
 	return s.revision
 }
 
-// Get returns an object or a part of it, with the same bounds as stored.Get.
+// Get returns an object or a part of it, with the same bounds as blobschema.GetObject.
 func (s *Store) Get(name string, offset, length int64) ([]byte, error) {
 	b, ok := s.Objects[name]
 	if !ok {
@@ -92,7 +92,7 @@ func (s *Store) Get(name string, offset, length int64) ([]byte, error) {
 	return b, nil
 }
 
-// Records returns the values of records. With Object and List it makes Store a stored.Store.
+// Records returns the values of records. With Object and List it makes Store a blobschema.Store.
 func (s *Store) Records(_ context.Context, keys ...string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	for i, k := range keys {
@@ -107,10 +107,10 @@ func (s *Store) Object(_ context.Context, name string, offset, length int64) ([]
 }
 
 // List returns all objects with a prefix, sorted.
-func (s *Store) List(_ context.Context, prefix string) iter.Seq2[stored.Object, error] {
-	return func(yield func(stored.Object, error) bool) {
+func (s *Store) List(_ context.Context, prefix string) iter.Seq2[blobschema.StoredObject, error] {
+	return func(yield func(blobschema.StoredObject, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(s.Objects)) {
-			if strings.HasPrefix(name, prefix) && !yield(stored.Object{Name: name}, nil) {
+			if strings.HasPrefix(name, prefix) && !yield(blobschema.StoredObject{Name: name}, nil) {
 				return
 			}
 		}

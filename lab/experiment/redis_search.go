@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/search"
-	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 // What searching is to reach, and what an object store takes.
@@ -23,7 +23,7 @@ const (
 
 // shelfStore is what a search reads from. It may take its time, as an object store does.
 type shelfStore struct {
-	stored.Store
+	blobschema.Store
 	latency time.Duration
 	gate    chan struct{} // as many reads at once as it holds; nil: any number
 }

@@ -223,7 +223,7 @@ var plants = []plant{
 		Name: "seeds by the newest map", Promise: "I7",
 		Bug: "seeds are dealt by the current map, so a resent mail has the same number and other URLs",
 		Edits: []edit{
-			{"internal/crawl/tick_read.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = stored.Map(t.Object, c, k.report.Map.Object); err != nil {"},
+			{"internal/crawl/tick_read.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = blobschema.ReadMap(t.Object, c, k.report.Map.Object); err != nil {"},
 			{"internal/crawl/tick_seeds.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
 		},
 	},

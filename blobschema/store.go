@@ -1,4 +1,4 @@
-package stored
+package blobschema
 
 import (
 	"context"
@@ -23,18 +23,18 @@ type Store interface {
 	Object(ctx context.Context, name string, offset, length int64) ([]byte, error)
 	// List yields the finished objects whose names begin with prefix, in the order of names.
 	// An error ends it.
-	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+	List(ctx context.Context, prefix string) iter.Seq2[StoredObject, error]
 }
 
-// Object is an object as it is listed.
-type Object struct {
+// StoredObject is an object as it is listed.
+type StoredObject struct {
 	Name string
 	Time time.Time // of its last put; zero if the store does not know
 }
 
-// Read reads JSON records in one call, each into the value beside its key, and reports which
+// ReadRecords reads JSON records in one call, each into the value beside its key, and reports which
 // exist. A value stays as it is if its record does not exist.
-func Read(ctx context.Context, s Store, keys []string, to []any) (found []bool, err error) {
+func ReadRecords(ctx context.Context, s Store, keys []string, to []any) (found []bool, err error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -54,21 +54,21 @@ func Read(ctx context.Context, s Store, keys []string, to []any) (found []bool, 
 	return found, nil
 }
 
-// ReadOne is [Read] of one record.
-func ReadOne(ctx context.Context, s Store, key string, to any) (found bool, err error) {
-	all, err := Read(ctx, s, []string{key}, []any{to})
+// ReadRecord is [ReadRecords] of one record.
+func ReadRecord(ctx context.Context, s Store, key string, to any) (found bool, err error) {
+	all, err := ReadRecords(ctx, s, []string{key}, []any{to})
 	return err == nil && all[0], err
 }
 
 // ErrNoCrawl means that the store contains no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
 
-// Active returns the id of the active crawl. The error is [ErrNoCrawl] if there is none.
-func Active(ctx context.Context, s Store) (string, error) {
+// ActiveCrawl returns the id of the active crawl. The error is [ErrNoCrawl] if there is none.
+func ActiveCrawl(ctx context.Context, s Store) (string, error) {
 	var active struct {
 		Crawl string `json:"crawl"`
 	}
-	found, err := ReadOne(ctx, s, naming.ActiveKey, &active)
+	found, err := ReadRecord(ctx, s, naming.ActiveKey, &active)
 	if err == nil && !found {
 		err = ErrNoCrawl
 	}

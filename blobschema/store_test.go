@@ -1,4 +1,4 @@
-package stored_test
+package blobschema_test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -33,20 +32,20 @@ func (m maps) Object(_ context.Context, name string, offset, length int64) ([]by
 	return []byte(data), nil
 }
 
-func (m maps) List(context.Context, string) iter.Seq2[stored.Object, error] { return nil }
+func (m maps) List(context.Context, string) iter.Seq2[blobschema.StoredObject, error] { return nil }
 
 func TestRead(t *testing.T) {
 	s := maps{records: map[string]string{"a": `{"seq":7}`, "bad": "{"}}
 	var a blobschema.Head
 	b := blobschema.Head{Seq: 3}
-	found, err := stored.Read(t.Context(), s, []string{"a", "b"}, []any{&a, &b})
+	found, err := blobschema.ReadRecords(t.Context(), s, []string{"a", "b"}, []any{&a, &b})
 	if err != nil || !found[0] || found[1] || a.Seq != 7 || b.Seq != 3 {
 		t.Errorf("%v, %v: %d and %d", found, err, a.Seq, b.Seq)
 	}
-	if found, err := stored.ReadOne(t.Context(), s, "bad", &a); found || !errors.Is(err, wire.ErrDamaged) {
+	if found, err := blobschema.ReadRecord(t.Context(), s, "bad", &a); found || !errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("a damaged record: %v, %v", found, err)
 	}
-	if found, err := stored.ReadOne(t.Context(), s, "b", &a); found || err != nil {
+	if found, err := blobschema.ReadRecord(t.Context(), s, "b", &a); found || err != nil {
 		t.Errorf("no record: %v, %v", found, err)
 	}
 }
@@ -62,21 +61,21 @@ func TestMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := maps{objects: map[string]string{"map": string(data), "bad": "x"}}
-	get := stored.Under(t.Context(), s)
+	get := blobschema.GetFrom(t.Context(), s)
 	for name, want := range map[string]error{"": nil, "map": nil, "bad": wire.ErrDamaged} {
-		m, err := stored.Map(get, c, name)
+		m, err := blobschema.ReadMap(get, c, name)
 		if !errors.Is(err, want) || err == nil && m.Slots() != 64 {
 			t.Errorf("map %q: %v", name, err)
 		}
 	}
 	c.Slots = 32
-	if _, err := stored.Map(get, c, "map"); !errors.Is(err, wire.ErrDamaged) {
+	if _, err := blobschema.ReadMap(get, c, "map"); !errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("a map of other slots: %v", err)
 	}
-	if _, err := stored.Manifest(get, "none"); err == nil {
+	if _, err := blobschema.ReadManifest(get, "none"); err == nil {
 		t.Error("a manifest that does not exist was read")
 	}
-	if _, err := stored.URLs(get, "bad"); err == nil {
+	if _, err := blobschema.ReadSeeds(get, "bad"); err == nil {
 		t.Error("damaged URLs were read")
 	}
 }

@@ -1,38 +1,37 @@
-package stored
+package blobschema
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Get reads length bytes of an object from an offset, or all bytes that follow if length is -1.
-type Get func(name string, offset, length int64) ([]byte, error)
+// GetObject reads length bytes of an object from an offset, or all bytes that follow if length is -1.
+type GetObject func(name string, offset, length int64) ([]byte, error)
 
-// Under returns the objects of a store, read under a context.
-func Under(ctx context.Context, s Store) Get {
+// GetFrom returns the objects of a store, read under a context.
+func GetFrom(ctx context.Context, s Store) GetObject {
 	return func(name string, offset, length int64) ([]byte, error) { return s.Object(ctx, name, offset, length) }
 }
 
-// Commit reads a commit object.
-func Commit(get Get, name string) (*blobschema.CommitReader, error) {
+// ReadCommit reads a commit object.
+func ReadCommit(get GetObject, name string) (*CommitReader, error) {
 	data, err := get(name, 0, -1)
 	if err != nil {
 		return nil, err
 	}
-	c, err := blobschema.OpenCommit(data)
+	c, err := OpenCommit(data)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return c, nil
 }
 
-// Manifest reads the manifest of a commit object.
-func Manifest(get Get, commit string) (*blobschema.Manifest, error) {
-	c, err := Commit(get, commit)
+// ReadManifest reads the manifest of a commit object.
+func ReadManifest(get GetObject, commit string) (*Manifest, error) {
+	c, err := ReadCommit(get, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -43,33 +42,33 @@ func Manifest(get Get, commit string) (*blobschema.Manifest, error) {
 	return &man, nil
 }
 
-// IndexManifest reads a manifest of an index.
-func IndexManifest(get Get, name string) (m blobschema.IndexManifest, err error) {
+// ReadIndexManifest reads a manifest of an index.
+func ReadIndexManifest(get GetObject, name string) (m IndexManifest, err error) {
 	data, err := get(name, 0, -1)
 	if err != nil {
 		return m, err
 	}
-	if m, err = blobschema.DecodeIndexManifest(data); err != nil {
+	if m, err = DecodeIndexManifest(data); err != nil {
 		return m, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
 }
 
-// URLs reads a batch of seeds, or the URLs of a mail of requests.
-func URLs(get Get, name string) ([]blobschema.Queued, error) {
+// ReadSeeds reads a batch of seeds, or the URLs of a mail of requests.
+func ReadSeeds(get GetObject, name string) ([]Queued, error) {
 	data, err := get(name, 0, -1)
 	if err != nil {
 		return nil, err
 	}
-	b, err := blobschema.DecodeSeeds(data)
+	b, err := DecodeSeeds(data)
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", name, err)
 	}
 	return b.URLs, nil
 }
 
-// Map reads a map of a crawl. An empty name stands for the map of epoch 1, which is no object.
-func Map(get Get, c *blobschema.Crawl, name string) (*partition.Map, error) {
+// ReadMap reads a map of a crawl. An empty name stands for the map of epoch 1, which is no object.
+func ReadMap(get GetObject, c *Crawl, name string) (*partition.Map, error) {
 	if name == "" {
 		return partition.NewMap(c.Slots, c.Partitions)
 	}
