@@ -13,7 +13,7 @@ import (
 // TestShrink shrinks a scenario with too few attempts for the trouble of its hosts. Nothing else may remain of the
 // scenario, and the rest must fail by itself.
 func TestShrink(t *testing.T) {
-	cfg := Scenario(3)
+	cfg := Scenario(19)
 	cfg.Scope, cfg.Seeds, cfg.MaxPages, cfg.Attempts = blobschema.ScopeAny, nil, 0, 2
 	cfg.Web.Kinds.Flaky = 0
 	cfg.Faults.Max = 200
