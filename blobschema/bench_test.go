@@ -101,7 +101,7 @@ func benchCommit(b testing.TB) *Commit {
 		Manifest: Manifest{Crawl: "test", Partition: 3, Seq: 17, Fence: 2, Epoch: 1},
 		Pages:    w.pages(2_000),
 		Links:    w.links(2_000, 50),
-		Held:     map[partition.ID][]Queued{1: w.mailURLs(2_000), 2: w.mailURLs(2_000)},
+		Buffered: map[partition.ID][]Queued{1: w.mailURLs(2_000), 2: w.mailURLs(2_000)},
 		Outbox:   []OutMail{{To: 1, Number: 1, Body: make([]byte, 40_000)}},
 		State:    w.run(2_000, 28_000, 300),
 	}

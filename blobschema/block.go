@@ -56,19 +56,19 @@ func (e *runEncoder) settled(all []Settled) {
 		}
 		raw = wire.AppendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].Generation) })
 		raw = wire.AppendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].State) })
-		e.raw = appendOrigins(raw, len(s), func(i int) Origin { return s[i].Origin })
+		e.raw = appendRefs(raw, len(s), func(i int) RecordRef { return s[i].Record })
 		e.add(BlockRef{Kind: SettledBlock, First: s[0].Slot, Last: s[len(s)-1].Slot, Entries: int64(len(s))})
 	}
 }
 
-// appendOrigins appends a column of partitions and a column of commit numbers.
-func appendOrigins(dst []byte, n int, at func(i int) Origin) []byte {
+// appendRefs appends a column of partitions and a column of commit numbers.
+func appendRefs(dst []byte, n int, at func(i int) RecordRef) []byte {
 	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Partition) })
 	return wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Seq) })
 }
 
-// readOrigins reads the columns of appendOrigins.
-func readOrigins(c *wire.Cursor, n int, at func(i int) *Origin) {
+// readRefs reads the columns of appendRefs.
+func readRefs(c *wire.Cursor, n int, at func(i int) *RecordRef) {
 	c.Column(n, partition.MaxPartitions-1, func(i int, v uint64) { at(i).Partition = partition.ID(v) })
 	c.Column(n, 1<<32-1, func(i int, v uint64) { at(i).Seq = uint32(v) })
 }
@@ -105,8 +105,8 @@ func readSlots(c *wire.Cursor, n int, ref BlockRef, set func(i int, s partition.
 	}
 }
 
-// hostPrefix returns the text with which the first URL of a host shares its prefix.
-func hostPrefix(host string) string { return "https://" + host + "/" }
+// keyPrefix returns the text with which the first URL of a host shares its prefix.
+func keyPrefix(host string) string { return "https://" + host + "/" }
 
 // queued makes blocks of pending URLs: the hosts, each with its number of URLs,
 // then a column for each field, then the URLs.
@@ -122,7 +122,7 @@ func (e *runEncoder) queued(all []Queued) {
 				j++
 			}
 			raw = binary.AppendUvarint(raw, uint64(j-i))
-			raw = wire.AppendPrefixed(raw, q[i].Host)
+			raw = wire.AppendPrefixed(raw, q[i].Key)
 			i = j
 		}
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 {
@@ -136,13 +136,13 @@ func (e *runEncoder) queued(all []Queued) {
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Attempts) })
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Flags) })
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return zigzag(q[i].NotBefore) })
-		raw = appendOrigins(raw, len(q), func(i int) Origin { return q[i].Former })
+		raw = appendRefs(raw, len(q), func(i int) RecordRef { return q[i].Previous })
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Topic) })
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Shape)) })
 		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Hours)) })
 		e.raw = e.texts.Append(raw)
 		e.add(BlockRef{Kind: QueuedBlock, First: q[0].Slot, Last: q[len(q)-1].Slot, Entries: int64(len(q)),
-			Host: q[0].Host, Rank: q[0].Rank})
+			Key: q[0].Key, Rank: q[0].Rank})
 	}
 }
 
@@ -156,9 +156,9 @@ func readAmount(c *wire.Cursor, bits uint64) float32 {
 	return v
 }
 
-// startsHost reports whether q[i] is the first URL of a host.
-func startsHost(q []Queued, i int) bool {
-	return i == 0 || q[i].Slot != q[i-1].Slot || q[i].Host != q[i-1].Host
+// startsKey reports whether q[i] is the first URL of a host.
+func startsKey(q []Queued, i int) bool {
+	return i == 0 || q[i].Slot != q[i-1].Slot || q[i].Key != q[i-1].Key
 }
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
@@ -174,10 +174,10 @@ func (e *runEncoder) fill(q []Queued) int {
 		if packed, whole := e.texts.Size(); size+5*n+packed >= blockTarget || whole >= blockText {
 			break
 		}
-		e.starts = append(e.starts, startsHost(q, n))
+		e.starts = append(e.starts, startsKey(q, n))
 		if e.starts[n] {
-			size += len(q[n].Host) + 4
-			e.texts.After(hostPrefix(q[n].Host))
+			size += len(q[n].Key) + 4
+			e.texts.After(keyPrefix(q[n].Key))
 		}
 		e.texts.Add(q[n].URL)
 		n++
@@ -185,12 +185,12 @@ func (e *runEncoder) fill(q []Queued) int {
 	return n
 }
 
-// hosts makes blocks of host states.
-func (e *runEncoder) hosts(all []HostState) {
+// keys makes blocks of key states.
+func (e *runEncoder) keys(all []KeyState) {
 	for len(all) > 0 {
 		n, size := 0, 0
 		for n < len(all) && n < blockEntries && size < blockTarget {
-			size += len(all[n].Host) + len(all[n].Data) + 8
+			size += len(all[n].Key) + len(all[n].Data) + 8
 			n++
 		}
 		s := all[:n]
@@ -198,16 +198,16 @@ func (e *runEncoder) hosts(all []HostState) {
 		raw := binary.AppendUvarint(e.raw, uint64(n))
 		raw = appendSlots(raw, n, func(i int) partition.Slot { return s[i].Slot })
 		raw = wire.AppendColumn(raw, n, func(i int) uint64 { return s[i].Version })
-		raw = wire.AppendValues(raw, n, func(i int) uint64 { return uint64(len(s[i].Host)) })
+		raw = wire.AppendValues(raw, n, func(i int) uint64 { return uint64(len(s[i].Key)) })
 		raw = wire.AppendColumn(raw, n, func(i int) uint64 { return uint64(len(s[i].Data)) })
 		for i := range s {
-			raw = append(raw, s[i].Host...)
+			raw = append(raw, s[i].Key...)
 		}
 		for i := range s {
 			raw = append(raw, s[i].Data...)
 		}
 		e.raw = raw
-		e.add(BlockRef{Kind: HostBlock, First: s[0].Slot, Last: s[n-1].Slot, Entries: int64(n)})
+		e.add(BlockRef{Kind: KeyBlock, First: s[0].Slot, Last: s[n-1].Slot, Entries: int64(n)})
 	}
 }
 
@@ -243,8 +243,8 @@ func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last 
 		d.settled(c, n, ref, into)
 	case QueuedBlock:
 		d.queued(c, n, ref, into)
-	case HostBlock:
-		d.hosts(c, n, ref, into)
+	case KeyBlock:
+		d.keys(c, n, ref, into)
 	default:
 		c.Fail("kind %d of a block", ref.Kind)
 	}
@@ -253,7 +253,7 @@ func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last 
 		return err
 	}
 	if ref.First < first || ref.Last > last {
-		into.keep(len(before.Settled), len(before.Queued), len(before.Hosts), first, last)
+		into.keep(len(before.Settled), len(before.Queued), len(before.Keys), first, last)
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func (r *Run) keep(settled, queued, hosts int, first, last partition.Slot) {
 	outside := func(s partition.Slot) bool { return s < first || s > last }
 	r.Settled = append(r.Settled[:settled], slices.DeleteFunc(r.Settled[settled:], func(s Settled) bool { return outside(s.Slot) })...)
 	r.Queued = append(r.Queued[:queued], slices.DeleteFunc(r.Queued[queued:], func(q Queued) bool { return outside(q.Slot) })...)
-	r.Hosts = append(r.Hosts[:hosts], slices.DeleteFunc(r.Hosts[hosts:], func(h HostState) bool { return outside(h.Slot) })...)
+	r.Keys = append(r.Keys[:hosts], slices.DeleteFunc(r.Keys[hosts:], func(h KeyState) bool { return outside(h.Slot) })...)
 }
 
 func (d *blockDecoder) settled(c *wire.Cursor, n int, ref BlockRef, into *Run) {
@@ -294,7 +294,7 @@ func (d *blockDecoder) settled(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 			c.Fail("settled URL that is pending")
 		}
 	})
-	readOrigins(c, n, func(i int) *Origin { return &s[i].Origin })
+	readRefs(c, n, func(i int) *RecordRef { return &s[i].Record })
 }
 
 func (d *blockDecoder) queued(c *wire.Cursor, n int, ref BlockRef, into *Run) {
@@ -311,12 +311,12 @@ func (d *blockDecoder) queued(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 			return
 		}
 		for ; count > 0; count-- {
-			q[i].Host = host
+			q[i].Key = host
 			i++
 		}
 	}
 	c.Column(n, 1<<32-1, func(i int, v uint64) {
-		if startsHost(q, i) {
+		if startsKey(q, i) {
 			q[i].Rank = uint32(v)
 		} else if q[i].Rank = q[i-1].Rank + uint32(v); q[i].Rank < q[i-1].Rank {
 			c.Fail("rank above its bound")
@@ -327,31 +327,31 @@ func (d *blockDecoder) queued(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Attempts = uint8(v) })
 	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
 	c.Column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
-	readOrigins(c, n, func(i int) *Origin { return &q[i].Former })
+	readRefs(c, n, func(i int) *RecordRef { return &q[i].Previous })
 	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Topic = uint8(v) })
 	c.Column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Shape = readAmount(c, v) })
 	c.Column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Hours = readAmount(c, v) })
 	d.texts.Read(c, n, wire.MaxURL, maxBlockText)
 	for i := 0; i < n && c.Err == nil; i++ {
-		if startsHost(q, i) {
-			d.texts.After(hostPrefix(q[i].Host))
+		if startsKey(q, i) {
+			d.texts.After(keyPrefix(q[i].Key))
 		}
 		q[i].URL = d.texts.Next(c)
 	}
 }
 
-func (d *blockDecoder) hosts(c *wire.Cursor, n int, ref BlockRef, into *Run) {
-	at := len(into.Hosts)
-	into.Hosts = slices.Grow(into.Hosts, n)[:at+n]
-	s := into.Hosts[at:]
+func (d *blockDecoder) keys(c *wire.Cursor, n int, ref BlockRef, into *Run) {
+	at := len(into.Keys)
+	into.Keys = slices.Grow(into.Keys, n)[:at+n]
+	s := into.Keys[at:]
 	clear(s)
 	readSlots(c, n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
 	c.Column(n, 1<<64-1, func(i int, v uint64) { s[i].Version = v })
 	lengths := make([]uint64, 2*n)
 	c.Values(n, wire.MaxHost, func(i int, v uint64) { lengths[i] = v })
-	c.Column(n, maxHostData, func(i int, v uint64) { lengths[n+i] = v })
+	c.Column(n, maxKeyData, func(i int, v uint64) { lengths[n+i] = v })
 	for i := 0; i < n && c.Err == nil; i++ {
-		s[i].Host = string(c.Take(lengths[i]))
+		s[i].Key = string(c.Take(lengths[i]))
 	}
 	for i := 0; i < n && c.Err == nil; i++ {
 		s[i].Data = append([]byte(nil), c.Take(lengths[n+i])...)

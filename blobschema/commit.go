@@ -19,13 +19,13 @@ type Commit struct {
 	Manifest Manifest
 	Pages    []Page
 	Links    []PageLinks
-	// Held are links for other partitions that are in no mail yet, by receiver. Only the
+	// Buffered are links for other partitions that are in no mail yet, by receiver. Only the
 	// fields of mail are stored, in no particular order.
-	Held    map[partition.ID][]Queued
-	Outbox  []OutMail
-	Outside []Queued // links out of scope; only the fields of mail are stored
-	Hosts   []HostObservation
-	State   *Run // changes of the partition's state
+	Buffered map[partition.ID][]Queued
+	Outbox   []OutMail
+	Outside  []Queued // links out of scope; only the fields of mail are stored
+	Hosts    []HostObservation
+	State    *Run // changes of the partition's state
 }
 
 // OutMail is mail as it is sent and resent. Body is a result of [EncodeMail].
@@ -56,7 +56,7 @@ const (
 	sectionManifest = "manifest"
 	sectionPages    = "pages"         // CBOR sequence (RFC 8742)
 	sectionLinks    = "links"         // see encodeLinks
-	sectionHeld     = "held"          // count, then per receiver: ID, length, URLs
+	sectionBuffered = "held"          // count, then per receiver: ID, length, URLs
 	sectionOutbox   = "outbox"        // count, then per message: receiver, number, body; not compressed again
 	sectionOutside  = "outside"       // URLs
 	sectionHosts    = "hosts"         // CBOR sequence
@@ -101,7 +101,7 @@ func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, mani
 		{sectionManifest, func(*Commit) ([]byte, error) { return cborEnc.Marshal(&manifest) }},
 		{sectionPages, encodePages},
 		{sectionLinks, encodeLinks},
-		{sectionHeld, encodeHeld},
+		{sectionBuffered, encodeBuffered},
 		{sectionOutside, encodeOutside},
 		{sectionHosts, func(c *Commit) ([]byte, error) { return encodeSequence(c.Hosts) }},
 	} {
@@ -193,10 +193,10 @@ func encodePages(c *Commit) ([]byte, error) {
 	return encodeSequence(pages)
 }
 
-func encodeHeld(c *Commit) ([]byte, error) {
-	dst := binary.AppendUvarint(nil, uint64(len(c.Held)))
-	for _, p := range slices.Sorted(maps.Keys(c.Held)) {
-		urls := sortedByURL(c.Held[p])
+func encodeBuffered(c *Commit) ([]byte, error) {
+	dst := binary.AppendUvarint(nil, uint64(len(c.Buffered)))
+	for _, p := range slices.Sorted(maps.Keys(c.Buffered)) {
+		urls := sortedByURL(c.Buffered[p])
 		if err := checkLengths(urls); err != nil {
 			return nil, err
 		}
@@ -301,9 +301,9 @@ func (r *CommitReader) Links() ([]PageLinks, error) {
 	return decodeSection(r, sectionLinks, decodeLinks)
 }
 
-// Held decodes the links held for other partitions.
-func (r *CommitReader) Held() (map[partition.ID][]Queued, error) {
-	return decodeSection(r, sectionHeld, func(raw []byte) (map[partition.ID][]Queued, error) {
+// Buffered decodes the links buffered for other partitions.
+func (r *CommitReader) Buffered() (map[partition.ID][]Queued, error) {
+	return decodeSection(r, sectionBuffered, func(raw []byte) (map[partition.ID][]Queued, error) {
 		c := &wire.Cursor{Rest: raw}
 		held := make(map[partition.ID][]Queued)
 		for n := c.Count(2); n > 0 && c.Err == nil; n-- {

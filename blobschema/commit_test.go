@@ -29,11 +29,11 @@ func fullManifest() Manifest {
 		Commits: []CommitRange{{1, 1, 9}, {2, 11, 16}},
 		Runs:    []RunRef{{Object: "web/p00003/r0000000016-f00000002-t1", Tier: 1, Offset: 5, Length: 100, Index: 60, First: 1, Last: 9, Entries: 7}},
 		Dropped: []string{"a", "b"}, Unsent: []uint64{15, 16},
-		HeldFrom: map[partition.ID]uint64{1: 12}, Sent: map[partition.ID]uint64{1: 5, 2: 6},
+		BufferedFrom: map[partition.ID]uint64{1: 12}, Sent: map[partition.ID]uint64{1: 5, 2: 6},
 		Applied: map[partition.ID]Marks{1: {Low: 4, Above: []uint64{6, 9}}, partition.Intake: {Low: 1}},
 		Totals:  Totals{Known: 10, Pending: 5, Outcomes: map[string]int64{"ok": 3, "dns": 1}, Bytes: 1 << 40},
 		Slots:   []SlotSummary{{Slot: 5, Known: 7, Pending: 2, Unexamined: 1, Due: 1_760_000_000_000}, {Slot: 9}},
-		Wish:    3, Scope: []string{"a.example"}, NewScope: []string{"b.example"}, Suspects: []string{"https://c.example/"},
+		Desired: 3, Scope: []string{"a.example"}, NewScope: []string{"b.example"}, Suspects: []string{"https://c.example/"},
 		WARCs: []string{"web/warc/x.warc.gz"},
 	}
 }
@@ -48,9 +48,9 @@ func fullCommit(t testing.TB) *Commit {
 		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Host: "b.example:8080", Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"}}})
 	return &Commit{
 		Manifest: fullManifest(), Pages: pages, Links: links,
-		Held:    map[partition.ID][]Queued{1: w.mailURLs(20), 7: w.mailURLs(1), 9: nil},
-		Outbox:  []OutMail{{To: 1, Number: 5, Body: []byte("body")}, {To: 2, Number: 6, Body: []byte{}}},
-		Outside: w.mailURLs(5),
+		Buffered: map[partition.ID][]Queued{1: w.mailURLs(20), 7: w.mailURLs(1), 9: nil},
+		Outbox:   []OutMail{{To: 1, Number: 5, Body: []byte("body")}, {To: 2, Number: 6, Body: []byte{}}},
+		Outside:  w.mailURLs(5),
 		Hosts: []HostObservation{{Host: "a.example", Slot: 5, Conn: time.Millisecond, Resp: time.Second, PerConnection: 49.5, Requests: 10, Failures: 1, Score: 0.1},
 			{Host: "b.example"}},
 		State: w.run(50, 50, 5),
@@ -67,7 +67,7 @@ func readCommit(data []byte) (c Commit, err error) {
 	c.Manifest, errs[0] = r.Manifest()
 	c.Pages, errs[1] = r.Pages()
 	c.Links, errs[2] = r.Links()
-	c.Held, errs[3] = r.Held()
+	c.Buffered, errs[3] = r.Buffered()
 	c.Outbox, errs[4] = r.Outbox()
 	c.Outside, errs[5] = r.Outside()
 	c.Hosts, errs[6] = r.Hosts()
@@ -146,7 +146,7 @@ func TestCommitHostileText(t *testing.T) {
 		Time: time.Date(2026, 1, 1, 1, 0, 0, 1999, time.FixedZone("", 3600))}
 	c := &Commit{
 		Manifest: Manifest{Suspects: []string{bad}, Scope: []string{bad}, Totals: Totals{Outcomes: map[string]int64{bad: 1}}},
-		Pages:    []Page{p}, Outside: []Queued{{URL: bad}}, Held: map[partition.ID][]Queued{1: {{URL: bad}}},
+		Pages:    []Page{p}, Outside: []Queued{{URL: bad}}, Buffered: map[partition.ID][]Queued{1: {{URL: bad}}},
 		Hosts: []HostObservation{{Host: bad, Score: math.NaN(), PerConnection: math.Inf(1)}},
 	}
 	data, _, err := EncodeCommit(c, testCommit, testHash(t))
@@ -164,7 +164,7 @@ func TestCommitHostileText(t *testing.T) {
 	if g := got.Pages[0].Time; g != time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC) {
 		t.Errorf("time is %v", g)
 	}
-	if got.Manifest.Suspects[0] != bad || got.Outside[0].URL != bad || got.Held[1][0].URL != bad || got.Hosts[0].Host != bad {
+	if got.Manifest.Suspects[0] != bad || got.Outside[0].URL != bad || got.Buffered[1][0].URL != bad || got.Hosts[0].Host != bad {
 		t.Errorf("commit has %+v", got)
 	}
 	if c.Pages[0] != p {
@@ -199,7 +199,7 @@ func TestCommitBounds(t *testing.T) {
 	long := strings.Repeat("u", wire.MaxURL+1)
 	for name, c := range map[string]*Commit{
 		"state":          {State: &Run{Settled: []Settled{{}}}},
-		"held":           {Held: map[partition.ID][]Queued{1: {{URL: long}}}},
+		"held":           {Buffered: map[partition.ID][]Queued{1: {{URL: long}}}},
 		"outside":        {Outside: []Queued{{URL: long}}},
 		"anchor":         {Links: []PageLinks{{Targets: []Target{{Anchor: long}}}}},
 		"link slot":      {Links: []PageLinks{{Targets: []Target{{Slot: maxSlot + 1}}}}},
@@ -222,7 +222,7 @@ func TestCommitBounds(t *testing.T) {
 func TestCommitDamage(t *testing.T) {
 	h := testHash(t)
 	c := fullCommit(t)
-	c.Pages, c.Links, c.State, c.Held = c.Pages[:2], c.Links[19:], newWeb(t, 1).run(2, 2, 2), map[partition.ID][]Queued{1: newWeb(t, 1).mailURLs(2)}
+	c.Pages, c.Links, c.State, c.Buffered = c.Pages[:2], c.Links[19:], newWeb(t, 1).run(2, 2, 2), map[partition.ID][]Queued{1: newWeb(t, 1).mailURLs(2)}
 	data, _, err := EncodeCommit(c, testCommit, h)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestCommitDamage(t *testing.T) {
 		"pages claim much":   {sectionPages, []byte{0xff, 0xff, 0xff, 0x7f, 0}, wire.ErrDamaged},
 		"host claims much":   {sectionHosts, wire.AppendPacked(nil, []byte{0x9a, 0xff, 0xff, 0xff, 0xff}), wire.ErrDamaged},
 		"outbox claims much": {sectionOutbox, []byte{0xff, 0xff, 0x03}, wire.ErrDamaged},
-		"receiver twice":     {sectionHeld, wire.AppendPacked(nil, []byte{2, 1, 1, 0, 1, 1, 0}), wire.ErrDamaged},
+		"receiver twice":     {sectionBuffered, wire.AppendPacked(nil, []byte{2, 1, 1, 0, 1, 1, 0}), wire.ErrDamaged},
 		"links claim much":   {sectionLinks, wire.AppendPacked(nil, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0x7f, 0}), wire.ErrDamaged},
 		"run of nothing":     {sectionRun, nil, wire.ErrDamaged},
 	} {
@@ -352,7 +352,7 @@ func FuzzCommit(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	names := []string{sectionManifest, sectionPages, sectionHeld, sectionOutside, sectionHosts, sectionOutbox, sectionLinks, sectionRun}
+	names := []string{sectionManifest, sectionPages, sectionBuffered, sectionOutside, sectionHosts, sectionOutbox, sectionLinks, sectionRun}
 	for i, name := range names {
 		b, err := p.Section(name)
 		if err != nil {
@@ -424,7 +424,7 @@ func ExampleEncodeCommit() {
 		panic(err)
 	}
 	name := naming.Commit("web", 3, 1, 1)
-	state := &Run{Queued: []Queued{{Slot: 5, Host: "a.example", URL: "https://a.example/"}}}
+	state := &Run{Queued: []Queued{{Slot: 5, Key: "a.example", URL: "https://a.example/"}}}
 	data, manifest, err := EncodeCommit(&Commit{Manifest: Manifest{Crawl: "web", Partition: 3, Seq: 1, Fence: 1}, State: state}, name, h)
 	if err != nil {
 		panic(err)

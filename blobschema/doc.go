@@ -5,7 +5,7 @@
 // ([Mail]). The partition's state keeps it until it is requested ([Run]). A
 // commit makes the result visible ([Commit]; the answer itself is a
 // [warc.Record], which a [warc.CDXJ] line locates). The records of the table ([Head],
-// [Crawl], [Wish], [Grants]) are plain JSON. Package naming derives
+// [Crawl], [DesiredState], [Grants]) are plain JSON. Package naming derives
 // every name of an object, key and queue.
 //
 // A commit object is a [wire.Pack]: named sections, each with a checksum, so that a

@@ -18,15 +18,15 @@ const (
 	Forwarded State = 3 // now in the slot of its address; no page record here
 )
 
-// Origin is the commit that holds a page record. The commit ranges of the partition's manifest
+// RecordRef is the commit that holds a page record. The commit ranges of the partition's manifest
 // give the object. The zero value is no commit.
-type Origin struct {
+type RecordRef struct {
 	Partition partition.ID
 	Seq       uint32
 }
 
 // Compare orders origins, for joins.
-func (o Origin) Compare(p Origin) int {
+func (o RecordRef) Compare(p RecordRef) int {
 	return cmp.Or(cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Seq, p.Seq))
 }
 
@@ -36,23 +36,23 @@ type Settled struct {
 	Fingerprint uint64
 	Generation  uint32
 	State       State
-	Origin      Origin // of its page record
+	Record      RecordRef // of its page record
 }
 
 // Queued is a pending URL in a run, or a URL in mail.
 type Queued struct {
 	Slot       partition.Slot
-	Host       string // politeness key of the URL, see [PartitionBy.Key]
+	Key        string // politeness key of the URL, see [PartitionBy.Key]
 	Rank       uint32 // order within the politeness key, lower first; 0 for URLs that the operator requested
 	URL        string
 	Generation uint32
 	Depth      uint16
 	Attempts   uint8
 	Flags      QueuedFlags
-	NotBefore  int64  // Unix milliseconds; 0: now
-	Former     Origin // of the previous generation's page record; not mailed
-	Topic      uint8  // number of its topic; 0 for none
-	Change     Change // observed changes of its content; not mailed
+	NotBefore  int64     // Unix milliseconds; 0: now
+	Previous   RecordRef // of the previous generation's page record; not mailed
+	Topic      uint8     // number of its topic; 0 for none
+	Change     Change    // observed changes of its content; not mailed
 	// Ask is, with FlagAgain, the number of the request that a forwarded URL belongs to; 0: that of
 	// the mail.
 	Ask uint64
@@ -69,11 +69,11 @@ func (c Change) Compare(d Change) int {
 	return cmp.Or(cmp.Compare(c.Hours, d.Hours), cmp.Compare(c.Shape, d.Shape))
 }
 
-// HostState is the stored state of a host in a run. The higher Version wins. The
+// KeyState is the stored state of a politeness key in a run. The higher Version wins. The
 // frontier encodes Data.
-type HostState struct {
+type KeyState struct {
 	Slot    partition.Slot
-	Host    string
+	Key     string
 	Version uint64
 	Data    []byte
 }

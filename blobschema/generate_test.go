@@ -68,7 +68,7 @@ func (w *web) queued(n int) []Queued {
 	for i := range out {
 		host := w.host()
 		q := &out[i]
-		*q = Queued{Slot: w.slot(host), Host: host, URL: w.url(host), Rank: uint32(w.r.IntN(1 << 16)), Depth: uint16(1 + w.r.IntN(6))}
+		*q = Queued{Slot: w.slot(host), Key: host, URL: w.url(host), Rank: uint32(w.r.IntN(1 << 16)), Depth: uint16(1 + w.r.IntN(6))}
 		if w.r.IntN(50) == 0 {
 			q.Attempts, q.NotBefore = 1, 1_760_000_000_000+w.r.Int64N(3_600_000)
 			q.Topic, q.Change = uint8(w.r.IntN(256)), Change{w.r.Float32(), 1000 * w.r.Float32()}
@@ -80,7 +80,7 @@ func (w *web) queued(n int) []Queued {
 func (w *web) settled(n int) []Settled {
 	out := make([]Settled, n)
 	for i := range out {
-		out[i] = Settled{Slot: w.slot(w.host()), Fingerprint: w.r.Uint64(), State: Fetched, Origin: Origin{Partition: 3, Seq: 1 + w.r.Uint32N(250)}}
+		out[i] = Settled{Slot: w.slot(w.host()), Fingerprint: w.r.Uint64(), State: Fetched, Record: RecordRef{Partition: 3, Seq: 1 + w.r.Uint32N(250)}}
 		if w.r.IntN(20) == 0 {
 			out[i].State = Refused
 		}
@@ -88,17 +88,17 @@ func (w *web) settled(n int) []Settled {
 	return out
 }
 
-func (w *web) hosts(n int) []HostState {
-	out := make([]HostState, n)
+func (w *web) hosts(n int) []KeyState {
+	out := make([]KeyState, n)
 	for i := range out {
 		host := fmt.Sprintf("h%d.%s", i, w.host())
-		out[i] = HostState{Slot: w.slot(host), Host: host, Version: uint64(w.r.IntN(100)), Data: fmt.Appendf(nil, "%060d", w.r.Uint64())}
+		out[i] = KeyState{Slot: w.slot(host), Key: host, Version: uint64(w.r.IntN(100)), Data: fmt.Appendf(nil, "%060d", w.r.Uint64())}
 	}
 	return out
 }
 
 func (w *web) run(settled, queued, hosts int) *Run {
-	return &Run{Settled: w.settled(settled), Queued: w.queued(queued), Hosts: w.hosts(hosts)}
+	return &Run{Settled: w.settled(settled), Queued: w.queued(queued), Keys: w.hosts(hosts)}
 }
 
 func (w *web) pages(n int) []Page {

@@ -18,7 +18,7 @@ type Head struct {
 	Commit     string          `json:"commit,omitempty"`  // object name; empty before the first
 	Seq        uint64          `json:"seq"`               // of that commit
 	Epoch      partition.Epoch `json:"epoch"`
-	Wish       uint64          `json:"wish"` // version of the desired state that the commit obeyed
+	Desired    uint64          `json:"wish"` // version of the desired state that the commit obeyed
 	Due        time.Time       `json:"due,omitzero"`
 	Totals     Totals          `json:"totals"`
 	Sent       []uint64        `json:"sent,omitempty"`     // mail sent, by receiving partition
@@ -44,9 +44,9 @@ type Head struct {
 	Awaits partition.Epoch `json:"awaits,omitempty"`
 	// Threshold is the threshold by which revisits are planned, to within a factor of 1.5.
 	Threshold float64 `json:"threshold,omitempty"`
-	// LooksDue is when the next revisit is due, if the limit on pages leaves nothing but revisits; zero
+	// RevisitsDue is when the next revisit is due, if the limit on pages leaves nothing but revisits; zero
 	// if it leaves more, or if that is unknown.
-	LooksDue time.Time `json:"looks_due,omitzero"`
+	RevisitsDue time.Time `json:"looks_due,omitzero"`
 	// Calls are the calls of the partition's steps, except those not yet reported when the last
 	// step ended, and those of crashed steps after their last commit.
 	Calls Calls `json:"calls,omitzero"`

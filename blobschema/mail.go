@@ -109,7 +109,7 @@ func checkLengths(urls []Queued) error {
 		if n := len(urls[i].URL); n > wire.MaxURL {
 			return fmt.Errorf("URL of %d bytes is above the bound of %d", n, wire.MaxURL)
 		}
-		if n := len(urls[i].Host); urls[i].Flags&FlagPlaced != 0 && n > wire.MaxHost {
+		if n := len(urls[i].Key); urls[i].Flags&FlagPlaced != 0 && n > wire.MaxHost {
 			return fmt.Errorf("host of %d bytes is above the bound of %d", n, wire.MaxHost)
 		}
 	}

@@ -45,7 +45,7 @@ func TestMailRoundTrip(t *testing.T) {
 // TestMailGolden: mail of the first version must go on being read.
 func TestMailGolden(t *testing.T) {
 	want := Mail{Crawl: "web", From: 1, To: 2, Number: 3, Epoch: 4, URLs: []Queued{
-		{URL: "https://a.example/", Depth: 1, Flags: FlagSeed}, {URL: "https://a.example/x", Depth: 2, Rank: 9, Host: "[192.0.2.1]", Flags: FlagPlaced}, {URL: "https://b.example/", Generation: 5, Topic: 2}}}
+		{URL: "https://a.example/", Depth: 1, Flags: FlagSeed}, {URL: "https://a.example/x", Depth: 2, Rank: 9, Key: "[192.0.2.1]", Flags: FlagPlaced}, {URL: "https://b.example/", Generation: 5, Topic: 2}}}
 	const golden = "TQUDd2ViAQIDBABFKLUv/QAAKQIAAwEBAgABAAAFAQEIAAEACQABAAACAQASCBIBCmh0dHBzOi8vYS5leGFtcGxlL3hiLmV4YW1wbGUvC1sxOTIuMC4yLjFdWx3d9Q=="
 	b, err := base64.StdEncoding.DecodeString(golden)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestMailGolden(t *testing.T) {
 
 // TestMailFields: what does not travel comes back empty.
 func TestMailFields(t *testing.T) {
-	q := Queued{URL: "u", Slot: 5, Host: "h", Attempts: 3, NotBefore: 9, Depth: 2}
+	q := Queued{URL: "u", Slot: 5, Key: "h", Attempts: 3, NotBefore: 9, Depth: 2}
 	b, err := EncodeMail(Mail{Crawl: "c", URLs: []Queued{q}})
 	if err != nil {
 		t.Fatal(err)

@@ -25,15 +25,15 @@ type Manifest struct {
 	Dropped []string `cbor:"10,keyasint,omitempty"` // run objects that this commit no longer names
 	// Unsent are the commits whose outbox may not have been published.
 	Unsent []uint64 `cbor:"11,keyasint,omitempty"`
-	// HeldFrom is, by receiver, the first commit with links that are in no mail yet.
-	HeldFrom map[partition.ID]uint64 `cbor:"12,keyasint,omitempty"`
-	Sent     map[partition.ID]uint64 `cbor:"13,keyasint,omitempty"` // last mail number, by receiver
-	Applied  map[partition.ID]Marks  `cbor:"14,keyasint,omitempty"` // mail applied, by sender
-	Totals   Totals                  `cbor:"15,keyasint"`
-	Slots    []SlotSummary           `cbor:"16,keyasint,omitempty"` // of slots that are not empty
-	Wish     uint64                  `cbor:"17,keyasint,omitempty"`
-	Scope    []string                `cbor:"18,keyasint,omitempty"` // added hosts of the scope that this partition obeys
-	NewScope []string                `cbor:"19,keyasint,omitempty"` // hosts found here that the desired state should add
+	// BufferedFrom is, by receiver, the first commit with links that are in no mail yet.
+	BufferedFrom map[partition.ID]uint64 `cbor:"12,keyasint,omitempty"`
+	Sent         map[partition.ID]uint64 `cbor:"13,keyasint,omitempty"` // last mail number, by receiver
+	Applied      map[partition.ID]Marks  `cbor:"14,keyasint,omitempty"` // mail applied, by sender
+	Totals       Totals                  `cbor:"15,keyasint"`
+	Slots        []SlotSummary           `cbor:"16,keyasint,omitempty"` // of slots that are not empty
+	Desired      uint64                  `cbor:"17,keyasint,omitempty"`
+	Scope        []string                `cbor:"18,keyasint,omitempty"` // added hosts of the scope that this partition obeys
+	NewScope     []string                `cbor:"19,keyasint,omitempty"` // hosts found here that the desired state should add
 	// Suspects names the URL that a careful step is about to request, once for each time that it
 	// was under suspicion.
 	Suspects []string      `cbor:"20,keyasint,omitempty"`

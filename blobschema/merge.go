@@ -22,14 +22,14 @@ func compareSettled(a, b Settled) int {
 	if a.State != b.State {
 		return cmp.Compare(a.State, b.State)
 	}
-	return a.Origin.Compare(b.Origin)
+	return a.Record.Compare(b.Record)
 }
 
 func compareQueued(a, b Queued) int {
 	if a.Slot != b.Slot {
 		return cmp.Compare(a.Slot, b.Slot)
 	}
-	if c := strings.Compare(a.Host, b.Host); c != 0 {
+	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c
 	}
 	if a.Rank != b.Rank {
@@ -38,28 +38,28 @@ func compareQueued(a, b Queued) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-func compareHosts(a, b HostState) int {
+func compareKeys(a, b KeyState) int {
 	if a.Slot != b.Slot {
 		return cmp.Compare(a.Slot, b.Slot)
 	}
-	return strings.Compare(a.Host, b.Host)
+	return strings.Compare(a.Key, b.Key)
 }
 
 // MergeRuns joins runs into a new one, as [Join] does, and does not change them.
 func MergeRuns(h partition.Hash, runs []*Run) *Run {
 	var settled, queued, hosts int
 	for _, r := range runs {
-		settled, queued, hosts = settled+len(r.Settled), queued+len(r.Queued), hosts+len(r.Hosts)
+		settled, queued, hosts = settled+len(r.Settled), queued+len(r.Queued), hosts+len(r.Keys)
 	}
 	out := &Run{
 		Settled: make([]Settled, 0, settled),
 		Queued:  make([]Queued, 0, queued),
-		Hosts:   make([]HostState, 0, hosts),
+		Keys:    make([]KeyState, 0, hosts),
 	}
 	for _, r := range runs {
 		out.Settled = append(out.Settled, r.Settled...)
 		out.Queued = append(out.Queued, r.Queued...)
-		out.Hosts = append(out.Hosts, r.Hosts...)
+		out.Keys = append(out.Keys, r.Keys...)
 	}
 	Join(h, out)
 	return out
@@ -82,7 +82,7 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 // number of times (invariants I7, I8). Stored runs are sorted, so they join in linear time,
 // except for a sort of the pending fingerprints.
 func Join(h partition.Hash, run *Run) {
-	run.Hosts = joinHosts(run.Hosts)
+	run.Keys = joinKeys(run.Keys)
 	run.Settled = joinSettled(run.Settled)
 	if joinQueued(h, run) {
 		slices.SortFunc(run.Queued, compareQueued)
@@ -91,11 +91,11 @@ func Join(h partition.Hash, run *Run) {
 	}
 }
 
-func joinHosts(hosts []HostState) []HostState {
-	sortPieces(hosts, compareHosts)
+func joinKeys(hosts []KeyState) []KeyState {
+	sortPieces(hosts, compareKeys)
 	n := 0
 	for i, s := range hosts {
-		if n == 0 || compareHosts(hosts[n-1], s) != 0 {
+		if n == 0 || compareKeys(hosts[n-1], s) != 0 {
 			hosts[n] = s
 			n++
 		} else if last := &hosts[n-1]; s.Version > last.Version ||
@@ -201,9 +201,9 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 		j.Attempts, j.NotBefore = o.Attempts, o.NotBefore
 	}
 	j.Rank, j.Depth, j.Flags = min(j.Rank, o.Rank), min(j.Depth, o.Depth), j.Flags.Join(o.Flags)
-	j.Host, j.URL = min(j.Host, o.Host), min(j.URL, o.URL)
-	if o.Former.Compare(j.Former) > 0 {
-		j.Former = o.Former
+	j.Key, j.URL = min(j.Key, o.Key), min(j.URL, o.URL)
+	if o.Previous.Compare(j.Previous) > 0 {
+		j.Previous = o.Previous
 	}
 	if o.Change.Compare(j.Change) > 0 {
 		j.Change = o.Change

@@ -18,11 +18,11 @@ func TestMergeRules(t *testing.T) {
 		return &Run{Settled: []Settled{{Slot: 1, Fingerprint: fp, Generation: generation, State: s}}}
 	}
 	queued := func(q Queued) *Run {
-		q.Slot, q.Host, q.URL = 1, "a.example", url
+		q.Slot, q.Key, q.URL = 1, "a.example", url
 		return &Run{Queued: []Queued{q}}
 	}
 	host := func(version uint64, data string) *Run {
-		return &Run{Hosts: []HostState{{Slot: 1, Host: "a.example", Version: version, Data: []byte(data)}}}
+		return &Run{Keys: []KeyState{{Slot: 1, Key: "a.example", Version: version, Data: []byte(data)}}}
 	}
 	for _, tt := range []struct {
 		name       string
@@ -64,27 +64,27 @@ func smallRun(r *rand.Rand, h partition.Hash) *Run {
 	run := &Run{}
 	for range r.IntN(6) {
 		run.Settled = append(run.Settled, Settled{Slot: partition.Slot(r.IntN(2)), Fingerprint: h.Fingerprint(urls[r.IntN(len(urls))]),
-			Generation: uint32(r.IntN(3)), State: State(1 + r.IntN(3)), Origin: someOrigin(r)})
+			Generation: uint32(r.IntN(3)), State: State(1 + r.IntN(3)), Record: someRef(r)})
 	}
 	for range r.IntN(8) {
 		q := Queued{Slot: partition.Slot(r.IntN(2)), Rank: uint32(r.IntN(3)), URL: urls[r.IntN(len(urls))], Generation: uint32(r.IntN(3)),
-			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3)), Former: someOrigin(r),
+			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3)), Previous: someRef(r),
 			Topic: uint8(r.IntN(3)), Change: Change{float32(r.IntN(2)), float32(r.IntN(2))}}
-		q.Host = q.URL[8:17]
+		q.Key = q.URL[8:17]
 		if r.IntN(10) == 0 {
-			q.Host = "other.example"
+			q.Key = "other.example"
 		}
 		run.Queued = append(run.Queued, q)
 	}
 	for range r.IntN(4) {
-		run.Hosts = append(run.Hosts, HostState{Slot: partition.Slot(r.IntN(2)), Host: string(rune('a' + r.IntN(2))),
+		run.Keys = append(run.Keys, KeyState{Slot: partition.Slot(r.IntN(2)), Key: string(rune('a' + r.IntN(2))),
 			Version: uint64(r.IntN(3)), Data: []byte{byte(r.IntN(3))}})
 	}
 	return run
 }
 
-func someOrigin(r *rand.Rand) Origin {
-	return Origin{Partition: partition.ID(r.IntN(2)), Seq: uint32(r.IntN(3))}
+func someRef(r *rand.Rand) RecordRef {
+	return RecordRef{Partition: partition.ID(r.IntN(2)), Seq: uint32(r.IntN(3))}
 }
 
 // mergeSlowly is what merging means, entry by entry.
@@ -96,18 +96,18 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	type entry struct {
 		generation uint32
 		state      State
-		origin     Origin
+		record     RecordRef
 		queued     Queued
 	}
 	type hostKey struct {
 		slot partition.Slot
-		host string
+		key  string
 	}
 	urls := make(map[key]entry)
-	hosts := make(map[hostKey]HostState)
+	hosts := make(map[hostKey]KeyState)
 	put := func(k key, e entry) {
 		old, known := urls[k]
-		switch c := cmp.Or(cmp.Compare(e.generation, old.generation), cmp.Compare(e.state, old.state), e.origin.Compare(old.origin)); {
+		switch c := cmp.Or(cmp.Compare(e.generation, old.generation), cmp.Compare(e.state, old.state), e.record.Compare(old.record)); {
 		case !known || c > 0:
 			urls[k] = e
 		case c == 0 && e.state == Pending:
@@ -116,9 +116,9 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 				q.Attempts, q.NotBefore = o.Attempts, o.NotBefore
 			}
 			q.Rank, q.Depth, q.Flags = min(q.Rank, o.Rank), min(q.Depth, o.Depth), q.Flags.Join(o.Flags)
-			q.Host, q.URL = min(q.Host, o.Host), min(q.URL, o.URL)
-			if o.Former.Compare(q.Former) > 0 {
-				q.Former = o.Former
+			q.Key, q.URL = min(q.Key, o.Key), min(q.URL, o.URL)
+			if o.Previous.Compare(q.Previous) > 0 {
+				q.Previous = o.Previous
 			}
 			if o.Change.Compare(q.Change) > 0 {
 				q.Change = o.Change
@@ -129,13 +129,13 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	}
 	for _, r := range runs {
 		for _, s := range r.Settled {
-			put(key{s.Slot, s.Fingerprint}, entry{generation: s.Generation, state: s.State, origin: s.Origin})
+			put(key{s.Slot, s.Fingerprint}, entry{generation: s.Generation, state: s.State, record: s.Record})
 		}
 		for _, q := range r.Queued {
 			put(key{q.Slot, h.Fingerprint(q.URL)}, entry{generation: q.Generation, queued: q})
 		}
-		for _, s := range r.Hosts {
-			k := hostKey{s.Slot, s.Host}
+		for _, s := range r.Keys {
+			k := hostKey{s.Slot, s.Key}
 			if old, known := hosts[k]; !known || s.Version > old.Version || s.Version == old.Version && bytes.Compare(s.Data, old.Data) > 0 {
 				hosts[k] = s
 			}
@@ -146,11 +146,11 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 		if e.state == Pending {
 			out.Queued = append(out.Queued, e.queued)
 		} else {
-			out.Settled = append(out.Settled, Settled{k.slot, k.fp, e.generation, e.state, e.origin})
+			out.Settled = append(out.Settled, Settled{k.slot, k.fp, e.generation, e.state, e.record})
 		}
 	}
 	for _, s := range hosts {
-		out.Hosts = append(out.Hosts, s)
+		out.Keys = append(out.Keys, s)
 	}
 	return out
 }
@@ -173,7 +173,7 @@ func TestMergeProperties(t *testing.T) {
 				t.Fatalf("round %d: not %s (-abc +other):\n%s", i, name, diff)
 			}
 		}
-		if !slices.IsSortedFunc(abc.Settled, compareSettled) || !slices.IsSortedFunc(abc.Queued, compareQueued) || !slices.IsSortedFunc(abc.Hosts, compareHosts) {
+		if !slices.IsSortedFunc(abc.Settled, compareSettled) || !slices.IsSortedFunc(abc.Queued, compareQueued) || !slices.IsSortedFunc(abc.Keys, compareKeys) {
 			t.Fatalf("round %d: the merge is not sorted", i)
 		}
 		for j, run := range []*Run{a, b, c} {

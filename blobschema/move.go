@@ -24,13 +24,13 @@ type MapRecord struct {
 	Target string `json:"target,omitempty"`
 	// Moving are the moves that are not confirmed. No slot is in two of them.
 	Moving []Moving `json:"moving,omitempty"`
-	// Former are the objects of the last previous maps, newest first; "" is the map
+	// Previous are the objects of the last previous maps, newest first; "" is the map
 	// of epoch 1.
-	Former []string `json:"former,omitempty"`
+	Previous []string `json:"former,omitempty"`
 }
 
-// MaxFormer bounds the previous maps in the record.
-const MaxFormer = 16
+// MaxPrevious bounds the previous maps in the record.
+const MaxPrevious = 16
 
 // Moving is the move of slots from one partition to another.
 type Moving struct {
@@ -41,11 +41,11 @@ type Moving struct {
 }
 
 // Moved is the newest hand-over of some slots that a partition has seen. It is
-// kept for ever, so that an older hand-over that arrives again has no effect.
+// kept forever, so that an older hand-over that arrives again has no effect.
 type Moved struct {
-	Epoch partition.Epoch
-	Held  bool // received; otherwise given away
-	Slots partition.Slots
+	Epoch    partition.Epoch
+	Received bool // received; otherwise given away
+	Slots    partition.Slots
 }
 
 // Handover is the part of a partition's state that moves with slots to another partition. It stays in
@@ -62,10 +62,10 @@ type Handover struct {
 
 // moved and handover are the stored forms.
 type moved struct {
-	_     struct{} `cbor:",toarray"`
-	Epoch partition.Epoch
-	Held  bool
-	Slots string
+	_        struct{} `cbor:",toarray"`
+	Epoch    partition.Epoch
+	Received bool
+	Slots    string
 }
 
 type handover struct {
@@ -80,7 +80,7 @@ type handover struct {
 
 // MarshalCBOR encodes m.
 func (m Moved) MarshalCBOR() ([]byte, error) {
-	return cborEnc.Marshal(moved{Epoch: m.Epoch, Held: m.Held, Slots: m.Slots.String()})
+	return cborEnc.Marshal(moved{Epoch: m.Epoch, Received: m.Received, Slots: m.Slots.String()})
 }
 
 // UnmarshalCBOR decodes the result of MarshalCBOR.
@@ -90,7 +90,7 @@ func (m *Moved) UnmarshalCBOR(b []byte) error {
 		return err
 	}
 	slots, err := partition.ParseSlots(s.Slots)
-	*m = Moved{Epoch: s.Epoch, Held: s.Held, Slots: slots}
+	*m = Moved{Epoch: s.Epoch, Received: s.Received, Slots: slots}
 	return err
 }
 
@@ -127,8 +127,8 @@ type Holding struct {
 }
 
 type movedAt struct {
-	epoch partition.Epoch
-	held  bool
+	epoch    partition.Epoch
+	received bool
 }
 
 // NewHolding returns the holding of a partition, given the map of epoch 1 and the moves in its manifest.
@@ -144,7 +144,7 @@ func NewHolding(p partition.ID, first *partition.Map, list []Moved) *Holding {
 func (h *Holding) Add(m Moved) {
 	for _, s := range m.Slots {
 		if m.Epoch > h.Seen(s) {
-			h.moved[s] = movedAt{m.Epoch, m.Held}
+			h.moved[s] = movedAt{m.Epoch, m.Received}
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (h *Holding) Add(m Moved) {
 // Holds reports whether the partition holds a slot.
 func (h *Holding) Holds(s partition.Slot) bool {
 	if m, ok := h.moved[s]; ok {
-		return m.held
+		return m.received
 	}
 	return h.first.Owner(s) == h.self
 }
@@ -191,7 +191,7 @@ func (h *Holding) Moved() (out []Moved) {
 		if !ok {
 			i = len(out)
 			at[m] = i
-			out = append(out, Moved{Epoch: m.epoch, Held: m.held})
+			out = append(out, Moved{Epoch: m.epoch, Received: m.received})
 		}
 		out[i].Slots = append(out[i].Slots, s)
 	}

@@ -14,7 +14,7 @@ import (
 // TestHandoverRoundTrip: what a manifest says of moves comes back as it was.
 func TestHandoverRoundTrip(t *testing.T) {
 	want := Manifest{Version: wire.Version, Crawl: "web", Seq: 1, Fence: 1, Time: time.Unix(0, 0).UTC(),
-		Moved: []Moved{{Epoch: 2, Slots: partition.Slots{1, 5, 9, 13}}, {Epoch: 3, Held: true, Slots: partition.Slots{7}}},
+		Moved: []Moved{{Epoch: 2, Slots: partition.Slots{1, 5, 9, 13}}, {Epoch: 3, Received: true, Slots: partition.Slots{7}}},
 		Given: []Handover{{Epoch: 2, To: 4, Slots: partition.Slots{1, 5, 9, 13}, Runs: []RunRef{{Object: "o", Length: 9}},
 			State: []SlotSummary{{Slot: 5, Known: 2, Pending: 1, Due: 7}}, Floor: time.UnixMicro(12345).UTC()}}}
 	b, err := cborEnc.Marshal(&want)
@@ -53,17 +53,17 @@ func TestHolding(t *testing.T) {
 	if got := h.Slots().String(); got != "1-5/2" {
 		t.Errorf("partition 1 of 2 begins with %s", got)
 	}
-	h.Add(Moved{Epoch: 4, Held: false, Slots: partition.Slots{1, 3}})
-	h.Add(Moved{Epoch: 2, Held: true, Slots: partition.Slots{0, 1}}) // 1 is older than what was seen
-	h.Add(Moved{Epoch: 5, Held: true, Slots: partition.Slots{3}})
-	h.Add(Moved{Epoch: 5, Held: false, Slots: partition.Slots{3}}) // I3: one hand-over of an epoch
+	h.Add(Moved{Epoch: 4, Received: false, Slots: partition.Slots{1, 3}})
+	h.Add(Moved{Epoch: 2, Received: true, Slots: partition.Slots{0, 1}}) // 1 is older than what was seen
+	h.Add(Moved{Epoch: 5, Received: true, Slots: partition.Slots{3}})
+	h.Add(Moved{Epoch: 5, Received: false, Slots: partition.Slots{3}}) // I3: one hand-over of an epoch
 	if got := h.Slots().String(); got != "0,3,5" {
 		t.Errorf("it holds %s", got)
 	}
 	if d := cmp.Diff(h.Moved(), NewHolding(1, first, h.Moved()).Moved()); d != "" {
 		t.Errorf("as stored it differs (-want +got):\n%s", d)
 	}
-	want := []Moved{{Epoch: 2, Held: true, Slots: partition.Slots{0}}, {Epoch: 4, Slots: partition.Slots{1}}, {Epoch: 5, Held: true, Slots: partition.Slots{3}}}
+	want := []Moved{{Epoch: 2, Received: true, Slots: partition.Slots{0}}, {Epoch: 4, Slots: partition.Slots{1}}, {Epoch: 5, Received: true, Slots: partition.Slots{3}}}
 	if d := cmp.Diff(want, h.Moved()); d != "" {
 		t.Errorf("a manifest says of it (-want +got):\n%s", d)
 	}

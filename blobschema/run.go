@@ -17,18 +17,18 @@ import (
 type Run struct {
 	Settled []Settled
 	Queued  []Queued
-	Hosts   []HostState
+	Keys    []KeyState
 }
 
 // Len returns the number of entries of all kinds.
-func (r *Run) Len() int { return len(r.Settled) + len(r.Queued) + len(r.Hosts) }
+func (r *Run) Len() int { return len(r.Settled) + len(r.Queued) + len(r.Keys) }
 
 // Sort puts the entries into their stored order: Settled by slot and
 // fingerprint; Queued by slot, host, rank and URL; Hosts by slot and host.
 func (r *Run) Sort() {
 	sortPieces(r.Settled, compareSettled)
 	sortPieces(r.Queued, compareQueued)
-	sortPieces(r.Hosts, compareHosts)
+	sortPieces(r.Keys, compareKeys)
 }
 
 // Only drops, in place, the entries of slots that are not wanted. If wanted is nil, all slots are.
@@ -36,7 +36,7 @@ func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 	if wanted != nil {
 		r.Settled = slices.DeleteFunc(r.Settled, func(e Settled) bool { return !wanted(e.Slot) })
 		r.Queued = slices.DeleteFunc(r.Queued, func(e Queued) bool { return !wanted(e.Slot) })
-		r.Hosts = slices.DeleteFunc(r.Hosts, func(e HostState) bool { return !wanted(e.Slot) })
+		r.Keys = slices.DeleteFunc(r.Keys, func(e KeyState) bool { return !wanted(e.Slot) })
 	}
 	return r
 }
@@ -46,18 +46,18 @@ func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 // pass. Every decoded run does.
 func (r *Run) Check() error {
 	for i := range r.Settled {
-		if s := &r.Settled[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Origin.Partition >= partition.MaxPartitions {
-			return fmt.Errorf("check run: settled entry of slot %d is %s, of partition %d", s.Slot, s.State, s.Origin.Partition)
+		if s := &r.Settled[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Record.Partition >= partition.MaxPartitions {
+			return fmt.Errorf("check run: settled entry of slot %d is %s, of partition %d", s.Slot, s.State, s.Record.Partition)
 		}
 	}
 	for i := range r.Queued {
-		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > wire.MaxURL || len(q.Host) > wire.MaxHost || q.Former.Partition >= partition.MaxPartitions {
-			return fmt.Errorf("check run: slot %d, URL of %d bytes or host of %d", q.Slot, len(q.URL), len(q.Host))
+		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > wire.MaxURL || len(q.Key) > wire.MaxHost || q.Previous.Partition >= partition.MaxPartitions {
+			return fmt.Errorf("check run: slot %d, URL of %d bytes or host of %d", q.Slot, len(q.URL), len(q.Key))
 		}
 	}
-	for i := range r.Hosts {
-		if s := &r.Hosts[i]; s.Slot >= partition.MaxSlots || len(s.Host) > wire.MaxHost || len(s.Data) > maxHostData {
-			return fmt.Errorf("check run: slot %d, host of %d bytes or its state of %d", s.Slot, len(s.Host), len(s.Data))
+	for i := range r.Keys {
+		if s := &r.Keys[i]; s.Slot >= partition.MaxSlots || len(s.Key) > wire.MaxHost || len(s.Data) > maxKeyData {
+			return fmt.Errorf("check run: slot %d, host of %d bytes or its state of %d", s.Slot, len(s.Key), len(s.Data))
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ type BlockKind uint8
 const (
 	SettledBlock BlockKind = 1
 	QueuedBlock  BlockKind = 2
-	HostBlock    BlockKind = 3
+	KeyBlock     BlockKind = 3
 )
 
 // BlockRef describes a block of a run: entries of one kind, of one or more slots.
@@ -82,9 +82,9 @@ type BlockRef struct {
 	Raw         int64 // bytes decompressed; equal to Length if the block is not compressed
 	Entries     int64
 	Sum         uint32 // CRC-32C of the stored bytes
-	// Host and Rank are those of the first entry of a QueuedBlock. They allow a reader to
+	// Key and Rank are those of the first entry of a QueuedBlock. They allow a reader to
 	// read the URLs of one host block by block, the best first.
-	Host string
+	Key  string
 	Rank uint32
 }
 
@@ -122,7 +122,7 @@ func EncodeRun(run *Run, h partition.Hash) (data []byte, ref RunRef) {
 	e := runEncoder{}
 	e.settled(run.Settled)
 	e.queued(run.Queued)
-	e.hosts(run.Hosts)
+	e.keys(run.Keys)
 	data, ref = e.layOut(len(run.Settled) + len(run.Queued))
 	ref.Entries = int64(run.Len())
 	ref.Index = int64(len(data))
@@ -169,7 +169,7 @@ func appendIndex(dst []byte, blocks []BlockRef) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, b.Sum)
 		if b.Kind == QueuedBlock {
 			dst = binary.AppendUvarint(dst, uint64(b.Rank))
-			dst = wire.AppendPrefixed(dst, b.Host)
+			dst = wire.AppendPrefixed(dst, b.Key)
 		}
 	}
 	return dst
@@ -236,7 +236,7 @@ func readIndex(c *wire.Cursor, ref RunRef) []BlockRef {
 	blocks := make([]BlockRef, 0, n)
 	var off, entries int64
 	for i := 0; i < n && c.Err == nil; i++ {
-		b := BlockRef{Kind: BlockKind(c.Uvarint(uint64(HostBlock))), Offset: off}
+		b := BlockRef{Kind: BlockKind(c.Uvarint(uint64(KeyBlock))), Offset: off}
 		b.First = partition.Slot(c.Uvarint(maxSlot))
 		b.Last = b.First + partition.Slot(c.Uvarint(maxSlot-uint64(b.First)))
 		b.Length = int64(c.Uvarint(uint64(ref.Index - off)))
@@ -245,7 +245,7 @@ func readIndex(c *wire.Cursor, ref RunRef) []BlockRef {
 		b.Sum = c.Uint32()
 		if b.Kind == QueuedBlock {
 			b.Rank = uint32(c.Uvarint(1<<32 - 1))
-			b.Host = string(c.Prefixed(wire.MaxHost))
+			b.Key = string(c.Prefixed(wire.MaxHost))
 		}
 		ordered := i == 0 || blocks[i-1].First <= b.First
 		if b.Kind == 0 || b.First < ref.First || b.Last > ref.Last || b.Length > b.Raw || !ordered {
@@ -342,14 +342,14 @@ func DecodeRun(data []byte, ref RunRef, into *Run) error {
 // grow allocates room for all entries at once. It trusts the counts of the index up to
 // one entry per byte.
 func (x *RunIndex) grow(into *Run, believed int) {
-	var n [HostBlock + 1]int
+	var n [KeyBlock + 1]int
 	for _, b := range x.blocks {
 		n[b.Kind] = min(n[b.Kind]+int(b.Entries), believed)
 	}
 	into.Settled = slices.Grow(into.Settled, n[SettledBlock])
 	into.Queued = slices.Grow(into.Queued, n[QueuedBlock])
-	into.Hosts = slices.Grow(into.Hosts, n[HostBlock])
+	into.Keys = slices.Grow(into.Keys, n[KeyBlock])
 }
 
-// maxHostData bounds HostState.Data, in bytes.
-const maxHostData = 1 << 20
+// maxKeyData bounds KeyState.Data, in bytes.
+const maxKeyData = 1 << 20

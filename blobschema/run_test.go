@@ -19,7 +19,7 @@ import (
 
 // cloneRun copies a run, for functions that sort theirs.
 func cloneRun(r *Run) *Run {
-	return &Run{Settled: slices.Clone(r.Settled), Queued: slices.Clone(r.Queued), Hosts: slices.Clone(r.Hosts)}
+	return &Run{Settled: slices.Clone(r.Settled), Queued: slices.Clone(r.Queued), Keys: slices.Clone(r.Keys)}
 }
 
 func sorted(r *Run) *Run {
@@ -53,12 +53,12 @@ func TestRunRoundTrip(t *testing.T) {
 		},
 		Queued: []Queued{
 			{},
-			{URL: "no prefix at all", Host: "h"},
-			{Slot: maxSlot, Host: string(bytes.Repeat([]byte("h"), wire.MaxHost)), Rank: 1<<32 - 1,
+			{URL: "no prefix at all", Key: "h"},
+			{Slot: maxSlot, Key: string(bytes.Repeat([]byte("h"), wire.MaxHost)), Rank: 1<<32 - 1,
 				URL: string(bytes.Repeat([]byte("u"), wire.MaxURL)), Generation: 1<<32 - 1, Depth: 1<<16 - 1, Attempts: 255, Flags: 255, NotBefore: -1 << 63},
 			{Slot: maxSlot, NotBefore: 1<<63 - 1},
 		},
-		Hosts: []HostState{{Version: 1<<64 - 1}, {Slot: maxSlot, Host: "h", Data: make([]byte, maxHostData)}},
+		Keys: []KeyState{{Version: 1<<64 - 1}, {Slot: maxSlot, Key: "h", Data: make([]byte, maxKeyData)}},
 	}
 	w := newWeb(t, 1)
 	for name, run := range map[string]*Run{
@@ -83,7 +83,7 @@ func TestRunRoundTrip(t *testing.T) {
 			for _, q := range all.Queued {
 				slots = append(slots, q.Slot)
 			}
-			for _, s := range all.Hosts {
+			for _, s := range all.Keys {
 				slots = append(slots, s.Slot)
 			}
 			want := RunRef{Length: int64(len(data)), Index: ref.Index, First: slices.Min(slots), Last: slices.Max(slots), Entries: int64(run.Len())}
@@ -159,7 +159,7 @@ func TestRunSlots(t *testing.T) {
 		if diff := diffRuns(want, got); diff != "" {
 			t.Errorf("slots %d to %d differ (-want +got):\n%.2000s", r[0], r[1], diff)
 		}
-		// Five blocks of each kind may be read in vain.
+		// Five blocks of each kind may be read without success.
 		if n := want.Len(); r[0] <= r[1] && length > int64(n*20+10*blockTarget) {
 			t.Errorf("slots %d to %d: %d bytes are read for %d entries", r[0], r[1], length, n)
 		}
@@ -171,7 +171,7 @@ func TestRunGiantHost(t *testing.T) {
 	h, r := testHash(t), newRand(3)
 	run := &Run{}
 	for i := range 30_000 {
-		run.Queued = append(run.Queued, Queued{Slot: 7, Host: "big.example", URL: fmt.Sprintf("https://big.example/%d/%d", r.Uint64(), i), Rank: uint32(r.IntN(1000))})
+		run.Queued = append(run.Queued, Queued{Slot: 7, Key: "big.example", URL: fmt.Sprintf("https://big.example/%d/%d", r.Uint64(), i), Rank: uint32(r.IntN(1000))})
 	}
 	data, ref := EncodeRun(run, h)
 	x, err := OpenRun(data[ref.Index:], ref)
@@ -188,8 +188,8 @@ func TestRunGiantHost(t *testing.T) {
 		if err := DecodeBlock(data[b.Offset:][:b.Length], b, &got, 7, 7); err != nil {
 			t.Fatal(err)
 		}
-		if b.Kind != QueuedBlock || b.Host != "big.example" || b.Rank != got.Queued[0].Rank || b.Rank < before {
-			t.Errorf("block %d begins with host %s and rank %d after %d", i, b.Host, b.Rank, before)
+		if b.Kind != QueuedBlock || b.Key != "big.example" || b.Rank != got.Queued[0].Rank || b.Rank < before {
+			t.Errorf("block %d begins with host %s and rank %d after %d", i, b.Key, b.Rank, before)
 		}
 		before = got.Queued[len(got.Queued)-1].Rank
 	}
@@ -239,9 +239,9 @@ const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtc
 func TestRunGolden(t *testing.T) {
 	h := testHash(t)
 	run := &Run{
-		Settled: []Settled{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused, Origin: Origin{3, 300}}},
-		Queued:  []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Former: Origin{1, 2}, Topic: 3, Change: Change{Shape: 1.5, Hours: 24}}},
-		Hosts:   []HostState{{Slot: 5, Host: "a.example", Version: 7, Data: []byte("state")}},
+		Settled: []Settled{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused, Record: RecordRef{3, 300}}},
+		Queued:  []Queued{{Slot: 5, Key: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Key: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Previous: RecordRef{1, 2}, Topic: 3, Change: Change{Shape: 1.5, Hours: 24}}},
+		Keys:    []KeyState{{Slot: 5, Key: "a.example", Version: 7, Data: []byte("state")}},
 	}
 	data, err := base64.StdEncoding.DecodeString(goldenRun)
 	if err != nil {
@@ -317,15 +317,15 @@ func TestRunCheck(t *testing.T) {
 	for name, run := range map[string]Run{
 		"pending settled": {Settled: []Settled{{State: Pending}}},
 		"settled state":   {Settled: []Settled{{State: 4}}},
-		"settled origin":  {Settled: []Settled{{State: Fetched, Origin: Origin{Partition: partition.MaxPartitions}}}},
-		"queued former":   {Queued: []Queued{{Former: Origin{Partition: partition.MaxPartitions}}}},
+		"settled origin":  {Settled: []Settled{{State: Fetched, Record: RecordRef{Partition: partition.MaxPartitions}}}},
+		"queued former":   {Queued: []Queued{{Previous: RecordRef{Partition: partition.MaxPartitions}}}},
 		"settled slot":    {Settled: []Settled{{State: Fetched, Slot: maxSlot + 1}}},
 		"queued slot":     {Queued: []Queued{{Slot: maxSlot + 1}}},
 		"queued URL":      {Queued: []Queued{{URL: string(make([]byte, wire.MaxURL+1))}}},
-		"queued host":     {Queued: []Queued{{Host: string(make([]byte, wire.MaxHost+1))}}},
-		"host slot":       {Hosts: []HostState{{Slot: maxSlot + 1}}},
-		"host host":       {Hosts: []HostState{{Host: string(make([]byte, wire.MaxHost+1))}}},
-		"host data":       {Hosts: []HostState{{Data: make([]byte, maxHostData+1)}}},
+		"queued host":     {Queued: []Queued{{Key: string(make([]byte, wire.MaxHost+1))}}},
+		"host slot":       {Keys: []KeyState{{Slot: maxSlot + 1}}},
+		"host host":       {Keys: []KeyState{{Key: string(make([]byte, wire.MaxHost+1))}}},
+		"host data":       {Keys: []KeyState{{Data: make([]byte, maxKeyData+1)}}},
 	} {
 		if run.Check() == nil {
 			t.Errorf("%s: taken", name)

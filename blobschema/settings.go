@@ -48,7 +48,7 @@ type Settings struct {
 	// Index makes the crawl searchable: pages are indexed and ranked during the crawl.
 	Index bool `json:"index,omitempty"`
 
-	// RecrawlPerHour is the number of settled URLs to refetch per hour, chosen by how often
+	// RecrawlPerHour is the number of settled URLs to revisit per hour, chosen by how often
 	// they change. Such a crawl never finishes. 0: none.
 	RecrawlPerHour float64 `json:"recrawl_per_hour,omitempty"`
 

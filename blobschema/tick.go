@@ -29,7 +29,7 @@ type TickRecord struct {
 type CallDay struct {
 	At     time.Time `json:"at"`
 	Calls  int64     `json:"calls"`  // function calls of the crawl before At
-	Orders uint64    `json:"orders"` // Wish.Orders at At
+	Orders uint64    `json:"orders"` // DesiredState.Orders at At
 }
 
 // TopicPeriod is a period in which a topic should reach its minimum of pages.
@@ -69,8 +69,8 @@ type Idle struct {
 	Batches  int    `json:"batches"`  // of seeds
 	Requests uint64 `json:"requests"` // number of mails made of requests
 	Limit    int64  `json:"limit"`    // on pages
-	Wish     uint64 `json:"wish"`
-	Orders   uint64 `json:"orders"` // see Wish.Orders
+	Desired  uint64 `json:"wish"`
+	Orders   uint64 `json:"orders"` // see DesiredState.Orders
 	Map      uint64 `json:"map,omitempty"`
 	Index    bool   `json:"index,omitempty"`
 	Ranks    uint64 `json:"ranks,omitempty"` // last finished rank job, of a crawl with an index

@@ -7,7 +7,7 @@ type Totals struct {
 	Known      int64            `json:"known,omitempty" cbor:"1,keyasint,omitempty"`   // URLs
 	Pending    int64            `json:"pending,omitempty" cbor:"2,keyasint,omitempty"` // URLs known and not settled
 	Unexamined int64            `json:"unexamined,omitempty" cbor:"3,keyasint,omitempty"`
-	Held       int64            `json:"held,omitempty" cbor:"4,keyasint,omitempty"` // links for other partitions that are in no mail yet
+	Buffered   int64            `json:"held,omitempty" cbor:"4,keyasint,omitempty"` // links for other partitions that are in no mail yet
 	Hosts      int64            `json:"hosts,omitempty" cbor:"5,keyasint,omitempty"`
 	Pages      int64            `json:"pages,omitempty" cbor:"6,keyasint,omitempty"`    // OutcomeOK without robots.txt: the pages that limits count
 	Outcomes   map[string]int64 `json:"outcomes,omitempty" cbor:"7,keyasint,omitempty"` // by Outcome name, without robots.txt

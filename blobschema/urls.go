@@ -24,7 +24,7 @@ func encodeURLs(urls []Queued) []byte {
 	dst = p.Append(dst)
 	for i := range urls {
 		if urls[i].Flags&FlagPlaced != 0 {
-			dst = wire.AppendPrefixed(dst, urls[i].Host)
+			dst = wire.AppendPrefixed(dst, urls[i].Key)
 		}
 		if urls[i].Flags&FlagAgain != 0 {
 			dst = binary.AppendUvarint(dst, urls[i].Ask)
@@ -55,7 +55,7 @@ func readURLs(c *wire.Cursor, most, whole int) []Queued {
 	}
 	for i := 0; i < n && c.Err == nil; i++ {
 		if urls[i].Flags&FlagPlaced != 0 {
-			urls[i].Host = string(c.Prefixed(wire.MaxHost))
+			urls[i].Key = string(c.Prefixed(wire.MaxHost))
 		}
 		if urls[i].Flags&FlagAgain != 0 {
 			urls[i].Ask = c.Uvarint(1<<64 - 1)

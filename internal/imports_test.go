@@ -310,7 +310,7 @@ type source struct {
 	ast  *ast.File
 }
 
-// sources parses the whole module but for its tests, by package path within it.
+// sources parses the whole module except for its tests, by package path within it.
 func sources(t *testing.T) map[string][]source {
 	t.Helper()
 	out := map[string][]source{}

@@ -13,16 +13,23 @@ import (
 
 // banned are words and phrases that readers stumble over, with what to write instead.
 var banned = map[string]string{
-	"by whoever":   "name who acts",
-	"for else":     "otherwise",
-	"gone on with": "resumed",
-	"lest":         "so that … not",
-	"stint":        "session",
-	"that which":   "the one that",
-	"thereof":      "of it",
-	"this often":   "the number",
-	"till":         "until",
-	"whereby":      "by which",
+	"anew":                 "again",
+	"appetite":             "demand",
+	"asked for on purpose": "requested",
+	"for ever":             "forever",
+	"goes on with":         "continues, resumes",
+	"in vain":              "without success",
+	"refetch":              "revisit",
+	"by whoever":           "name who acts",
+	"for else":             "otherwise",
+	"gone on with":         "resumed",
+	"lest":                 "so that … not",
+	"stint":                "session",
+	"that which":           "the one that",
+	"thereof":              "of it",
+	"this often":           "the number",
+	"till":                 "until",
+	"whereby":              "by which",
 }
 
 // TestPlainWords rejects banned words in documents, help, Terraform, comments and messages. It leaves out decisions and

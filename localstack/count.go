@@ -227,7 +227,7 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}

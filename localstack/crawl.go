@@ -32,8 +32,8 @@ func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, e
 	return srv, nil
 }
 
-// look opens what is stored, as the command line does.
-func (w *world) look(ctx context.Context) (*view.View, func(), error) {
+// openView opens what is stored, as the command line does.
+func (w *world) openView(ctx context.Context) (*view.View, func(), error) {
 	p, err := drivers.Open(ctx, w.deployed.platform, nil)
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +47,7 @@ func (w *world) look(ctx context.Context) (*view.View, func(), error) {
 
 // compare compares the pages that are stored with the truth about the web.
 func (w *world) compare(ctx context.Context, web *simweb.Web) (pages int, err error) {
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -163,7 +163,7 @@ func (w *world) kill(ctx context.Context, most int, every time.Duration, names .
 
 // answered waits until a URL has so many records, and says how long that took.
 func (w *world) answered(ctx context.Context, raw string, records int) (time.Duration, error) {
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -188,7 +188,7 @@ func (w *world) answered(ctx context.Context, raw string, records int) (time.Dur
 
 // seed is the first seed of the active crawl: its record is there, once.
 func (w *world) seed(ctx context.Context) (string, error) {
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -231,7 +231,7 @@ func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 		}
 	}
 	time.Sleep(2 * tickEvery)
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func busy(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	figures["message_to_stored_page_s"] = took.Seconds()
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -344,7 +344,7 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"how": how, "platform": d.platform}, w.drive(ctx, functions)
 }
 
-// drive has the functions called as they are in the cloud, but for the schedule, which
+// drive has the functions called as they are in the cloud, except for the schedule, which
 // is faster. The mappings' settings are those of the Terraform files.
 func (w *world) drive(ctx context.Context, functions map[string]function) (err error) {
 	opened := map[string]*lambdalocal.Function{}

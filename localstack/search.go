@@ -210,7 +210,7 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if _, err := w.crawl(limit, s.seeds, "--new", "--json", "--index", "--delay", "0s", "--timeout", "8s"); err != nil {
 		return nil, err
 	}
-	v, done, err := w.look(ctx)
+	v, done, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -220,7 +220,7 @@ func count(srv *simweb.Server) (n int) {
 }
 
 // paced checks the times at which hosts were asked, coarsely: from asking to being asked
-// takes a while on a busy machine, and fsck knows when they asked. A page may be asked for
+// takes a while on a busy machine, and fsck knows when they asked. A page may be requested
 // at once after a robots.txt.
 func paced(srv *simweb.Server) error {
 	robots := 0

@@ -191,8 +191,8 @@ func CrawlKey(crawl string) string { return crawl + "/crawl" }
 // HeadKey is the key of a partition's [Head].
 func HeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/head/%05d", crawl, p) }
 
-// WishKey is the key of the [Wish].
-func WishKey(crawl string) string { return crawl + "/wish" }
+// DesiredKey is the key of the [DesiredState].
+func DesiredKey(crawl string) string { return crawl + "/wish" }
 
 // GrantsKey is the key of the [Grants].
 func GrantsKey(crawl string) string { return crawl + "/grants" }

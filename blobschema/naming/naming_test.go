@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 		ActiveKey:                                     "active",
 		CrawlKey("web-1"):                             "web-1/crawl",
 		HeadKey("web-1", 3):                           "web-1/head/00003",
-		WishKey("web-1"):                              "web-1/wish",
+		DesiredKey("web-1"):                           "web-1/wish",
 		GrantsKey("web-1"):                            "web-1/grants",
 		HostsKey("web-1", 3, 12):                      "web-1/hosts/00003/0012",
 		MailboxQueue(3):                               "mailbox-00003",

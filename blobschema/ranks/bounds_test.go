@@ -96,7 +96,7 @@ func smallGraph() *Graph {
 		Nodes: []Node{{math.MaxUint64, 1}, {0, 0}},
 		Texts: []string{"", strings.Repeat("x", MaxAnchorText)},
 		Pages: []Page{
-			{Node: Node{5, 1}, Generation: math.MaxUint32, Origin: blobschema.Origin{Partition: partition.MaxPartitions - 1, Seq: math.MaxUint32}, Links: 3, Outs: 2},
+			{Node: Node{5, 1}, Generation: math.MaxUint32, Record: blobschema.RecordRef{Partition: partition.MaxPartitions - 1, Seq: math.MaxUint32}, Links: 3, Outs: 2},
 			{Node: Node{4, 0}, Kind: Gone},
 		},
 		Links: []Link{{0, 1}, {1, 0}, {0, 0}},
@@ -116,7 +116,7 @@ func TestGraphBounds(t *testing.T) {
 		"host of a node":     {func(g *Graph) { g.Nodes[0].Host = 2 }, true},
 		"host of a page":     {func(g *Graph) { g.Pages[0].Host = 2 }, true},
 		"kind":               {func(g *Graph) { g.Pages[1].Kind = Gone + 1 }, true},
-		"partition":          {func(g *Graph) { g.Pages[0].Origin.Partition++ }, true},
+		"partition":          {func(g *Graph) { g.Pages[0].Record.Partition++ }, true},
 		"more links":         {func(g *Graph) { g.Pages[1].Links = 1 }, true},
 		"many more links":    {func(g *Graph) { g.Pages[1].Links = math.MaxUint32 }, true},
 		"fewer links":        {func(g *Graph) { g.Pages[0].Links-- }, true},

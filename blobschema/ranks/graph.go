@@ -40,9 +40,9 @@ type Page struct {
 	Node
 	Generation uint32
 	Kind       Kind
-	Origin     blobschema.Origin // of the page record
-	Links      uint32            // number of its Graph.Links
-	Outs       uint32            // number of its Graph.Outs
+	Record     blobschema.RecordRef // of the page record
+	Links      uint32               // number of its Graph.Links
+	Outs       uint32               // number of its Graph.Outs
 }
 
 // Kind is what an answer means for the links of its page.
@@ -123,8 +123,8 @@ func (g *Graph) code(x *coder) {
 	places(x, g.Pages, len(g.Hosts), func(p *Page) *uint32 { return &p.Host })
 	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Generation })
 	column(x, g.Pages, uint64(Gone), func(p *Page) *Kind { return &p.Kind })
-	column(x, g.Pages, partition.MaxPartitions-1, func(p *Page) *partition.ID { return &p.Origin.Partition })
-	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Origin.Seq })
+	column(x, g.Pages, partition.MaxPartitions-1, func(p *Page) *partition.ID { return &p.Record.Partition })
+	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Record.Seq })
 	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Links })
 	column(x, g.Pages, math.MaxUint32, func(p *Page) *uint32 { return &p.Outs })
 	if x.in != nil {

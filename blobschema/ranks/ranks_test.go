@@ -34,7 +34,7 @@ func rankObjects(t testing.TB) map[string]rankObject {
 			Nodes: []Node{{7, 1}, {1 << 63, 0}},
 			Texts: []string{"", "a text", "中文"},
 			Pages: []Page{
-				{Node: Node{11, 0}, Generation: 2, Kind: Linked, Origin: blobschema.Origin{Partition: 4, Seq: 12}, Links: 2, Outs: 1},
+				{Node: Node{11, 0}, Generation: 2, Kind: Linked, Record: blobschema.RecordRef{Partition: 4, Seq: 12}, Links: 2, Outs: 1},
 				{Node: Node{12, 1}, Kind: Same},
 				{Node: Node{13, 1}, Kind: Gone, Links: 1},
 			},

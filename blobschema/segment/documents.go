@@ -30,16 +30,16 @@ const (
 type docsRef struct {
 	texts int64 // offset
 	piece piece
-	first place
+	first sortKey
 }
 
-// place is the place of a document in order, except for its URL.
-type place struct {
+// sortKey is the place of a document in order, except for its URL.
+type sortKey struct {
 	slot partition.Slot
 	host string // as hostKey makes it
 }
 
-func (p place) compare(q place) int {
+func (p sortKey) compare(q sortKey) int {
 	return cmp.Or(cmp.Compare(p.slot, q.slot), strings.Compare(p.host, q.host))
 }
 
@@ -71,7 +71,7 @@ type stored struct {
 	text    textRef          // where the text of a document that was read is
 }
 
-func (s *stored) place() place { return place{s.Slot, s.host} }
+func (s *stored) sortKey() sortKey { return sortKey{s.Slot, s.host} }
 
 // compare compares documents in their order.
 func (s *stored) compare(t *stored) int {
@@ -162,7 +162,7 @@ func (w *docsWriter) flush() {
 		raw = wire.AppendPrefixed(raw, d[i].Title)
 		host, url = d[i].Host, d[i].URL
 	}
-	ref := docsRef{texts: int64(w.start), first: d[0].place()}
+	ref := docsRef{texts: int64(w.start), first: d[0].sortKey()}
 	w.data, ref.piece = appendPiece(w.data, raw)
 	w.refs = append(w.refs, ref)
 	w.raw, w.block, w.table = raw, w.block[:0], w.table[:0]
@@ -315,23 +315,23 @@ func (r *Reader) Text(doc uint32) (text string, err error) {
 // Site returns the documents of a host, first to end-1; the two are equal if there are none. It reads at most two
 // ranges.
 func (r *Reader) Site(host string, slot partition.Slot) (first, end uint32, err error) {
-	return r.span(place{slot, hostKey(host)}, func(p, at place) bool { return p == at })
+	return r.span(sortKey{slot, hostKey(host)}, func(p, at sortKey) bool { return p == at })
 }
 
 // Domain returns the documents of a name and of all names below it in a slot. These are all if the slot is that of
 // the registrable domain and that is the crawl's politeness key; otherwise other slots may have more. It reads at
 // most two ranges.
 func (r *Reader) Domain(domain string, slot partition.Slot) (first, end uint32, err error) {
-	return r.span(place{slot, hostKey(domain)}, func(p, at place) bool {
+	return r.span(sortKey{slot, hostKey(domain)}, func(p, at sortKey) bool {
 		return p.slot == at.slot && strings.HasPrefix(p.host, at.host)
 	})
 }
 
 // span returns the documents from a place on that are in a range.
-func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, err error) {
-	first, err = r.first(func(p place) bool { return p.compare(at) >= 0 })
+func (r *Reader) span(at sortKey, in func(p, at sortKey) bool) (first, end uint32, err error) {
+	first, err = r.first(func(p sortKey) bool { return p.compare(at) >= 0 })
 	if err == nil {
-		end, err = r.first(func(p place) bool { return p.compare(at) >= 0 && !in(p, at) })
+		end, err = r.first(func(p sortKey) bool { return p.compare(at) >= 0 && !in(p, at) })
 	}
 	if err != nil {
 		return 0, 0, readError("documents of a site", err)
@@ -340,7 +340,7 @@ func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, e
 }
 
 // first returns the first document that is past something, or the number of documents.
-func (r *Reader) first(past func(place) bool) (uint32, error) {
+func (r *Reader) first(past func(sortKey) bool) (uint32, error) {
 	b := sort.Search(len(r.x.docs), func(i int) bool { return past(r.x.docs[i].first) }) - 1
 	if b < 0 {
 		return 0, nil
@@ -349,6 +349,6 @@ func (r *Reader) first(past func(place) bool) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	i := sort.Search(len(docs), func(i int) bool { return past(docs[i].place()) })
+	i := sort.Search(len(docs), func(i int) bool { return past(docs[i].sortKey()) })
 	return uint32(b*docsBlock + i), nil
 }

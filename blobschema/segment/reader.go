@@ -225,7 +225,7 @@ func decodeIndex(b []byte, at, size int64) (*index, error) {
 			c.Fail("slot %d", slot)
 		}
 		host = readShared(c, host, MaxHost+1)
-		d.first = place{partition.Slot(slot), string(host)}
+		d.first = sortKey{partition.Slot(slot), string(host)}
 		if c.Err != nil {
 			return nil, c.Err
 		}

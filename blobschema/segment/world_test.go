@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// bytesSource is a segment in memory. It counts, and checks what it is asked for.
+// bytesSource is a segment in memory. It counts, and checks what it is requested.
 type bytesSource struct {
 	t     testing.TB
 	data  []byte

@@ -121,7 +121,7 @@ func TestPackThatLies(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A section is found wrong when it is asked for, not before.
+	// A section is found wrong when it is requested, not before.
 	p, err := wire.Open(forge("onx", one, len(one)))
 	if err != nil {
 		t.Fatal(err)

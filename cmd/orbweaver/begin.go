@@ -113,7 +113,7 @@ func (b *started) work(ctx context.Context, mostRecords int) (*beginning, error)
 	if _, _, out.Retried, err = b.engine.Begin(blobschema.Crawl{}, failed, nil); err != nil {
 		return nil, err
 	}
-	switch w := &b.status.Wish; {
+	switch w := &b.status.Desired; {
 	case w.Stop || w.Pause:
 		out.Ordered, err = b.Order(ctx, crawl.OrderResume)
 	case b.inCloud():

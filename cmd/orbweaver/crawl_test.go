@@ -75,8 +75,8 @@ func TestStopsAtASignal(t *testing.T) {
 	}
 }
 
-// stopOnce stops a crawl in its midst and goes on with it: in the end every page was
-// asked for once.
+// stopOnce stops a crawl in its midst and continues with it: in the end every page was
+// requested once.
 func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	s := newSite()
 	defer s.close()

@@ -199,7 +199,7 @@ func TestRebuild(t *testing.T) {
 	t.Cleanup(s.close)
 	base := filepath.Join(t.TempDir(), "base")
 	mustRun(t, "crawl", "--data", base, "--allow-net", "127.0.0.1", "--delay", "0s", "--partitions", "2", "--index", "--quiet", s.url+"/0")
-	mustRun(t, "rank", "--data", base) // a second job, so that there is a former one
+	mustRun(t, "rank", "--data", base) // a second job, so that there is a previous one
 	found := regexp.MustCompile(`"url":\s*"[^"]*"`)
 	want := found.FindAllString(mustRun(t, "search", "--json", "--data", base, "--limit", "50", "page"), -1)
 	if len(want) < 30 {

@@ -79,7 +79,7 @@ func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.
 
 // departure describes a crawl that the command leaves running.
 func (o *opened) departure(pages int64) *departure {
-	return &departure{where: o.where(o.view.ID()), Pages: pages, Look: o.command("status")}
+	return &departure{where: o.where(o.view.ID()), Pages: pages, Progress: o.command("status")}
 }
 
 // follower follows a crawl in a deployment until it ends.
@@ -93,11 +93,11 @@ type follower struct {
 	meter  *meter
 }
 
-// maxLooksFailed is how many looks in a row may fail, because networks do.
-const maxLooksFailed = 5
+// maxPollsFailed is how many polls in a row may fail, because networks do.
+const maxPollsFailed = 5
 
-// poll calls look periodically until it returns true, fails too often, or ctx ends. It returns the error of
-// a look that returns true, and retries after other errors.
+// poll calls read periodically until it returns true, fails too often, or ctx ends. It returns the error of
+// a poll that returns true, and retries after other errors.
 func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (done bool, err error)) error {
 	for failed := 0; ; {
 		done, err := look()
@@ -105,7 +105,7 @@ func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (do
 		case done:
 			return err
 		case ctx.Err() != nil:
-		case err != nil && failed < maxLooksFailed:
+		case err != nil && failed < maxPollsFailed:
 			failed++
 			warn(w, "cannot look at the crawl: %v; trying again", err)
 		case err != nil:
@@ -120,10 +120,10 @@ func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (do
 }
 
 // follow polls until the crawl has ended: Finished, Limited or Halted. Stopped means that the context has
-// ended and the crawl continues. Two looks must see the same end, because heads are not read at one moment.
+// ended and the crawl continues. Two polls must see the same end, because heads are not read at one moment.
 func (w *follower) follow(ctx context.Context) (end service.End, last *view.Status, err error) {
 	last = &view.Status{}
-	seen := uint64(0) // commits at the last look, if the crawl seemed to have ended
+	seen := uint64(0) // commits at the last poll, if the crawl seemed to have ended
 	err = poll(ctx, w.reporter, w.every, func() (bool, error) {
 		now, err := w.view.Status(ctx)
 		if err != nil {
@@ -159,7 +159,7 @@ func (w *follower) figures(s *view.Status) figures {
 		w.meter.memory = cloudRateMemory
 	}
 	f := w.meter.read(now, &service.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
-	f.Title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Wish.Pause
+	f.Title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Desired.Pause
 	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
 	}

@@ -51,7 +51,7 @@ func newGet() *cobra.Command {
 	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")
 	cmd.Flags().IntVar(&f.generation, "generation", -1,
-		"the answer of this generation: 0 for the first one, 1 for the first refetch; -1 for the latest")
+		"the answer of this generation: 0 for the first one, 1 for the first revisit; -1 for the latest")
 	cmd.Flags().Lookup("json").Usage = "write the page record instead of the body"
 	return cmd
 }

@@ -99,7 +99,7 @@ const indexEvery = 5 * time.Second
 
 // follow updates index and ranks, or waits until functions have; it returns false if it did not wait.
 func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
-	tell := func(rep *crawl.Report) { p.tell(ctx, o.view, rep) }
+	tell := func(rep *crawl.Report) { p.print(ctx, o.view, rep) }
 	if o.idle {
 		return true, o.engine.Follow(ctx, tell)
 	}
@@ -134,7 +134,7 @@ type indexProgress struct {
 	last  time.Time
 }
 
-func (p *indexProgress) tell(ctx context.Context, v *view.View, rep *crawl.Report) {
+func (p *indexProgress) print(ctx context.Context, v *view.View, rep *crawl.Report) {
 	if p.quiet || time.Since(p.last) < time.Second {
 		return
 	}

@@ -287,11 +287,11 @@ func TestMeterInOutage(t *testing.T) {
 	now := at.Add(1e7*time.Second + time.Second)
 	for want, r := range map[string]schedule.Rest{
 		"":                                     {},
-		"waiting 44 s: 1 host does not answer": {Units: 1, Silent: 1},
-		"waiting 44 s: 2 hosts do not answer, 1 host failed or asked for a pause":                   {Units: 3, Silent: 2, Failed: 1},
-		"waiting 44 s: 1 host failed or asked for a pause, 1,000 hosts may not be requested sooner": {Units: 1001, Failed: 1},
+		"waiting 44 s: 1 host does not answer": {Keys: 1, Silent: 1},
+		"waiting 44 s: 2 hosts do not answer, 1 host failed or asked for a pause":                   {Keys: 3, Silent: 2, Failed: 1},
+		"waiting 44 s: 1 host failed or asked for a pause, 1,000 hosts may not be requested sooner": {Keys: 1001, Failed: 1},
 	} {
-		if r.Units > 0 {
+		if r.Keys > 0 {
 			r.Until = now.Add(44 * time.Second)
 		}
 		f := m.read(now, &service.Snapshot{Progress: crawl.Progress{Rest: r}})
@@ -327,7 +327,7 @@ func TestWords(t *testing.T) {
 // process that crawls can know.
 func TestTellsOfACloud(t *testing.T) {
 	n := 3
-	f := &figures{Seconds: 7, Pages: 1200, HostsKnown: 40, Queue: 5, AtWork: &n, Paused: true, Asked: 4, Answered: 1}
+	f := &figures{Seconds: 7, Pages: 1200, HostsKnown: 40, Queue: 5, AtWork: &n, Paused: true, Requested: 4, Answered: 1}
 	for name, text := range map[string]string{"frame": strings.Join(blockOf(f), "\n"), "line": lineOf(f)} {
 		for _, want := range []string{"1,200", "40", "3 partitions", "paused", "1 of 4 URLs"} {
 			if !strings.Contains(text, want) {

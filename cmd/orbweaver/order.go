@@ -55,7 +55,7 @@ type given struct {
 }
 
 // heldBack returns the error of a request to a crawl that is stopped or paused.
-func heldBack(t *target, w *blobschema.Wish) error {
+func heldBack(t *target, w *blobschema.DesiredState) error {
 	what := "paused"
 	if w.Stop {
 		what = "stopped"

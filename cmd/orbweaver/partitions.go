@@ -259,7 +259,7 @@ func newRollback() *cobra.Command {
 	var f changing
 	return f.newCommand("partitions-rollback", noArguments, func(cmd *cobra.Command, _ []string) error {
 		return f.run(cmd, func(ctx context.Context, v *view.View, l *view.Layout, _ int) (*partition.Map, error) {
-			m, err := v.FormerMap(ctx, l)
+			m, err := v.PreviousMap(ctx, l)
 			if err == nil && m == nil {
 				err = usagef("nothing to take back: the crawl in %s is divided as it was begun", &f.target)
 			}
@@ -324,11 +324,11 @@ const maxChanges = 20
 
 // apply computes the desired map, requests it, and records the difference.
 func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want wanted) error {
-	wish, err := o.view.Wish(ctx)
+	desired, err := o.view.Desired(ctx)
 	if err != nil {
 		return err
 	}
-	r.Stopped = wish.Stop
+	r.Stopped = desired.Stop
 	for try := 1; ; try++ {
 		l, err := o.view.Layout(ctx)
 		if err != nil {

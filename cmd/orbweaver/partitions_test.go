@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// TestScaledWhileItRuns divides a crawl anew and again while it runs, and wants the same
+// TestScaledWhileItRuns divides a crawl again and again while it runs, and wants the same
 // pages as if nothing had happened, each once.
 func TestScaledWhileItRuns(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func fetched(t *testing.T, data string, pages int64) bool {
 
 func TestCloudPartitions(t *testing.T) { testCloudPartitions(memoryCloud(t)) }
 
-// testCloudPartitions divides a crawl in a cloud anew, before functions work on it and
+// testCloudPartitions divides a crawl in a cloud again, before functions work on it and
 // after.
 func testCloudPartitions(c *cloud) {
 	url := c.site.url
@@ -157,7 +157,7 @@ func testCloudPartitions(c *cloud) {
 		c.t.Errorf("exported\n%s", r.out)
 	}
 
-	// What was asked for on purpose is waited for wherever its slot goes meanwhile.
+	// What was requested is waited for wherever its slot goes meanwhile.
 	off()
 	var e view.URLReport
 	if err := json.Unmarshal([]byte(c.run("explain", "--json", url+"/5").ends(exitOK).out), &e); err != nil {

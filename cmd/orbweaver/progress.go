@@ -21,7 +21,7 @@ type figures struct {
 	Paused         bool             `json:"paused,omitempty"`
 	Waiting        string           `json:"waiting,omitempty"`            // why nothing happens, in words
 	AtWork         *int             `json:"partitions_at_work,omitempty"` // in a cloud
-	Asked          int              `json:"asked,omitempty"`              // URLs that recrawl waits for, and how many have an outcome
+	Requested      int              `json:"requested,omitempty"`          // URLs that recrawl waits for, and how many have an outcome
 	Answered       int              `json:"answered,omitempty"`
 	HostsKnown     int64            `json:"hosts_known"`
 	Queue          int64            `json:"queue"` // URLs known and not settled
@@ -187,7 +187,7 @@ func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
 		return ""
 	case s.Active > 0:
 		return fmt.Sprintf("waiting for %s", plural(s.Active, "answer"))
-	case r.Units == 0 || left <= 0:
+	case r.Keys == 0 || left <= 0:
 		return ""
 	}
 	silent := "do not answer"
@@ -196,13 +196,13 @@ func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
 	}
 	why := []string{
 		some(r.Silent, "host", silent), some(r.Failed, "host", "failed or asked for a pause"),
-		some(r.Units-r.Silent-r.Failed, "host", "may not be requested sooner"),
+		some(r.Keys-r.Silent-r.Failed, "host", "may not be requested sooner"),
 	}
 	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
 	return fmt.Sprintf("waiting %s: %s", span(left.Seconds()), strings.Join(why, ", "))
 }
 
-// captures counts the pages that were fetched, including refetched pages, which do not count against the
+// captures counts the pages that were fetched, including revisited pages, which do not count against the
 // limit, and unchanged ones.
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]

@@ -126,13 +126,13 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return f.read(ctx, func(v *view.View) error { return f.tell(ctx, cmd, v) })
+	return f.read(ctx, func(v *view.View) error { return f.printLast(ctx, cmd, v) })
 }
 
 // The time between two reads of the progress of a job that another process computes, and the time without
 // progress after which its messages are resent.
 const (
-	rankLook        = 300 * time.Millisecond
+	rankPoll        = 300 * time.Millisecond
 	rankRemindAfter = 10 * time.Minute
 )
 
@@ -140,7 +140,7 @@ const (
 func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, p *rankProgress) (done bool, err error) {
 	err = f.change(ctx, func(o *opened) error {
 		if o.idle {
-			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { p.tell(now) })
+			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { p.print(now) })
 			done = true
 			return errors.Join(err, failed(&job))
 		}
@@ -157,7 +157,7 @@ func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, p *rank
 // await waits for a job that functions, or the owner of the folder, compute.
 func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rankProgress) error {
 	moved := time.Now()
-	err := poll(ctx, p.w, rankLook, func() (bool, error) {
+	err := poll(ctx, p.w, rankPoll, func() (bool, error) {
 		now, err := o.view.Ranks(ctx)
 		switch {
 		case err != nil:
@@ -167,7 +167,7 @@ func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rank
 		case o.pid > 0 && o.view.Live(ctx) == nil:
 			return true, fail(exitStopped, fmt.Errorf("the process that computed the ranks has ended; continue with '%s'", f.command("rank")))
 		}
-		if p.tell(now) {
+		if p.print(now) {
 			moved = time.Now()
 		}
 		if o.engine != nil && time.Since(moved) > rankRemindAfter {
@@ -193,7 +193,7 @@ type rankProgress struct {
 	round int
 }
 
-func (p *rankProgress) tell(now rank.Progress) (news bool) {
+func (p *rankProgress) print(now rank.Progress) (news bool) {
 	if now.Job.Number == p.job && now.Round == p.round {
 		return false
 	}
@@ -225,8 +225,8 @@ type rankReport struct {
 	Pages     []view.Ranked    `json:"top_pages,omitempty"`
 }
 
-// tell reports the last result.
-func (f *rankFlags) tell(ctx context.Context, cmd *cobra.Command, v *view.View) error {
+// printLast reports the last result.
+func (f *rankFlags) printLast(ctx context.Context, cmd *cobra.Command, v *view.View) error {
 	now, err := v.Ranks(ctx)
 	if err != nil {
 		return err

@@ -203,7 +203,7 @@ func (r *run) submitRequest(ctx context.Context) (err error) {
 	if r.request == nil {
 		return nil
 	}
-	if r.asked, err = r.view.Freeze(ctx); err != nil {
+	if r.frozen, err = r.view.Freeze(ctx); err != nil {
 		return err
 	}
 	if r.earlier, err = r.view.Status(ctx); err != nil {
@@ -216,7 +216,7 @@ func (r *run) submitRequest(ctx context.Context) (err error) {
 func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
 	latest := r.request.latest()
 	told := context.WithoutCancel(ctx) // after a signal too
-	for pg, err := range r.view.PagesSince(told, nil, r.asked) {
+	for pg, err := range r.view.PagesSince(told, nil, r.frozen) {
 		if err != nil {
 			return err
 		}
@@ -346,9 +346,9 @@ func (s *summary) shown() []requestOutcome {
 // defaultPatience is how long recrawl waits for the outcomes in a deployment.
 const defaultPatience = 10 * time.Minute
 
-// settledLooks is how many looks in a row must find nothing under way before URLs without a new record count
+// settledPolls is how many polls in a row must find nothing under way before URLs without a new record count
 // as repeats: a part of the request may still be in the intake queue.
-const settledLooks = 6
+const settledPolls = 6
 
 // inDeployment sends the request to the intake queue, and waits for the outcomes.
 func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *request) error {
@@ -359,15 +359,15 @@ func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *req
 		if f.set.Changed("max-time") {
 			w.patience = f.maxTime
 		}
-		if w.asked, err = w.view.Freeze(ctx); err != nil {
+		if w.frozen, err = w.view.Freeze(ctx); err != nil {
 			return err
 		}
-		w.seen, w.open = w.asked, len(w.latest)
+		w.seen, w.open = w.frozen, len(w.latest)
 		if w.earlier, err = w.view.Status(ctx); err != nil {
 			return err
 		}
-		if wish := w.earlier.Wish; wish.Stop || wish.Pause {
-			return heldBack(&f.target, &wish)
+		if desired := w.earlier.Desired; desired.Stop || desired.Pause {
+			return heldBack(&f.target, &desired)
 		}
 		w.sent = time.Now()
 		if err := req.submit(ctx, o.view.ID(), o); err != nil {
@@ -390,7 +390,7 @@ type waiting struct {
 	sent    time.Time
 	earlier view.Status // as it was before
 	now     view.Status
-	asked   *view.View // frozen view from before the request
+	frozen  *view.View // frozen view from before the request
 	seen    *view.View // frozen; the records of the owners up to it are known
 	owners  []partition.ID
 	latest  records
@@ -401,13 +401,13 @@ type waiting struct {
 func (w *waiting) wait(ctx context.Context) (*summary, error) {
 	settled, outOfTime, still := false, false, 0
 	err := poll(ctx, w.reporter, w.every, func() (bool, error) {
-		if err := w.look(ctx); err != nil {
+		if err := w.poll(ctx); err != nil {
 			return false, err
 		}
-		if still++; w.now.Requests == w.earlier.Requests || w.now.Unasked > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
+		if still++; w.now.Requests == w.earlier.Requests || w.now.Unapplied > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
 			still = 0
 		}
-		settled = w.open == 0 || still == settledLooks
+		settled = w.open == 0 || still == settledPolls
 		outOfTime = !settled && w.patience > 0 && time.Since(w.sent) > w.patience
 		return settled || outOfTime, nil
 	})
@@ -438,8 +438,8 @@ func (w *waiting) wait(ctx context.Context) (*summary, error) {
 	return sum, nil
 }
 
-// look reads what was committed since the last look.
-func (w *waiting) look(ctx context.Context) (err error) {
+// poll reads what was committed since the last poll.
+func (w *waiting) poll(ctx context.Context) (err error) {
 	if w.now, err = w.view.Status(ctx); err != nil {
 		return err
 	}
@@ -453,11 +453,11 @@ func (w *waiting) look(ctx context.Context) (err error) {
 	}
 	since := w.seen
 	if !slices.Equal(owners, w.owners) { // the URLs have moved: all since the request
-		since = w.asked
+		since = w.frozen
 	}
 	for pg, err := range next.PagesSince(ctx, owners, since) {
 		if err != nil {
-			return err // the next look reads the records again
+			return err // the next poll reads the records again
 		}
 		if !pg.Robots {
 			w.latest.add(&pg)
@@ -470,7 +470,7 @@ func (w *waiting) look(ctx context.Context) (err error) {
 		}
 	}
 	f := w.figures(&w.now)
-	f.Asked, f.Answered = len(w.latest), len(w.latest)-w.open
+	f.Requested, f.Answered = len(w.latest), len(w.latest)-w.open
 	w.reporter.progress(&f)
 	return nil
 }

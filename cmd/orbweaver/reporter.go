@@ -198,6 +198,6 @@ type handed struct {
 // departure is reported when a command leaves a crawl in a deployment to itself.
 type departure struct {
 	where
-	Pages int64  `json:"pages"`
-	Look  string `json:"look"` // the command that shows the progress
+	Pages    int64  `json:"pages"`
+	Progress string `json:"progress"` // the command that shows the progress
 }

@@ -41,7 +41,7 @@ type run struct {
 	perRun      []string // flags of this run that the next one needs again
 
 	*opened
-	asked   *view.View  // view from before the request was submitted
+	frozen  *view.View  // view from before the request was submitted
 	earlier view.Status // the same
 	over    atomic.Bool
 	crawl   blobschema.Crawl
@@ -107,7 +107,7 @@ func (r *run) open(ctx context.Context) error {
 	r.crawl, r.before = s.status.Crawl, s.status.Totals
 	records := seedRecords
 	if r.request != nil {
-		if w := &s.status.Wish; w.Stop || w.Pause {
+		if w := &s.status.Desired; w.Stop || w.Pause {
 			return heldBack(r.target, w)
 		}
 		records = 0
@@ -146,7 +146,7 @@ func (r *run) watch(ctx context.Context) (end service.End, err error) {
 		f.Title = "orbweaver " + r.crawl.ID
 		r.reporter.urls(&f.pulse)
 		if rep := r.engine.Report(); rep != nil {
-			f.Paused = rep.Wish.Pause
+			f.Paused = rep.Desired.Pause
 		}
 		r.reporter.progress(&f)
 	})

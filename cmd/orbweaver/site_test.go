@@ -141,14 +141,14 @@ func (s *site) wait(n int) bool {
 	return len(s.asked) >= n
 }
 
-// first is when the first page was asked for.
+// first is when the first page was requested.
 func (s *site) first() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[0]
 }
 
-// count is how many pages were asked for.
+// count is how many pages were requested.
 func (s *site) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

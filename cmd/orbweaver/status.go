@@ -117,8 +117,8 @@ func newCloudReport(s *view.Status) (*cloudReport, error) {
 func newStatusReport(w where, s *view.Status) (*statusReport, error) {
 	r := &statusReport{
 		where: w, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
-		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Why: s.Wish.Why, Settings: s.Crawl.Settings,
-		Index: newIndexReport(s), Ranks: newRanksReport(s), Stopping: s.Wish.Stop && s.State == view.Running,
+		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Desired.Pause, Why: s.Desired.Why, Settings: s.Crawl.Settings,
+		Index: newIndexReport(s), Ranks: newRanksReport(s), Stopping: s.Desired.Stop && s.State == view.Running,
 	}
 	for _, m := range s.Map.Moving {
 		r.Moving += len(m.Slots)
@@ -155,8 +155,8 @@ func (r *statusReport) Policy() string {
 // Ran is the time since the process has begun to serve, in seconds.
 func (r *statusReport) Ran() float64 { return time.Since(r.Running).Seconds() }
 
-// Refetched counts the captures that Totals.Pages leaves out.
-func (r *statusReport) Refetched() int64 { return recrawled(&r.Totals) }
+// Revisited counts the captures that Totals.Pages leaves out.
+func (r *statusReport) Revisited() int64 { return recrawled(&r.Totals) }
 
 // GBSeconds is the memory of functions times their duration.
 func (r *cloudReport) GBSeconds() float64 { return gbSeconds(&r.Calls) }

@@ -83,14 +83,14 @@ func (s *summary) price(calls ledger.Counts, cpu time.Duration) error {
 	return nil
 }
 
-// Refetched counts the captures that Totals.Pages leaves out.
-func (s *summary) Refetched() int64 { return recrawled(&s.Totals) }
+// Revisited counts the captures that Totals.Pages leaves out.
+func (s *summary) Revisited() int64 { return recrawled(&s.Totals) }
 
 // Idle reports that there was nothing to do.
 func (s *summary) Idle() bool { return s.idle }
 
 // Left counts the URLs that are still to be fetched.
-func (s *summary) Left() int64 { return s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held }
+func (s *summary) Left() int64 { return s.Totals.Pending + s.Totals.Unexamined + s.Totals.Buffered }
 
 // PerConnection is the number of pages of a connection.
 func (s *summary) PerConnection() float64 {

@@ -49,14 +49,14 @@ type target struct {
 func (t *target) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	t.set = fs
-	cmd.PreRunE = func(*cobra.Command, []string) error { return t.settle() }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return t.choose() }
 	fs.StringVar(&t.data, "data", defaultData, "folder that holds the crawl")
 	fs.StringVar(&t.flag, "platform", "",
 		"instead of a folder: URL of a platform in a cloud, or the profile file that 'make deploy' wrote (default: $"+platformVariable+")")
 }
 
-// settle chooses between the folder and the platform.
-func (t *target) settle() (err error) {
+// choose chooses between the folder and the platform.
+func (t *target) choose() (err error) {
 	switch {
 	case t.set.Changed("data") && t.set.Changed("platform"):
 		return usagef("--data and --platform exclude each other; give one of them")

@@ -200,9 +200,9 @@ func workState(s *service.WorkSnapshot) string {
 		return "no crawl yet"
 	case r == nil:
 		return "crawling"
-	case r.Wish.Stop:
+	case r.Desired.Stop:
 		return "stopped"
-	case r.Wish.Pause:
+	case r.Desired.Pause:
 		return "paused"
 	case r.Finished && len(s.AtWork) == 0:
 		return "finished"

@@ -23,7 +23,7 @@ import (
 func TestCloudWork(t *testing.T) { testCloudWork(memoryCloud(t)) }
 
 // testCloudWork has workers come and go during a crawl: one is there before it begins, and
-// is sent away in the middle of it, when two others join. Nothing is lost, and nothing asked for twice.
+// is sent away in the middle of it, when two others join. Nothing is lost, and nothing requested twice.
 func testCloudWork(c *cloud) {
 	srv, err := simweb.Start(c.t.Context(), simweb.Config{
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12, CrossHost: 0.2,

@@ -42,7 +42,7 @@ func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 	}
 	refresh := r.URL.Query().Get("refresh") == "1"
-	_ = q.f.Tell("query", func(line *[]any) (failed error) { // the handler has answered with it
+	_ = q.f.Log("query", func(line *[]any) (failed error) { // the handler has answered with it
 		h := &search.Handler{
 			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, refresh) },
 			Done: func(_ *http.Request, a *search.Answer, err error) {

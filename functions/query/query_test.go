@@ -182,7 +182,7 @@ func TestQuery(t *testing.T) {
 		t.Error("the log tells what was asked for")
 	}
 
-	// What is new is seen when it is asked for, or after some time.
+	// What is new is seen when it is requested, or after some time.
 	c.index("test", 2, map[string]string{"https://example.org/c": "White tea"})
 	if a := found("q=tea"); a.Results[0].URL != "https://example.org/b" {
 		t.Errorf("the index is read for every query: %+v", a)

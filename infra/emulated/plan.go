@@ -14,7 +14,7 @@ import (
 // resource, attributes, and the emulator that is to blame. All else must be unchanged.
 //
 // Not in the list because it cannot even be made: a budget. moto has no
-// DescribeSubscribersForNotification, and the provider asks it for ever.
+// DescribeSubscribersForNotification, and the provider asks it forever.
 var unfaithful = []struct{ address, attributes, why string }{
 	{"module.storage.aws_dynamodb_table.records", "tags_all", "DynamoDB Local has no tags"},
 	{"module.functions.aws_lambda_event_source_mapping.wakes", "function_name", "moto forgets the alias of a mapping"},

@@ -11,14 +11,14 @@ import (
 // Request is one request for one URL. The fetcher never follows redirects.
 type Request struct {
 	URL     weburl.URL
-	Host    string     // politeness key that the request counts to; differs from the URL's host if a robots.txt redirects
+	Key     string     // politeness key that the request counts to; differs from the URL's host if a robots.txt redirects
 	Site    string     // authority that a robots.txt is for
 	Addr    netip.Addr // the only address to connect to; zero: any address of the name
 	Resolve bool       // only resolve the host name, into Outcome.Addr
 	Sitemap bool       // the URL is a sitemap: its links count even if it is plain text
-	// Former is the last answer whose payload is stored, or nil. The request is then conditional, unless
+	// Previous is the last answer whose payload is stored, or nil. The request is then conditional, unless
 	// Robots is set, and an equal answer is stored as a revisit.
-	Former     *blobschema.Page
+	Previous   *blobschema.Page
 	Robots     bool          // the URL is a robots.txt: Outcome.Body holds its body
 	Longest    time.Duration // time limit of the request if it is below the fetcher's own; 0: none
 	Deadline   time.Time     // end of the lease: the executor aborts the request then, unless the lease was renewed

@@ -104,14 +104,14 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 	}
 	// A URL settled since the last commit has its record after the next commit.
 	t.Await(func() bool {
-		return s.lease.phase == closed || s.st.f.Pending(l.Slot, l.Fingerprint) || s.st.f.Origin(l.Slot, l.Fingerprint).Seq > 0 || !s.st.dirty() && s.doing == nil
+		return s.lease.phase == closed || s.st.f.Pending(l.Slot, l.Fingerprint) || s.st.f.Record(l.Slot, l.Fingerprint).Seq > 0 || !s.st.dirty() && s.doing == nil
 	})
-	o := s.st.f.Origin(l.Slot, l.Fingerprint)
+	o := s.st.f.Record(l.Slot, l.Fingerprint)
 	if s.lease.phase == closed || elsewhere() || o.Seq == 0 {
 		return
 	}
 	// The page record must name a target that is in scope.
-	p := s.st.former(t, o, l.URL.String())
+	p := s.st.previous(t, o, l.URL.String())
 	if p == nil || p.Redirect == "" || s.lease.phase == closed {
 		return
 	}

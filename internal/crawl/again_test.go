@@ -80,24 +80,24 @@ func TestSeedAfterAll(t *testing.T) {
 					web[to] = linking(t, actor.LinkAnchor, next+"y")
 				}
 			}
-			asked := w.serve(web)
+			requests := w.serve(web)
 			c = w.begin(c, at+"/")
 			cfg := StepConfig{Crawl: c, Process: "p"}
 			w.crawlOn(cfg)
-			if _, ok := depths(*asked)[to]; ok || len(depths(*asked)) != 3 {
-				t.Fatalf("at first requested %v", depths(*asked))
+			if _, ok := depths(*requests)[to]; ok || len(depths(*requests)) != 3 {
+				t.Fatalf("at first requested %v", depths(*requests))
 			}
 			slot := hashOf(t, cfg.Crawl).Slot(ofPartition(t, c, 0))
 			if k.meantime != nil {
 				k.meantime(w, c, slot)
 			}
-			*asked = nil
+			*requests = nil
 			if _, err := w.run(NewBegin(blobschema.Crawl{}, Seeds(urls(t, at+"/go")), nil)); err != nil {
 				t.Fatal(err)
 			}
 			w.record(naming.CrawlKey(c.ID), &cfg.Crawl)
 			w.crawlOn(cfg)
-			got := depths(*asked)
+			got := depths(*requests)
 			want := map[string]int{}
 			if k.asked { // as a seed's redirect it has the depth of the seed, and its host is in scope
 				want[to], want[strings.TrimSuffix(to, "x")+"y"] = 1, 2
@@ -121,7 +121,7 @@ func TestSeedJustSettled(t *testing.T) {
 			links = append(links, fmt.Sprintf("%s/%d", at, i))
 		}
 		links[place] = at + "/go"
-		asked := w.serve(answers{at + "/": linking(t, actor.LinkAnchor, links...), at + "/go": linking(t, actor.LinkRedirect, to)})
+		requests := w.serve(answers{at + "/": linking(t, actor.LinkAnchor, links...), at + "/go": linking(t, actor.LinkRedirect, to)})
 		c = w.begin(c, at+"/")
 		serve := w.web
 		w.web = func(r actor.Request) *actor.Outcome {
@@ -131,7 +131,7 @@ func TestSeedJustSettled(t *testing.T) {
 			return serve(r)
 		}
 		w.step(StepConfig{Crawl: c, Process: "p", CommitEvery: time.Hour, Linger: 3 * time.Second}, nil)
-		if got := depths(*asked); len(got) != 32 { // the first page, its thirty links, and the redirect of one of them
+		if got := depths(*requests); len(got) != 32 { // the first page, its thirty links, and the redirect of one of them
 			t.Errorf("place %d: requested %v", place, got)
 		}
 	}
@@ -144,11 +144,11 @@ func TestLateSeedOfARecrawl(t *testing.T) {
 	for _, during := range []bool{false, true} {
 		c, w := newCrawl(1), newWorld(t)
 		c.Settings.Scope = blobschema.ScopeHost
-		asked := w.serve(answers{at + "/": linking(t, actor.LinkAnchor, at+"/go"), at + "/go": linking(t, actor.LinkRedirect, to)})
+		requests := w.serve(answers{at + "/": linking(t, actor.LinkAnchor, at+"/go"), at + "/go": linking(t, actor.LinkRedirect, to)})
 		c = w.begin(c, at+"/")
 		cfg := StepConfig{Crawl: c, Process: "p"}
 		w.crawlOn(cfg)
-		if got := depths(*asked); len(got) != 2 {
+		if got := depths(*requests); len(got) != 2 {
 			t.Fatalf("at first requested: %v", got)
 		}
 		seed := func() { w.request(c.ID, blobschema.Request{ID: "s", Seeds: []string{at + "/go"}}) }
@@ -164,8 +164,8 @@ func TestLateSeedOfARecrawl(t *testing.T) {
 			seed()
 		}
 		w.crawlOn(cfg)
-		if _, ok := depths(*asked)[to]; !ok {
-			t.Errorf("during the request %v: requested %v", during, depths(*asked))
+		if _, ok := depths(*requests)[to]; !ok {
+			t.Errorf("during the request %v: requested %v", during, depths(*requests))
 		}
 	}
 }
@@ -178,18 +178,18 @@ func TestRecrawlOfUnloaded(t *testing.T) {
 	for i := range 24 {
 		seeds = append(seeds, fmt.Sprintf("https://h%d.example/", i))
 	}
-	asked := w.serve(nil)
+	requests := w.serve(nil)
 	c = w.begin(c, seeds...)
 	cfg := StepConfig{Crawl: c, Process: "p", MaxResident: 3}
 	w.crawlOn(cfg)
-	*asked = nil
+	*requests = nil
 	h := hashOf(t, cfg.Crawl)
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: append(seeds, "https://new.example/")})
 	w.give(c.ID, 1, h.Slot("h0.example"), h.Slot("h2.example"))
 	w.give(c.ID, 0, h.Slot("h1.example"), h.Slot("h3.example"))
 	w.crawlOn(cfg)
 	got, want := map[string]int{}, map[string]int{"https://new.example/ 0": 1}
-	for _, r := range *asked {
+	for _, r := range *requests {
 		if !r.Robots {
 			got[fmt.Sprint(r.URL, " ", r.Generation)]++
 		}
@@ -200,10 +200,10 @@ func TestRecrawlOfUnloaded(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("requested, by generation (-want +got):\n%s", d)
 	}
-	*asked = nil
+	*requests = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: seeds}) // the same request again
 	w.crawlOn(cfg)
-	if n := len(*asked); n > 0 {
+	if n := len(*requests); n > 0 {
 		t.Errorf("a request that comes again has %d requested URLs", n)
 	}
 }
@@ -215,7 +215,7 @@ func TestPlaced(t *testing.T) {
 	c.Settings.PartitionBy, c.Settings.Scope = blobschema.ByIP, blobschema.ScopeHost
 	at, to := "https://a.example", "https://c.example/x"
 	addresses := map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1", "c.example": "192.0.2.7", "d.example": "192.0.2.8"}
-	asked := w.serve(answers{
+	requests := w.serve(answers{
 		at + "/":             linking(t, actor.LinkAnchor, at+"/go", at+"/1", "https://b.example/1", "https://d.example/1"),
 		at + "/go":           linking(t, actor.LinkRedirect, to),
 		"https://d.example/": linking(t, actor.LinkAnchor, at+"/1", at+"/2"),
@@ -245,7 +245,7 @@ func TestPlaced(t *testing.T) {
 	want := map[string]int{
 		at + "/": 0, at + "/go": 1, at + "/1": 1, at + "/2": 1, "https://b.example/": 0, "https://b.example/1": 1, "https://d.example/": 0, "https://d.example/1": 1,
 	}
-	if d := cmp.Diff(want, depths(*asked)); d != "" {
+	if d := cmp.Diff(want, depths(*requests)); d != "" {
 		t.Errorf("requested, by depth (-want +got):\n%s", d)
 	}
 	forwarded := w.head(c.ID, 0).Totals.Forwarded + w.head(c.ID, 1).Totals.Forwarded
@@ -263,23 +263,23 @@ func TestPlaced(t *testing.T) {
 			t.Errorf("%s has %d records", url, pages[url])
 		}
 	}
-	*asked = nil
+	*requests = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{at + "/1", "https://192.0.2.9/"}, Seeds: []string{at + "/go"}})
 	addresses["192.0.2.9"] = "192.0.2.9"
 	w.crawlOn(cfg)
-	if d := cmp.Diff(map[string]int{at + "/1": 1, to: 1}, depths(*asked)); d != "" {
+	if d := cmp.Diff(map[string]int{at + "/1": 1, to: 1}, depths(*requests)); d != "" {
 		t.Errorf("requested later, by depth (-want +got):\n%s", d)
 	}
 }
 
-// TestPlacedBesideALook checks, in a crawl partitioned by address, that a URL that waits for a revisit in the slot of its
+// TestPlacedBesideARevisit checks, in a crawl partitioned by address, that a URL that waits for a revisit in the slot of its
 // address is requested at once after a request reaches the slot of its name.
-func TestPlacedBesideALook(t *testing.T) {
+func TestPlacedBesideARevisit(t *testing.T) {
 	const gone, address = "https://a.example/gone", "192.0.2.1"
 	for _, parts := range []int{1, 2} { // with two partitions, the slots have different owners
 		c, w := newCrawl(parts), newWorld(t)
 		c.Settings.PartitionBy, c.Settings.RecrawlPerHour = blobschema.ByIP, 1
-		asked := w.serve(nil)
+		requests := w.serve(nil)
 		serve := w.web
 		w.web = func(r actor.Request) *actor.Outcome {
 			if r.Resolve {
@@ -292,7 +292,7 @@ func TestPlacedBesideALook(t *testing.T) {
 		c = w.begin(c, gone)
 		cfg := StepConfig{Crawl: c, Process: "p", SleepMax: time.Second}
 		rounds := func() (times int) {
-			*asked = nil
+			*requests = nil
 			for range 20 {
 				report, _ := w.tick(c.ID)
 				for _, p := range report.Woken {
@@ -301,7 +301,7 @@ func TestPlacedBesideALook(t *testing.T) {
 				}
 				w.Mono += 10 * time.Second
 			}
-			for _, r := range *asked {
+			for _, r := range *requests {
 				if !r.Robots && !r.Resolve {
 					times++
 				}

@@ -71,7 +71,7 @@ func TestLimitIsDealt(t *testing.T) {
 func TestLimitAmongPartitions(t *testing.T) {
 	const limit = 30
 	w, c := limited(t, 2, limit)
-	asked := 0
+	requests := 0
 	w.grants(func(g blobschema.Grants) {
 		if g.Limit != limit || g.Granted[0]+g.Granted[1] > limit {
 			t.Errorf("granted: %+v", g)
@@ -79,7 +79,7 @@ func TestLimitAmongPartitions(t *testing.T) {
 	})
 	serve := w.web
 	w.web = func(r actor.Request) *actor.Outcome {
-		if asked++; asked == 4 {
+		if requests++; requests == 4 {
 			w.aside(func() { w.step(StepConfig{Crawl: c, Partition: 1, Process: "q"}, nil) })
 		}
 		return serve(r)

@@ -40,8 +40,8 @@ func (c *care) resume(man *blobschema.Manifest, crashes, allowed int) {
 	}
 }
 
-// tell writes into a manifest what the next step must know.
-func (c *care) tell(man *blobschema.Manifest) {
+// record writes into a manifest what the next step must know.
+func (c *care) record(man *blobschema.Manifest) {
 	for _, u := range slices.Sorted(maps.Keys(c.crashes)) {
 		man.Suspects = append(man.Suspects, slices.Repeat([]string{u}, c.crashes[u])...)
 	}

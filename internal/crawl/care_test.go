@@ -111,7 +111,7 @@ func TestStoppedWithASuspect(t *testing.T) {
 	cfg := StepConfig{Crawl: c, Process: "p"}
 	for at := 1; ; at += 2 {
 		try, events := w.clone(), 0
-		asked := try.serve(nil)
+		requests := try.serve(nil)
 		if _, err := try.run(prompted{stepOf(t, cfg, nil), func() Signal {
 			if events++; events == at {
 				return Stop{}
@@ -125,7 +125,7 @@ func TestStoppedWithASuspect(t *testing.T) {
 		}
 		try.redeliver()
 		try.Mono += c.Settings.Delay
-		if try.step(cfg, nil); len(try.visible(c.ID, 0)) != 2 || len(*asked) < 4 {
+		if try.step(cfg, nil); len(try.visible(c.ID, 0)) != 2 || len(*requests) < 4 {
 			t.Fatalf("stopped at event %d: %v", at, try.visible(c.ID, 0))
 		}
 		if events < at {

@@ -37,7 +37,7 @@ func NewCommand(crawl string, o Order) *Command {
 		if !recs[0].Found {
 			return fmt.Errorf("crawl %s has no record", crawl)
 		}
-		return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
+		return actor.Update(t, naming.DesiredKey(crawl), func(w *blobschema.DesiredState) bool {
 			stop, pause := o == OrderStop, o == OrderPause
 			if w.Stop == stop && w.Pause == pause {
 				return false

@@ -62,11 +62,11 @@ func (s *Step) commit(t *actor.Task) error {
 	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
-	if err := s.limitLooks(t); err != nil {
+	if err := s.limitRevisits(t); err != nil {
 		return err
 	}
 	if len(opened) > 0 { // the previous owner may have stored newer answers
-		s.st.formers.newest = recent[string, blobschema.Page]{}
+		s.st.cache.newest = recent[string, blobschema.Page]{}
 	}
 	s.st.ter.given = slices.Clone(s.st.man.Given)
 	if clears {
@@ -111,9 +111,9 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 		Seq: old.Seq + 1, Fence: s.lease.head.Fence, Epoch: s.st.ter.pmap.Epoch(), Time: s.Now().Wall.UTC(),
 		Commits: appendCommit(old.Commits, old.Fence, old.Seq),
 		Runs:    slices.Clone(old.Runs),
-		Unsent:  slices.Clone(s.outbox.unsent), HeldFrom: map[partition.ID]uint64{}, Sent: maps.Clone(old.Sent),
-		Applied: map[partition.ID]blobschema.Marks{}, Wish: s.st.wish.Version,
-		Scope: slices.Clone(s.st.wish.Scope), NewScope: slices.Concat(old.NewScope, b.newScope), WARCs: b.warcs,
+		Unsent:  slices.Clone(s.outbox.unsent), BufferedFrom: map[partition.ID]uint64{}, Sent: maps.Clone(old.Sent),
+		Applied: map[partition.ID]blobschema.Marks{}, Desired: s.st.desired.Version,
+		Scope: slices.Clone(s.st.desired.Scope), NewScope: slices.Concat(old.NewScope, b.newScope), WARCs: b.warcs,
 		Delay: s.cfg.Crawl.Settings.Delay, Seeds: s.st.seeds,
 	}
 	// A finished merge replaces its runs.
@@ -128,7 +128,7 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 	for p, m := range s.st.marks {
 		man.Applied[p] = m.stored()
 	}
-	s.care.tell(&man)
+	s.care.record(&man)
 	run, hosts := s.st.f.Delta(man.Seq)
 	// Slots leave and arrive after the state of the frontier was taken.
 	s.st.give(&man)
@@ -197,7 +197,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	if settled(&man.Totals) > settled(&s.lease.head.Totals) {
 		h.Crashes = 0 // only progress ends a series of crashes, not a commit by itself
 	}
-	h.Wish, h.Scope, h.Domains = man.Wish, man.NewScope, man.Domains
+	h.Desired, h.Scope, h.Domains = man.Desired, man.NewScope, man.Domains
 	h.Totals = man.Totals
 	h.Applied, h.Requests = s.st.appliedIn(man), man.Applied[partition.Requests].Low
 	h.Sent = make([]uint64, s.st.partitions())
@@ -205,10 +205,10 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 		h.Sent[p] = n
 	}
 	h.Due = due(s.st.here(man.Slots))
-	if looks(&s.cfg.Crawl.Settings) {
-		h.Threshold, h.LooksDue = s.st.f.Threshold(), time.Time{}
+	if revisits(&s.cfg.Crawl.Settings) {
+		h.Threshold, h.RevisitsDue = s.st.f.Threshold(), time.Time{}
 	}
-	s.st.tellMoves(&h, man)
+	s.st.recordMoves(&h, man)
 	s.lease.spent(&h)
 	return h
 }
@@ -260,7 +260,7 @@ func (s *Step) renew(t *actor.Task) error {
 // wakes, it wakes the partition for later work.
 func (s *Step) finish(t *actor.Task) error {
 	s.lease.phase, s.lease.hurry = closed, true
-	if s.st.dirty() || s.st.out.held() > 0 {
+	if s.st.dirty() || s.st.out.links() > 0 {
 		if err := s.commit(t); err != nil {
 			return err
 		}

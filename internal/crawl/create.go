@@ -133,7 +133,7 @@ func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	}
 	_ = k.finished(t) // it only evaluates what was read
 	switch r := &k.report; {
-	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one run that finds it quiet is enough: no step is running
+	case !r.Quiet && !r.Limited && !r.Desired.Stop: // one run that finds it quiet is enough: no step is running
 		return fmt.Errorf("crawl %s: %w", id, ErrUnfinished)
 	case r.Leased > 0:
 		return fmt.Errorf("crawl %s: %w: %d", id, ErrAtWork, r.Leased)
@@ -237,7 +237,7 @@ func (b *Begin) open(t *actor.Task, id string) error {
 		} else if b.check == nil && len(b.seeds) == 0 { // nothing could have changed
 			return nil // nothing could have changed
 		}
-		return b.tell(t, &c, b.added > 0 || atOnce(&c.Settings) != obeyed)
+		return b.announce(t, &c, b.added > 0 || atOnce(&c.Settings) != obeyed)
 	}
 }
 
@@ -267,26 +267,26 @@ func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Rev
 	return c, recs[0].Revision, nil
 }
 
-// tell passes a change on to steps and coordinator runs: the page limit and, if there is news, that seeds or settings have
+// announce passes a change on to steps and coordinator runs: the page limit and, if there is news, that seeds or settings have
 // changed. It checks the limit even if the record did not change, because a process that changed the record may have died
 // before it told.
-func (b *Begin) tell(t *actor.Task, c *blobschema.Crawl, news bool) error {
-	if err := tellLimit(t, c); err != nil || !news {
+func (b *Begin) announce(t *actor.Task, c *blobschema.Crawl, news bool) error {
+	if err := announceLimit(t, c); err != nil || !news {
 		return err
 	}
-	return raiseWish(t, c.ID)
+	return raiseDesired(t, c.ID)
 }
 
-// raiseWish makes steps read the crawl record again with their next commit. If a crash prevents that, the next step reads
+// raiseDesired makes steps read the crawl record again with their next commit. If a crash prevents that, the next step reads
 // it when it begins.
-func raiseWish(t *actor.Task, crawl string) error {
-	return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
+func raiseDesired(t *actor.Task, crawl string) error {
+	return actor.Update(t, naming.DesiredKey(crawl), func(w *blobschema.DesiredState) bool {
 		w.Version++
 		return true
 	})
 }
 
-func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
+func announceLimit(t *actor.Task, c *blobschema.Crawl) error {
 	recs, err := t.Records(naming.GrantsKey(c.ID), naming.MapKey(c.ID))
 	if err != nil {
 		return err

@@ -210,7 +210,7 @@ func TestGoOn(t *testing.T) {
 			if d := cmp.Diff(rec, got); created || added != k.added || d != "" {
 				t.Errorf("created %v, %d seeds (-record +crawl):\n%s", created, added, d)
 			}
-			if w.Table[naming.WishKey(c.ID)].Found != k.told || w.Table[naming.GrantsKey(c.ID)].Found {
+			if w.Table[naming.DesiredKey(c.ID)].Found != k.told || w.Table[naming.GrantsKey(c.ID)].Found {
 				t.Errorf("it writes %v", w.written)
 			}
 			if changed := w.Table[naming.CrawlKey(c.ID)].Revision != before.Revision; changed != (string(actor.Encode(rec)) != string(before.Value)) {

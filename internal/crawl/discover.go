@@ -32,7 +32,7 @@ func (st *state) discover(t schedule.Task, o *actor.Outcome) {
 		return
 	}
 	graph := blobschema.PageLinks{
-		Source: t.Fingerprint(), Slot: st.links.Hash.Slot(t.Host()), Host: string(t.Request.URL.Host()),
+		Source: t.Fingerprint(), Slot: st.links.Hash.Slot(t.KeyName()), Host: string(t.Request.URL.Host()),
 		Targets: make([]blobschema.Target, 0, len(o.Links)),
 	}
 	cash := st.cash(t, o.Links)
@@ -95,7 +95,7 @@ func (st *state) deliver(l frontier.Link) fate {
 	seed := l.Flags&blobschema.FlagSeed != 0
 	// A link of another partition is buffered, unless its owner has it already.
 	if st.owner(l.Slot) != st.cfg.Partition {
-		rank, news := st.sent.tell(&l)
+		rank, news := st.sent.add(&l)
 		if !news && !seed {
 			return known
 		}
@@ -133,7 +133,7 @@ func (st *state) buffer(l frontier.Link) {
 
 // keepOutside stores a link in the commit, to be followed if its host comes into scope: see state.rescan.
 func (st *state) keepOutside(l frontier.Link) {
-	if rank, news := st.sent.tell(&l); news {
+	if rank, news := st.sent.add(&l); news {
 		l.Rank = rank
 		st.batch.outside = append(st.batch.outside, l.Queued())
 	}
@@ -169,7 +169,7 @@ func descend(l *frontier.Link, t schedule.Task, found *actor.Link) bool {
 // changedSince reports whether a sitemap that was read again lists a URL as changed since it was last read. It allows for
 // one day, because many sitemaps give dates only.
 func changedSince(t schedule.Task, found *actor.Link) bool {
-	f := t.Request.Former
+	f := t.Request.Previous
 	return f != nil && found.Kind == actor.LinkListed && found.Modified >= f.Time.Unix()-24*60*60
 }
 

@@ -7,7 +7,7 @@
 //
 // Reading order for a step: step.go (life and fields), duties.go (what it does and when), discover.go (the way of a found
 // link), inbox.go, fetch.go, result.go, commit.go, outbox.go; then lease, state, care, budget, archive and handover, one
-// part of a step each. For the coordinator: tick.go, then tick_*.go, one duty each.
+// part of a step each. For the coordinator: coordinator.go, then the files of its duties (tickDuties).
 //
 // The package does not choose the next URL (schedule), remember known URLs (frontier), compute the pace of a host
 // (polite), speak HTTP (fetch), define stored formats (blobschema), or run anything (engine, service).

@@ -58,7 +58,7 @@ func TestInDoubt(t *testing.T) {
 				}
 			})
 		}
-		for _, key := range []string{naming.GrantsKey("test"), naming.CrawlKey("test"), naming.WishKey("test")} {
+		for _, key := range []string{naming.GrantsKey("test"), naming.CrawlKey("test"), naming.DesiredKey("test")} {
 			t.Run(fmt.Sprintf("change/%s/%v", key, with), func(t *testing.T) {
 				w := newWorld(t)
 				c := newCrawl(2)
@@ -70,11 +70,11 @@ func TestInDoubt(t *testing.T) {
 					t.Fatal(err)
 				}
 				var g blobschema.Grants
-				var wish blobschema.Wish
+				var desired blobschema.DesiredState
 				w.record(naming.GrantsKey("test"), &g)
-				w.record(naming.WishKey("test"), &wish)
-				if _, _, added := b.Crawl(); added != 2 || g.Limit != 200 || wish.Version != 1 {
-					t.Errorf("%d seeds are new, the limit is %d, the wish %+v", added, g.Limit, wish)
+				w.record(naming.DesiredKey("test"), &desired)
+				if _, _, added := b.Crawl(); added != 2 || g.Limit != 200 || desired.Version != 1 {
+					t.Errorf("%d seeds are new, the limit is %d, the desired state %+v", added, g.Limit, desired)
 				}
 			})
 		}
@@ -133,9 +133,9 @@ func TestChangeGoesOn(t *testing.T) {
 func TestGivesUp(t *testing.T) {
 	const host = "www.example"
 	for key, begin := range map[string]func(*world) actor.Actor{
-		naming.TickKey("test"):  func(*world) actor.Actor { return NewTick(TickConfig{Crawl: "test"}, nil) },
-		naming.CrawlKey("test"): func(*world) actor.Actor { return NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:3]...)), nil) },
-		naming.WishKey("test"):  func(*world) actor.Actor { return NewCommand("test", OrderStop) },
+		naming.TickKey("test"):    func(*world) actor.Actor { return NewTick(TickConfig{Crawl: "test"}, nil) },
+		naming.CrawlKey("test"):   func(*world) actor.Actor { return NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:3]...)), nil) },
+		naming.DesiredKey("test"): func(*world) actor.Actor { return NewCommand("test", OrderStop) },
 		naming.ActiveKey: func(*world) actor.Actor {
 			return NewAnother(blobschema.Crawl{ID: "next", Slots: 1, Partitions: 1}, Seeds(urls(t, all(host)[0])), false)
 		},

@@ -32,7 +32,7 @@ var duties = []duty{
 	{"commit: slots come or go", handoverAt, (*Step).commit},
 	{"commit: idle", idleAt, (*Step).commit},
 	{"renew the lease", renewAt, (*Step).renew},
-	{"read the orders", lookAt, (*Step).obey},
+	{"read the orders", ordersAt, (*Step).obey},
 	{"end: nothing left", overAt, (*Step).finish},
 }
 
@@ -134,9 +134,9 @@ func feedAt(s *Step, _ time.Time) time.Time {
 	age := begun.Sub(s.Begun()) * time.Duration(max(1, s.st.partitions()/manyPartitions))
 	var at time.Time
 	for p, o := range s.st.out {
-		switch a := s.outbox.appetite(p); {
-		case len(o.links) == 0 || a == Fed:
-		case a == Starved:
+		switch a := s.outbox.demand(p); {
+		case len(o.links) == 0 || a == NoDemand:
+		case a == HighDemand:
 			return begun.Add(max(s.cfg.CommitMin, age/8))
 		default:
 			at = begun.Add(max(s.cfg.CommitMin, age/2))
@@ -172,16 +172,16 @@ func idleAt(s *Step, _ time.Time) time.Time {
 	switch {
 	case s.allStarve():
 		after = min(s.cfg.CommitMin, 50*time.Millisecond)
-	case s.cfg.Exclusive && s.st.batch.settled == 0 && s.st.out.held() == 0:
+	case s.cfg.Exclusive && s.st.batch.settled == 0 && s.st.out.links() == 0:
 		after = max(after, appliedWait)
 	}
-	return onlyIf(s.idle() && (s.st.dirty() || s.st.out.held() > 0), s.st.batch.begun.Add(after))
+	return onlyIf(s.idle() && (s.st.dirty() || s.st.out.links() > 0), s.st.batch.begun.Add(after))
 }
 
 // allStarve reports whether no other partition has anything to do.
 func (s *Step) allStarve() bool {
 	for p := range partition.ID(s.st.partitions()) {
-		if p != s.cfg.Partition && s.outbox.appetite(p) != Starved {
+		if p != s.cfg.Partition && s.outbox.demand(p) != HighDemand {
 			return false
 		}
 	}
@@ -190,7 +190,7 @@ func (s *Step) allStarve() bool {
 
 func renewAt(s *Step, now time.Time) time.Time { return now.Add(s.lease.left() - s.cfg.Lease*2/3) }
 
-func lookAt(s *Step, now time.Time) time.Time { return onlyIf(s.orders.look, now) }
+func ordersAt(s *Step, now time.Time) time.Time { return onlyIf(s.orders.signalled, now) }
 
 // overAt: an idle step waits for mail for Linger and then ends, unless something is due soon.
 func overAt(s *Step, now time.Time) time.Time {

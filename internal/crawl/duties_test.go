@@ -102,13 +102,13 @@ func TestPartThatIsDueSoon(t *testing.T) {
 	}{{5 * time.Second, 0}, {1500 * time.Millisecond, 1}} {
 		v := w.clone()
 		v.Mono = head.Due.Add(-k.early).Sub(virtual.Epoch)
-		var asked []string
+		var requests []string
 		v.web = func(r actor.Request) *actor.Outcome {
-			asked = append(asked, r.URL.String())
+			requests = append(requests, r.URL.String())
 			return w.web(r)
 		}
 		v.step(first, nil) // cold: no part is in memory
-		if pages := slices.DeleteFunc(asked, func(u string) bool { return strings.HasSuffix(u, "robots.txt") }); len(pages) != k.asked {
+		if pages := slices.DeleteFunc(requests, func(u string) bool { return strings.HasSuffix(u, "robots.txt") }); len(pages) != k.asked {
 			t.Errorf("a step that begins %v before the part is due requests %v", k.early, pages)
 		}
 	}

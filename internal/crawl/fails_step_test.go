@@ -81,8 +81,8 @@ func troubled(t *testing.T) (*world, StepConfig) {
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://" + here + "/3", "https://" + there + "/0"}})
 	w.record(naming.CrawlKey(c.ID), &cfg.Crawl)
 	man := w.manifest(c.ID, 0)
-	if len(man.Unsent) == 0 || len(man.HeldFrom) == 0 || len(man.Runs) < 4 || len(w.queues[naming.MailboxQueue(0)]) == 0 {
-		t.Fatalf("nothing is troubled: unsent %v, held from %v, %d runs", man.Unsent, man.HeldFrom, len(man.Runs))
+	if len(man.Unsent) == 0 || len(man.BufferedFrom) == 0 || len(man.Runs) < 4 || len(w.queues[naming.MailboxQueue(0)]) == 0 {
+		t.Fatalf("nothing is troubled: unsent %v, held from %v, %d runs", man.Unsent, man.BufferedFrom, len(man.Runs))
 	}
 	cfg.Deadline, cfg.MergeFanIn = 12*time.Second, 3
 	return w, cfg
@@ -220,7 +220,7 @@ func TestIntakeFails(t *testing.T) {
 func TestIntakeCrashes(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		c, w := newCrawl(2), newWorld(t)
-		asked := w.serve(nil)
+		requests := w.serve(nil)
 		c = w.begin(c, "https://www.example/")
 		cfg := StepConfig{Crawl: c, Process: "p"}
 		w.crawlOn(cfg)
@@ -236,7 +236,7 @@ func TestIntakeCrashes(t *testing.T) {
 			return NewIntake(IntakeConfig{Crawl: c.ID}, []actor.Message{{ID: "m", Body: body}})
 		}
 		for at := 1; ; at++ {
-			*asked = nil
+			*requests = nil
 			try := w.clone()
 			try.web = w.web
 			effects := 0
@@ -257,8 +257,8 @@ func TestIntakeCrashes(t *testing.T) {
 				t.Fatal("it dies again")
 			}
 			try.crawlOn(cfg)
-			got := depths(*asked)
-			if n := len(*asked); len(got) != 2 || n > 4 {
+			got := depths(*requests)
+			if n := len(*requests); len(got) != 2 || n > 4 {
 				t.Errorf("moves %v, death at effect %d: %d requests: %v", moves, at, n, got)
 			}
 			if r := try.requests(); len(r.Outbox) > 0 || r.Dead == 0 {

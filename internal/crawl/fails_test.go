@@ -169,7 +169,7 @@ func idle(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	s.crawl.Settings.Index = true
 	s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch}
-	s.record.Idle = &blobschema.Idle{Finished: true, Batches: 1, Wish: 1, Index: true, Ranks: 1}
+	s.record.Idle = &blobschema.Idle{Finished: true, Batches: 1, Desired: 1, Index: true, Ranks: 1}
 	s.write(w)
 	return w, NewTick(s.cfg, nil)
 }
@@ -273,7 +273,7 @@ func TestFailuresOfSteps(t *testing.T) {
 			w, s := newScene(t)
 			set := &s.crawl.Settings
 			set.Policy, set.Quality, set.Index = "quality", schedule.HostRanks{}.Name(), true
-			s.wish.HostRanks, s.heads[0] = "ranks", nil
+			s.desired.HostRanks, s.heads[0] = "ranks", nil
 			w.Objects["ranks"] = []byte("www.example\t8\n")
 			s.write(w)
 			w.web = site(t, "nobody.example", 0, nil)

@@ -34,12 +34,12 @@ func (s *Step) mayFetch() bool {
 	}
 	if s.limited() {
 		n := s.st.f.Counts()
-		if !s.budget.refilling && !s.budget.exhausted && n.Pending > n.Urgent+n.Looks {
+		if !s.budget.refilling && !s.budget.exhausted && n.Pending > n.Urgent+n.Revisits {
 			s.budget.refilling = true
 			s.Spawn(func(t *actor.Task) error { return s.budget.refill(t, &s.st.totals.Pages, s.st.partitions()) })
 		}
 		// A revisit waits for the answer whether more pages are granted: new URLs go first.
-		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings) && !s.budget.refilling
+		return n.Urgent > 0 || revisits(&s.cfg.Crawl.Settings) && !s.budget.refilling
 	}
 	return true
 }
@@ -52,7 +52,7 @@ func (s *Step) limited() bool {
 // asksNothing reports whether the step may not fetch anything that it knows, whatever is due: the crawl is paused, or the
 // page limit is reached and nothing was requested from outside or is revisited.
 func (s *Step) asksNothing() bool {
-	return s.orders.paused || s.budget.exhausted && s.st.f.Counts().Urgent == 0 && !looks(&s.cfg.Crawl.Settings)
+	return s.orders.paused || s.budget.exhausted && s.st.f.Counts().Urgent == 0 && !revisits(&s.cfg.Crawl.Settings)
 }
 
 // begin starts the request of a task, or sets it aside until a commit names it.
@@ -75,14 +75,14 @@ func (s *Step) fetch(t schedule.Task) {
 	if counted(t) {
 		s.budget.reserved++
 	}
-	if t.Former() == (blobschema.Origin{}) {
+	if t.Previous() == (blobschema.RecordRef{}) {
 		s.ask(t)
 		return
 	}
 	s.Spawn(func(tk *actor.Task) error {
-		if p := s.st.former(tk, t.Former(), t.Request.URL.String()); p != nil {
+		if p := s.st.previous(tk, t.Previous(), t.Request.URL.String()); p != nil {
 			if p.Outcome.Answered() {
-				t.Request.Former = p
+				t.Request.Previous = p
 			}
 			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside carries no depth
 				t.Request.Depth = p.Depth
@@ -107,15 +107,15 @@ func (s *Step) ask(t schedule.Task) {
 	// No request may take longer than half a step. If the end of a step aborts a request, it is repeated and does not count
 	// as an attempt, so one that takes longer would never finish.
 	t.Request.Longest, t.Request.Deadline = s.cfg.Deadline/2, s.lease.deadline()
-	asked, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
-	s.st.f.Begun(asked, t)
+	requests, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
+	s.st.f.Begun(requests, t)
 	s.Issue(actor.Fetch{Request: t.Request}, func(r actor.Reply) {
 		o, ok := r.Value.(*actor.Outcome)
 		if !ok || r.Err != nil {
 			o = actor.Aborted(t.Request, s.Now().Wall)
 		}
 		if o.Started.IsZero() { // it may have reached the host later than the frontier knows (I9)
-			o.Started = asked
+			o.Started = requests
 		} else { // the executor's wall clock may have been set since the step began
 			o.Started = o.Started.Add(ahead)
 		}

@@ -304,7 +304,7 @@ func (st *state) takeArrived(man *blobschema.Manifest) (slots partition.Slots, f
 			}
 		}
 		st.f.Take(slices.DeleteFunc(slices.Clone(a.given.State), func(sum blobschema.SlotSummary) bool { return !a.slots.Has(sum.Slot) }))
-		ter.holding.Add(blobschema.Moved{Epoch: a.given.Epoch, Held: true, Slots: a.slots})
+		ter.holding.Add(blobschema.Moved{Epoch: a.given.Epoch, Received: true, Slots: a.slots})
 		for _, id := range a.slots {
 			delete(ter.awaited, id)
 		}
@@ -323,8 +323,8 @@ func (st *state) takeArrived(man *blobschema.Manifest) (slots partition.Slots, f
 	return slots, floor
 }
 
-// tellMoves writes into a head what others need to know of this partition's moves.
-func (st *state) tellMoves(h *blobschema.Head, man *blobschema.Manifest) {
+// recordMoves writes into a head what others need to know of this partition's moves.
+func (st *state) recordMoves(h *blobschema.Head, man *blobschema.Manifest) {
 	ter := st.ter
 	h.Owes, h.Gives, h.Awaits = len(ter.owed), nil, 0
 	for _, g := range man.Given {

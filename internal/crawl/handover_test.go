@@ -52,9 +52,9 @@ func readsHead(e actor.Effect, crawl string, p partition.ID) bool {
 	return ok && len(r.Keys) == 1 && r.Keys[0] == naming.HeadKey(crawl, p)
 }
 
-// TestTakesOfACommitLookedAtBefore checks a commit that gives slots by two maps, read by a receiver that knows only the
+// TestTakesOfACommitReadBefore checks a commit that gives slots by two maps, read by a receiver that knows only the
 // first map. The receiver takes the other slots from the same commit when it learns the second map.
-func TestTakesOfACommitLookedAtBefore(t *testing.T) {
+func TestTakesOfACommitReadBefore(t *testing.T) {
 	w := newWorld(t)
 	w.web = site(t, "nobody.example", 0, nil)
 	c := w.begin(newCrawl(2), "https://"+ofPartition(t, newCrawl(2), 0)+"/0")
@@ -254,9 +254,9 @@ func TestMovesAtWork(t *testing.T) {
 	for _, h := range hosts {
 		served[h] = site(t, h, n, func(int) []string { return all(h)[:n] })
 	}
-	asked := map[string][]time.Duration{} // times by host
+	requests := map[string][]time.Duration{} // times by host
 	w.web = func(r actor.Request) *actor.Outcome {
-		asked[string(r.URL.Host())] = append(asked[string(r.URL.Host())], w.Mono)
+		requests[string(r.URL.Host())] = append(requests[string(r.URL.Host())], w.Mono)
 		return served[string(r.URL.Host())](r)
 	}
 	w.slow = func(r actor.Request) time.Duration {
@@ -268,7 +268,7 @@ func TestMovesAtWork(t *testing.T) {
 	c = w.begin(c, all(quick)[0], all(slow)[0], all(stays)[0])
 	var ordered time.Duration
 	w.fault = func(e actor.Effect) (error, error) {
-		if _, ok := e.(actor.Fetch); ok && ordered == 0 && len(asked[slow]) == 1 && len(asked[quick]) == 3 { // the slow one is under way
+		if _, ok := e.(actor.Fetch); ok && ordered == 0 && len(requests[slow]) == 1 && len(requests[quick]) == 3 { // the slow one is under way
 			ordered = w.Mono
 			w.aside(func() { w.give(c.ID, 1, slots[0], slots[1]) })
 		}
@@ -279,13 +279,13 @@ func TestMovesAtWork(t *testing.T) {
 	w.step(cfg, nil)
 	w.fault = nil
 	knows := 7 * time.Second // with the first commit
-	if last := asked[quick][len(asked[quick])-1]; ordered == 0 || len(asked[stays]) != n+1 || last > knows || len(asked[slow]) != 2 {
-		t.Errorf("requested %d, %d and %d URLs, the last that goes at %v", len(asked[quick]), len(asked[slow]), len(asked[stays]), last)
+	if last := requests[quick][len(requests[quick])-1]; ordered == 0 || len(requests[stays]) != n+1 || last > knows || len(requests[slow]) != 2 {
+		t.Errorf("requested %d, %d and %d URLs, the last that goes at %v", len(requests[quick]), len(requests[slow]), len(requests[stays]), last)
 	}
 	gave, at := w.gave(c, 0)
 	want := []partition.Slots{{slots[0]}, {slots[0], slots[1]}}
-	if d := cmp.Diff(want, gave); d != "" || at[0] > knows+2*giveRest || at[1] < asked[slow][1] || at[1] > asked[slow][1]+time.Second {
-		t.Errorf("given at %v; the last request ended at %v (-want +got):\n%s", at, asked[slow][1], d)
+	if d := cmp.Diff(want, gave); d != "" || at[0] > knows+2*giveRest || at[1] < requests[slow][1] || at[1] > requests[slow][1]+time.Second {
+		t.Errorf("given at %v; the last request ended at %v (-want +got):\n%s", at, requests[slow][1], d)
 	}
 	if h := w.head(c.ID, 0); h.Owes != 0 || h.Epoch != 2 || h.Gives[1] != 2 || len(h.Gives) != 1 {
 		t.Errorf("the head of who gave is %+v", h)

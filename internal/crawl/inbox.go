@@ -116,7 +116,7 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		return
 	}
 	if mail.Epoch > s.st.ter.pmap.Epoch() && !late { // by a map that this step has not read, its URLs may be ours
-		s.inbox.later, s.orders.look = append(s.inbox.later, m), true
+		s.inbox.later, s.orders.signalled = append(s.inbox.later, m), true
 		return
 	}
 	// Mail without a number is a nudge: a giver has just handed slots over.
@@ -126,7 +126,7 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		return
 	}
 	if !late && slices.ContainsFunc(mail.URLs, func(q blobschema.Queued) bool { return int(q.Topic) >= len(s.st.scopes) }) {
-		s.inbox.later, s.orders.look = append(s.inbox.later, m), true // the desired state names more topics
+		s.inbox.later, s.orders.signalled = append(s.inbox.later, m), true // the desired state names more topics
 		return
 	}
 	// A number that is applied already identifies a repeated delivery.
@@ -227,11 +227,11 @@ type DeadLetter struct {
 func (st *state) placements() {
 	for _, l := range st.f.Placements() {
 		st.totals.Forwarded++
-		asked := looks(&st.cfg.Crawl.Settings) && l.Rank == 0
-		if asked { // only the owner knows the next generation: the slot of the name does not record revisits
+		requests := revisits(&st.cfg.Crawl.Settings) && l.Rank == 0
+		if requests { // only the owner knows the next generation: the slot of the name does not record revisits
 			l.Flags |= blobschema.FlagAgain
 		}
-		if asked || st.owner(l.Slot) != st.cfg.Partition {
+		if requests || st.owner(l.Slot) != st.cfg.Partition {
 			st.buffer(l) // bypasses the filter of sent links, which knows it from the name's slot
 		} else {
 			st.f.Add(st.lease.Clock(), l)

@@ -169,7 +169,7 @@ func TestNotURLs(t *testing.T) {
 // TestRequestsWithoutID checks that a request without an id gets the id of its message.
 func TestRequestsWithoutID(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
-	asked := w.serve(nil)
+	requests := w.serve(nil)
 	c = w.begin(c, "https://www.example/")
 	cfg := StepConfig{Crawl: c, Process: "p"}
 	w.crawlOn(cfg)
@@ -177,7 +177,7 @@ func TestRequestsWithoutID(t *testing.T) {
 		message, id string
 		want        int
 	}{{"m1", "", 1}, {"m1", "", 0}, {"m2", "", 1}, {"m3", "r", 1}, {"m4", "r", 0}} {
-		*asked = nil
+		*requests = nil
 		body, err := blobschema.EncodeRequest(blobschema.Request{ID: k.id, Recrawl: []string{"https://www.example/"}})
 		if err != nil {
 			t.Fatal(err)
@@ -185,8 +185,8 @@ func TestRequestsWithoutID(t *testing.T) {
 		if _, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []actor.Message{{ID: k.message, Body: body}})); err != nil {
 			t.Fatal(err)
 		}
-		if w.crawlOn(cfg); len(*asked) != k.want {
-			t.Errorf("%+v: %d requests", k, len(*asked))
+		if w.crawlOn(cfg); len(*requests) != k.want {
+			t.Errorf("%+v: %d requests", k, len(*requests))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (l *lease) spent(h *blobschema.Head) {
 	}
 }
 
-// maxTries bounds the attempts to store something. If all fail the step ends, and the next step refetches what was not
+// maxTries bounds the attempts to store something. If all fail the step ends, and the next step revisits what was not
 // committed.
 const maxTries = 10
 

@@ -75,7 +75,7 @@ func (s *Step) loadState(t *actor.Task) error {
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
 			Topics: topics(set, nil), Began: s.cfg.Crawl.Created, Hosts: HostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
-			Looks: looks(set), Threshold: s.lease.head.Threshold,
+			Revisits: revisits(set), Threshold: s.lease.head.Threshold,
 		}),
 	}
 	st.attach(s)
@@ -116,14 +116,14 @@ func (s *Step) loadState(t *actor.Task) error {
 	for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope) {
 		st.scopes.add(entry)
 	}
-	st.wish.Version, st.wish.Scope, st.wish.Capped, st.wish.HalfCapped = st.man.Wish, st.man.Scope, nil, nil
-	return s.loadHeld(t)
+	st.desired.Version, st.desired.Scope, st.desired.Capped, st.desired.HalfCapped = st.man.Desired, st.man.Scope, nil, nil
+	return s.loadBuffered(t)
 }
 
-// loadHeld reads the buffered links back from the commits: those that are in no mail yet.
-func (s *Step) loadHeld(t *actor.Task) error {
+// loadBuffered reads the buffered links back from the commits: those that are in no mail yet.
+func (s *Step) loadBuffered(t *actor.Task) error {
 	first := uint64(0)
-	for _, seq := range s.st.man.HeldFrom {
+	for _, seq := range s.st.man.BufferedFrom {
 		if first == 0 || seq < first {
 			first = seq
 		}
@@ -136,11 +136,11 @@ func (s *Step) loadHeld(t *actor.Task) error {
 		if err != nil {
 			return err
 		}
-		held, err := c.Held()
+		held, err := c.Buffered()
 		if err != nil {
 			return fmt.Errorf("buffered links of %s: %w", name, err)
 		}
-		s.st.out.restore(seq, held, s.st.man.HeldFrom)
+		s.st.out.restore(seq, held, s.st.man.BufferedFrom)
 	}
 	return nil
 }

@@ -69,21 +69,21 @@ func TestHeldThroughCrashes(t *testing.T) {
 	for round, at := range []int{13, 27, 28, pages + 1} {
 		dieAt = fmt.Sprintf("https://%s/%d", here, at)
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 10 * time.Second, CommitPages: 5, MailEvery: time.Hour}, nil)
-		ended := w.live(prompted{s, func() Signal { return Appetites{[]Appetite{2: Starved}} }})
+		ended := w.live(prompted{s, func() Signal { return Demands{[]Demand{2: HighDemand}} }})
 		if ended != (at > pages) {
 			t.Fatalf("round %d: ended well %v", round, ended)
 		}
 		man := w.manifest(c.ID, 0)
 		settled, held := len(w.visible(c.ID, 0)), 0
 		for _, commit := range w.commits(c.ID, 0) {
-			links, err := commit.Held()
+			links, err := commit.Buffered()
 			if err != nil {
 				t.Fatal(err)
 			}
 			held += len(links[1])
 		}
-		if held < settled-2 || !ended && man.Totals.Held < int64(settled)-2 || ended && (man.Totals.Held > 0 || len(man.HeldFrom) > 0) {
-			t.Errorf("round %d: %d pages, %d links for partition 1 in commits; held %d from %v", round, settled, held, man.Totals.Held, man.HeldFrom)
+		if held < settled-2 || !ended && man.Totals.Buffered < int64(settled)-2 || ended && (man.Totals.Buffered > 0 || len(man.BufferedFrom) > 0) {
+			t.Errorf("round %d: %d pages, %d links for partition 1 in commits; held %d from %v", round, settled, held, man.Totals.Buffered, man.BufferedFrom)
 		}
 		if n := len(w.mailed(1)); ended != (n > 0) {
 			t.Errorf("round %d: %d links are mailed", round, n)
@@ -195,7 +195,7 @@ func TestSeedsThatComeLate(t *testing.T) {
 					other = "x" + other
 				}
 				out := "https://" + other + "/found"
-				asked := w.serve(answers{
+				requests := w.serve(answers{
 					"https://" + here + "/0": linking(t, actor.LinkAnchor, "https://"+here+"/1", out, "https://"+other+"/x.pdf", "https://third.example/"),
 				})
 				seeds := []string{"https://" + here + "/0"}
@@ -212,7 +212,7 @@ func TestSeedsThatComeLate(t *testing.T) {
 				given := false
 				serve := w.web
 				w.web = func(r actor.Request) *actor.Outcome {
-					if in := w.head(c.ID, 0).Commit != ""; !given && (when == "in a commit" && in || when == "in the batch" && len(*asked) == 3) {
+					if in := w.head(c.ID, 0).Commit != ""; !given && (when == "in a commit" && in || when == "in the batch" && len(*requests) == 3) {
 						given = true
 						w.aside(give)
 					}
@@ -229,12 +229,12 @@ func TestSeedsThatComeLate(t *testing.T) {
 					w.record(naming.CrawlKey(c.ID), &cfg.Crawl)
 					w.step(cfg, nil)
 				}
-				var wish blobschema.Wish
-				w.record(naming.WishKey(c.ID), &wish)
-				if h := w.head(c.ID, 0); h.Wish != wish.Version || wish.Version == 0 {
-					t.Errorf("the wish has version %d, %d is obeyed", wish.Version, h.Wish)
+				var desired blobschema.DesiredState
+				w.record(naming.DesiredKey(c.ID), &desired)
+				if h := w.head(c.ID, 0); h.Desired != desired.Version || desired.Version == 0 {
+					t.Errorf("the desired state has version %d, %d is obeyed", desired.Version, h.Desired)
 				}
-				got := depths(*asked)
+				got := depths(*requests)
 				if there == 1 {
 					got = map[string]int{}
 					for url := range w.mailed(1) {
@@ -355,7 +355,7 @@ func TestScopeSpreads(t *testing.T) {
 		c, w := newCrawl(2), newWorld(t)
 		c.Settings.Scope = blobschema.ScopeHost
 		first, second, host := "https://"+ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1), "https://to.example"
-		asked := w.serve(answers{
+		requests := w.serve(answers{
 			first + "/go":     linking(t, actor.LinkRedirect, host+"/"),
 			second + "/":      linking(t, actor.LinkAnchor, host+"/before", "https://never.example/"),
 			second + "/later": linking(t, actor.LinkAnchor, host+"/after"),
@@ -376,7 +376,7 @@ func TestScopeSpreads(t *testing.T) {
 		b, _ = w.step(cfg[1], warm())
 		w.crawlOn(cfg[0])
 		want := map[string]int{first + "/go": 0, second + "/": 0, host + "/": 0, host + "/before": 1, second + "/later": 0, host + "/after": 1}
-		if d := cmp.Diff(want, depths(*asked)); d != "" {
+		if d := cmp.Diff(want, depths(*requests)); d != "" {
 			t.Errorf("cold %v: requested, by depth (-want +got):\n%s", cold, d)
 		}
 		for p := range partition.ID(2) {

@@ -32,7 +32,7 @@ func (w *world) post(m blobschema.Mail) {
 func TestMailIsApplied(t *testing.T) {
 	c, w := newCrawl(3), newWorld(t)
 	hosts := []string{ofPartition(t, c, 0), ofPartition(t, c, 1), ofPartition(t, c, 2)}
-	asked := w.serve(nil)
+	requests := w.serve(nil)
 	c = w.begin(c, "https://"+hosts[0]+"/")
 	of := func(host, path string) blobschema.Queued {
 		return blobschema.Queued{URL: "https://" + host + path, Depth: 3}
@@ -41,7 +41,7 @@ func TestMailIsApplied(t *testing.T) {
 	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{of(hosts[0], "/a"), of(hosts[2], "/c")}})
 	w.post(blobschema.Mail{Crawl: c.ID, From: 2, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{of(hosts[0], "/a"), of(hosts[1], "/b")}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	if d := cmp.Diff(map[string]int{"https://" + hosts[0] + "/": 0, "https://" + hosts[0] + "/a": 3, "https://" + hosts[0] + "/c": 3}, depths(*asked)); d != "" {
+	if d := cmp.Diff(map[string]int{"https://" + hosts[0] + "/": 0, "https://" + hosts[0] + "/a": 3, "https://" + hosts[0] + "/c": 3}, depths(*requests)); d != "" {
 		t.Errorf("requested, by depth (-want +got):\n%s", d)
 	}
 	man, h := w.manifest(c.ID, 0), w.head(c.ID, 0)
@@ -58,7 +58,7 @@ func TestMailIsApplied(t *testing.T) {
 	// A slot comes from 1, with mail for it by the new map before this step has read the map.
 	slot := hashOf(t, c).Slot(hosts[1])
 	w.give(c.ID, 0, slot)
-	*asked = nil
+	*requests = nil
 	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 2, Epoch: 2, URLs: []blobschema.Queued{of(hosts[1], "/new")}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Epoch: 2}) // a nudge, which changes nothing
@@ -67,13 +67,13 @@ func TestMailIsApplied(t *testing.T) {
 	if len(w.mail) != left-1 {
 		t.Errorf("the nudge is left: %d messages, %d before", len(w.mail), left)
 	}
-	if h = w.head(c.ID, 0); h.Applied != 5 || h.Epoch != 2 || h.Awaits == 0 || h.Totals.Unexamined != 1 || len(*asked) > 0 {
-		t.Errorf("before the slot came: requested %v, the head is %+v", depths(*asked), h)
+	if h = w.head(c.ID, 0); h.Applied != 5 || h.Epoch != 2 || h.Awaits == 0 || h.Totals.Unexamined != 1 || len(*requests) > 0 {
+		t.Errorf("before the slot came: requested %v, the head is %+v", depths(*requests), h)
 	}
 	for _, p := range []partition.ID{1, 0, 0} {
 		w.step(StepConfig{Crawl: c, Process: "p", Partition: p}, nil)
 	}
-	if got := depths(*asked); got["https://"+hosts[1]+"/new"] != 3 || len(got) < 2 {
+	if got := depths(*requests); got["https://"+hosts[1]+"/new"] != 3 || len(got) < 2 {
 		t.Errorf("when it is here requested %v", got)
 	}
 }

@@ -17,18 +17,18 @@ import (
 func TestOnTime(t *testing.T) {
 	const delay = 6500 * time.Millisecond // between two pages
 	for _, k := range []struct {
-		name     string
-		cfg      StepConfig
-		appetite Appetite // of the other partition
-		recrawl  bool
-		due      time.Duration // due time of a head, after the step has begun
+		name    string
+		cfg     StepConfig
+		demand  Demand // of the other partition
+		recrawl bool
+		due     time.Duration // due time of a head, after the step has begun
 	}{
-		{"a commit", StepConfig{CommitEvery: 7 * time.Second}, Fed, false, 7 * time.Second},
-		{"an answer that somebody asked for", StepConfig{}, Fed, true, 5 * time.Second},
-		{"a commit for whom has little to do", StepConfig{CommitMin: 2 * time.Second}, Hungry, false, 2 * time.Second},
-		{"the lease", StepConfig{Lease: 9 * time.Second}, Fed, false, 3 * time.Second},
-		{"the deadline", StepConfig{Deadline: 10 * time.Second}, Fed, false, 10 * time.Second},
-		{"the end", StepConfig{Linger: 2 * time.Second}, Fed, false, 2*delay + 2*time.Second},
+		{"a commit", StepConfig{CommitEvery: 7 * time.Second}, NoDemand, false, 7 * time.Second},
+		{"an answer that somebody asked for", StepConfig{}, NoDemand, true, 5 * time.Second},
+		{"a commit for whom has little to do", StepConfig{CommitMin: 2 * time.Second}, LowDemand, false, 2 * time.Second},
+		{"the lease", StepConfig{Lease: 9 * time.Second}, NoDemand, false, 3 * time.Second},
+		{"the deadline", StepConfig{Deadline: 10 * time.Second}, NoDemand, false, 10 * time.Second},
+		{"the end", StepConfig{Linger: 2 * time.Second}, NoDemand, false, 2*delay + 2*time.Second},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			c, w := newCrawl(2), newWorld(t)
@@ -49,7 +49,7 @@ func TestOnTime(t *testing.T) {
 			}
 			k.cfg.Crawl, k.cfg.Process = c, "p"
 			s := stepOf(t, k.cfg, nil)
-			counts, err := w.run(prompted{s, func() Signal { return Appetites{[]Appetite{1: k.appetite}} }})
+			counts, err := w.run(prompted{s, func() Signal { return Demands{[]Demand{1: k.demand}} }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestLargeDomains(t *testing.T) {
 	check(12, 0)
 	w.request(c.ID, blobschema.Request{ID: "1", Seeds: []string{"https://more.large.example/"}})
 	check(13, 0)
-	w.Table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Capped: []string{"large.example"}})}
+	w.Table[naming.DesiredKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.DesiredState{Capped: []string{"large.example"}})}
 	w.request(c.ID, blobschema.Request{ID: "2", Seeds: []string{"https://other.example/"}})
 	check(13, 1)
 }
@@ -136,7 +136,7 @@ func TestFloorMoves(t *testing.T) {
 	c.Settings.Delay = time.Minute
 	host := ofPartition(t, c, 0)
 	seeds := []string{"https://" + host + "/0", "https://" + host + "/1"}
-	asked := w.serve(nil)
+	requests := w.serve(nil)
 	c = w.begin(c, seeds...)
 	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 5 * time.Second}, nil)
 	h := w.head(c.ID, 0)
@@ -146,7 +146,7 @@ func TestFloorMoves(t *testing.T) {
 	crashed := w.Mono
 	w.give(c.ID, 1, hashOf(t, c).Slot(host))
 	w.step(StepConfig{Crawl: c, Process: "c", Deadline: 5 * time.Second}, nil)
-	n := len(*asked)
+	n := len(*requests)
 	at := time.Duration(0)
 	serve := w.web
 	w.web = func(r actor.Request) *actor.Outcome {
@@ -156,8 +156,8 @@ func TestFloorMoves(t *testing.T) {
 		return serve(r)
 	}
 	w.step(StepConfig{Crawl: c, Partition: 1, Process: "d"}, nil)
-	if len(*asked) == n || at < c.Settings.Delay || at > 2*c.Settings.Delay {
-		t.Errorf("%d requests of the receiver, the first %v after the crash", len(*asked)-n, at)
+	if len(*requests) == n || at < c.Settings.Delay || at > 2*c.Settings.Delay {
+		t.Errorf("%d requests of the receiver, the first %v after the crash", len(*requests)-n, at)
 	}
 }
 
@@ -166,25 +166,25 @@ func TestFloorMoves(t *testing.T) {
 func TestWaitsForNoGiver(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
-	asked := w.serve(nil)
+	requests := w.serve(nil)
 	c = w.begin(c, "https://"+host+"/0", "https://"+host+"/1")
 	cfg := StepConfig{Crawl: c, Process: "p"}
 	w.crawlOn(cfg)
 	w.give(c.ID, 1, hashOf(t, cfg.Crawl).Slot(host))
-	*asked = nil
+	*requests = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://" + host + "/0"}})
 	m := w.queues[naming.MailboxQueue(1)]
 	w.queues[naming.MailboxQueue(1)] = append(m, m...) // delivered again while it waits
 	began := w.Mono
 	cfg.Partition = 1
 	w.step(cfg, nil)
-	if took := w.Mono - began; took > 10*time.Second || len(*asked) > 0 || len(w.mail) == 0 {
-		t.Errorf("it waited for %v, requested %v", took, depths(*asked))
+	if took := w.Mono - began; took > 10*time.Second || len(*requests) > 0 || len(w.mail) == 0 {
+		t.Errorf("it waited for %v, requested %v", took, depths(*requests))
 	}
 	w.redeliver()
 	w.crawlOn(StepConfig{Crawl: c, Process: "p"})
 	if got := w.records(c.ID, 1, "https://"+host+"/0"); len(got) != 1 || got[0].Generation != 1 {
-		t.Errorf("requested %v: %+v", depths(*asked), got)
+		t.Errorf("requested %v: %+v", depths(*requests), got)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // obey reads the desired state and does what has changed in it: orders, capped domains, the map, slices, the threshold of
 // revisits, ranks of hosts, and the scope.
 func (s *Step) obey(t *actor.Task) error {
-	s.orders.look = false
+	s.orders.signalled = false
 	defer s.applyLater()
 	// Mail that waits may refer to a newer map.
 	if len(s.inbox.later) > 0 {
@@ -22,12 +22,12 @@ func (s *Step) obey(t *actor.Task) error {
 			return err
 		}
 	}
-	recs, err := t.Records(naming.WishKey(s.cfg.Crawl.ID), naming.CrawlKey(s.cfg.Crawl.ID))
+	recs, err := t.Records(naming.DesiredKey(s.cfg.Crawl.ID), naming.CrawlKey(s.cfg.Crawl.ID))
 	if err != nil {
 		return err
 	}
 	if recs[0].Found {
-		w, err := actor.Decode[blobschema.Wish](recs[0], "wish")
+		w, err := actor.Decode[blobschema.DesiredState](recs[0], "desired state")
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (s *Step) obey(t *actor.Task) error {
 			s.stop()
 		}
 		// Each other change is applied if it differs from what the step knows.
-		if old := &s.st.wish; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // the lists only grow
+		if old := &s.st.desired; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // the lists only grow
 			old.Capped, old.HalfCapped = w.Capped, w.HalfCapped
 			s.st.f.CapDomains(w.Capped, w.HalfCapped)
 		}
@@ -46,8 +46,8 @@ func (s *Step) obey(t *actor.Task) error {
 				return err
 			}
 		}
-		if !maps.Equal(w.Slices, s.st.wish.Slices) {
-			s.st.wish.Slices = w.Slices
+		if !maps.Equal(w.Slices, s.st.desired.Slices) {
+			s.st.desired.Slices = w.Slices
 			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
 		}
 		s.st.obeyThreshold(w.Threshold)
@@ -56,7 +56,7 @@ func (s *Step) obey(t *actor.Task) error {
 		}
 		// A new version may widen the scope, or add seeds and topics.
 		switch {
-		case w.Version != s.st.wish.Version:
+		case w.Version != s.st.desired.Version:
 			err = s.obeyScope(t, w, recs[1])
 		case !s.orders.informed: // earlier steps may have read a newer record than this step began with
 			err = s.st.takeRecord(t, recs[1], w.Slices)
@@ -71,7 +71,7 @@ func (s *Step) obey(t *actor.Task) error {
 
 // obeyScope adds new hosts to the scope and follows the links to them that were out of scope when they were found. Every
 // commit keeps its own such links.
-func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) error {
+func (s *Step) obeyScope(t *actor.Task, w blobschema.DesiredState, rec actor.Record) error {
 	s.reading.rescan = true
 	defer func() { s.reading.rescan = false }()
 	before := s.st.seeds
@@ -80,7 +80,7 @@ func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) err
 	}
 	news := s.st.seeds != before
 	for _, entry := range w.Scope {
-		if slices.Contains(s.st.wish.Scope, entry) {
+		if slices.Contains(s.st.desired.Scope, entry) {
 			continue
 		}
 		news = true
@@ -91,7 +91,7 @@ func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) err
 			return err
 		}
 	}
-	s.st.wish = w
+	s.st.desired = w
 	s.st.batch.applied = true // the head must report that the desired state is obeyed
 	return nil
 }

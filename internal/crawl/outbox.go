@@ -34,8 +34,8 @@ func (b buffers) of(p partition.ID) *buffer {
 	return b[p]
 }
 
-// held returns the number of buffered links.
-func (b buffers) held() (n int64) {
+// links returns the number of buffered links.
+func (b buffers) links() (n int64) {
 	for _, o := range b {
 		n += int64(len(o.links))
 	}
@@ -46,7 +46,7 @@ func (b buffers) held() (n int64) {
 // that no commit holds yet go into c.
 func (b buffers) take(c *blobschema.Commit, flush func(partition.ID, int) bool) map[partition.ID][]blobschema.Queued {
 	mail := map[partition.ID][]blobschema.Queued{}
-	c.Held = map[partition.ID][]blobschema.Queued{}
+	c.Buffered = map[partition.ID][]blobschema.Queued{}
 	for p, o := range b {
 		switch {
 		case len(o.links) == 0:
@@ -56,15 +56,15 @@ func (b buffers) take(c *blobschema.Commit, flush func(partition.ID, int) bool) 
 			*o = buffer{}
 			continue
 		case o.stored < len(o.links):
-			c.Held[p] = slices.Clone(o.links[o.stored:])
+			c.Buffered[p] = slices.Clone(o.links[o.stored:])
 			if o.stored == 0 {
 				o.since = c.Manifest.Seq
 			}
 			o.stored = len(o.links)
 		}
-		c.Manifest.HeldFrom[p] = o.since
+		c.Manifest.BufferedFrom[p] = o.since
 	}
-	c.Manifest.Totals.Held = b.held()
+	c.Manifest.Totals.Buffered = b.links()
 	return mail
 }
 
@@ -89,7 +89,7 @@ type outbox struct {
 	unsent     []uint64                   // commits whose mail is not sent yet
 	publishing int                        // sends and acknowledgements under way
 	mailedAt   time.Time                  // time of the last commit with mail
-	appetites  []Appetite                 // appetites of the partitions, by ID; shared with other steps
+	demands    []Demand                   // demand of the partitions, by ID; shared with other steps
 	mailed     map[partition.ID]int       // links mailed to each partition since the step last considered waking it
 	awake      map[partition.ID]time.Time // time until which a partition has a step or a wake under way
 }
@@ -98,17 +98,17 @@ func newOutbox(l *lease) outbox {
 	return outbox{lease: l, mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{}}
 }
 
-// appetite returns the appetite of another partition, as told last.
-func (o *outbox) appetite(p partition.ID) Appetite {
-	if int(p) < len(o.appetites) {
-		return o.appetites[p]
+// demand returns the demand of another partition, as told last.
+func (o *outbox) demand(p partition.ID) Demand {
+	if int(p) < len(o.demands) {
+		return o.demands[p]
 	}
-	return Fed
+	return NoDemand
 }
 
 // flushes reports whether the links for a partition should go into mail with this commit.
 func (o *outbox) flushes(p partition.ID, links int, now time.Time) bool {
-	return o.appetite(p) != Fed || links >= flushURLs || now.Sub(o.mailedAt) >= o.lease.cfg.young(o.lease.cfg.MailEvery, now)
+	return o.demand(p) != NoDemand || links >= flushURLs || now.Sub(o.mailedAt) >= o.lease.cfg.young(o.lease.cfg.MailEvery, now)
 }
 
 // publish sends the mail of a commit and wakes the partitions that got many links. If it fails, the manifest still names

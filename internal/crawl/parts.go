@@ -171,10 +171,10 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 		id, _ := queued(&all.Queued[i])
 		out[id].Queued = append(out[id].Queued, all.Queued[i])
 	}
-	for i := range all.Hosts { // every part may be the first one of its slot that is loaded
-		for _, is := range bySlot[all.Hosts[i].Slot] {
-			run := out[frontier.PartID{Slot: all.Hosts[i].Slot, Part: is}]
-			run.Hosts = append(run.Hosts, all.Hosts[i])
+	for i := range all.Keys { // every part may be the first one of its slot that is loaded
+		for _, is := range bySlot[all.Keys[i].Slot] {
+			run := out[frontier.PartID{Slot: all.Keys[i].Slot, Part: is}]
+			run.Keys = append(run.Keys, all.Keys[i])
 		}
 	}
 	return out, nil

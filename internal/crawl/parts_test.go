@@ -75,7 +75,7 @@ func TestSentFilter(t *testing.T) {
 		if want {
 			model[fp] = depth
 		}
-		if got := tells(f, fp, depth); got != want {
+		if got := adds(f, fp, depth); got != want {
 			t.Fatalf("%d at depth %d: got %v, want %v (it was sent at %d: %v)", fp, depth, got, want, old, known)
 		}
 	}
@@ -93,7 +93,7 @@ func TestSentFilterIsBounded(t *testing.T) {
 			fp, depth = uint64(rng.IntN(2000)), uint16(rng.IntN(4))
 		}
 		old, known := sent[fp]
-		if tells(f, fp, depth) {
+		if adds(f, fp, depth) {
 			sent[fp] = depth
 		} else if !known || depth < old {
 			t.Fatalf("%d was taken for sent at depth %d", fp, depth)
@@ -103,22 +103,22 @@ func TestSentFilterIsBounded(t *testing.T) {
 		}
 	}
 	for i := range uint64(limit / 2) {
-		tells(f, 1_000_000+i, 5)
+		adds(f, 1_000_000+i, 5)
 	}
 	for i := range uint64(limit / 2) {
-		if tells(f, 1_000_000+i, 5) {
+		if adds(f, 1_000_000+i, 5) {
 			t.Fatalf("link %d of the last %d is forgotten", i, limit/2)
 		}
 	}
 	zero := newSentFilter(0, nil) // holds next to nothing, and does no harm
-	if !tells(zero, 1, 1) || !tells(zero, 2, 1) || !tells(zero, 1, 0) || len(zero.young)+len(zero.old) > 2 {
+	if !adds(zero, 1, 1) || !adds(zero, 2, 1) || !adds(zero, 1, 0) || len(zero.young)+len(zero.old) > 2 {
 		t.Error("a filter without room")
 	}
 }
 
-// tells is tell without ranks.
-func tells(f *sentFilter, fp uint64, depth uint16) bool {
-	_, news := f.tell(&frontier.Link{Fingerprint: fp, Depth: depth, Rank: 1})
+// adds is add without ranks.
+func adds(f *sentFilter, fp uint64, depth uint16) bool {
+	_, news := f.add(&frontier.Link{Fingerprint: fp, Depth: depth, Rank: 1})
 	return news
 }
 
@@ -142,7 +142,7 @@ func TestSentFilterAdds(t *testing.T) {
 			}
 			rank := p.URLRank(c)
 			found += rated.Quality(rank)
-			send, news := f.tell(&frontier.Link{Fingerprint: 7, Depth: depth, Rank: rank})
+			send, news := f.add(&frontier.Link{Fingerprint: 7, Depth: depth, Rank: rank})
 			if news {
 				tellings++
 				told += rated.Quality(send)
@@ -426,7 +426,7 @@ func TestWantedPieces(t *testing.T) {
 	for slot := range partition.Slot(slots) {
 		for n := range each {
 			url := fmt.Sprintf("https://h%d.example/%x/%x/%d", slot, rng.Uint64(), rng.Uint64(), n)
-			run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Host: fmt.Sprintf("h%d.example", slot), URL: url})
+			run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Key: fmt.Sprintf("h%d.example", slot), URL: url})
 		}
 	}
 	data, ref := blobschema.EncodeRun(run, h)

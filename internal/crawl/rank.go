@@ -43,7 +43,7 @@ func (c *StepConfig) policy(t *actor.Task, name string) (schedule.Policy, error)
 // They apply to URLs found from now on.
 func (st *state) takeRanks(t *actor.Task, name string) error {
 	set := &st.cfg.Crawl.Settings
-	if name == st.wish.HostRanks || set.HostRanks != "" || set.Quality != (schedule.HostRanks{}).Name() {
+	if name == st.desired.HostRanks || set.HostRanks != "" || set.Quality != (schedule.HostRanks{}).Name() {
 		return nil
 	}
 	policy, err := st.cfg.policy(t, name)
@@ -53,7 +53,7 @@ func (st *state) takeRanks(t *actor.Task, name string) error {
 	case err != nil:
 		return err
 	}
-	st.policy, st.wish.HostRanks = policy, name
+	st.policy, st.desired.HostRanks = policy, name
 	return nil
 }
 

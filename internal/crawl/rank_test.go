@@ -22,14 +22,14 @@ func TestWhichRanks(t *testing.T) {
 	}{
 		{"none", byRanks, "", true},
 		{"given", func(s *scene) { byRanks(s); s.crawl.Settings.HostRanks = "a is good" }, "a", true},
-		{"computed", func(s *scene) { byRanks(s); s.wish.HostRanks = "b is good" }, "b", true},
+		{"computed", func(s *scene) { byRanks(s); s.desired.HostRanks = "b is good" }, "b", true},
 		{"given, and computed", func(s *scene) {
 			byRanks(s)
-			s.crawl.Settings.HostRanks, s.wish.HostRanks = "a is good", "b is good"
+			s.crawl.Settings.HostRanks, s.desired.HostRanks = "a is good", "b is good"
 		}, "a", true},
-		{"computed, and gone", func(s *scene) { byRanks(s); s.wish.HostRanks = "no more" }, "", true},
+		{"computed, and gone", func(s *scene) { byRanks(s); s.desired.HostRanks = "no more" }, "", true},
 		{"given, and gone", func(s *scene) { byRanks(s); s.crawl.Settings.HostRanks = "no more" }, "", false},
-		{"computed, and not gone by", func(s *scene) { s.wish.HostRanks = "b is good" }, "", true},
+		{"computed, and not gone by", func(s *scene) { s.desired.HostRanks = "b is good" }, "", true},
 		{"an unknown policy", func(s *scene) { s.crawl.Settings.Policy = "at will" }, "", false},
 		{"a policy of the process", func(s *scene) {
 			byRanks(s)

@@ -47,9 +47,9 @@ func (w *world) records(crawl string, p partition.ID, url string) (out []blobsch
 }
 
 // changing is a site whose pages may be requested again. It records the requests.
-func changing(host string, asked *[]actor.Request) func(actor.Request) *actor.Outcome {
+func changing(host string, requests *[]actor.Request) func(actor.Request) *actor.Outcome {
 	return func(req actor.Request) *actor.Outcome {
-		*asked = append(*asked, req)
+		*requests = append(*requests, req)
 		o := actor.Aborted(req, time.Time{})
 		o.Temporary, o.Page.Outcome, o.Page.Status, o.Page.ETag = false, blobschema.OutcomeOK, 200, `"v1"`
 		o.Record, o.Page.Length = []byte("record"), 6
@@ -67,12 +67,12 @@ func TestRecrawl(t *testing.T) {
 	c, host := newCrawl(2), ""
 	host = ofPartition(t, c, 1)
 	w := newWorld(t)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	c = w.begin(c, all(host)[:5]...)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
-	if n := len(asked); n != 6 {
+	if n := len(requests); n != 6 {
 		t.Fatalf("%d requests", n)
 	}
 	for i := range 3 { // the third has another id
@@ -80,7 +80,7 @@ func TestRecrawl(t *testing.T) {
 		if i == 2 {
 			id = "r2"
 		}
-		asked = nil
+		requests = nil
 		counts := w.request(c.ID, blobschema.Request{ID: id, Recrawl: all(host)[3:4]})
 		want := map[string]int{
 			"ReadRecords": 2, "WriteRecord": 1, // the crawl; the record that numbers the mail
@@ -100,11 +100,11 @@ func TestRecrawl(t *testing.T) {
 		}
 		w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
 		wantAsked := []int{1, 0, 1}[i]
-		if len(asked) != wantAsked {
-			t.Fatalf("request %d: requested %v", i, asked)
+		if len(requests) != wantAsked {
+			t.Fatalf("request %d: requested %v", i, requests)
 		}
-		if wantAsked == 1 && (asked[0].Generation != uint32(1+i/2) || asked[0].Former == nil || asked[0].Former.ETag != `"v1"`) {
-			t.Errorf("request %d: requested generation %d, former %+v", i, asked[0].Generation, asked[0].Former)
+		if wantAsked == 1 && (requests[0].Generation != uint32(1+i/2) || requests[0].Previous == nil || requests[0].Previous.ETag != `"v1"`) {
+			t.Errorf("request %d: requested generation %d, former %+v", i, requests[0].Generation, requests[0].Previous)
 		}
 	}
 	got := w.records(c.ID, 1, all(host)[3])
@@ -123,22 +123,22 @@ func TestRecrawlBesideLimit(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.MaxPages = 2
 	w := newWorld(t)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	c = w.begin(c, all(host)[:5]...)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	if rep, _ := w.tick(c.ID); !rep.Limited || len(asked) != 3 {
-		t.Fatalf("limited %v after %d requests", rep.Limited, len(asked))
+	if rep, _ := w.tick(c.ID); !rep.Limited || len(requests) != 3 {
+		t.Fatalf("limited %v after %d requests", rep.Limited, len(requests))
 	}
-	first := asked[1].URL.String()
+	first := requests[1].URL.String()
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{first, "https://" + host + "/new"}})
 	if rep, _ := w.tick(c.ID); rep.Limited {
 		t.Error("the crawl is over, with a request on its way")
 	}
-	asked = nil
+	requests = nil
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	if len(asked) != 2 {
-		t.Errorf("requested %v", asked)
+	if len(requests) != 2 {
+		t.Errorf("requested %v", requests)
 	}
 	if h := w.head(c.ID, 0); h.Totals.Pages != 2 || h.Totals.Pending != 3 || h.Totals.Known != 6 {
 		t.Errorf("totals %+v", h.Totals)
@@ -153,8 +153,8 @@ func TestRecrawlOutside(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Scope = blobschema.ScopeHost
 	w := newWorld(t)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	c = w.begin(c, all(host)[0])
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	outside := "https://elsewhere.example/"
@@ -182,8 +182,8 @@ func TestRecrawlOutside(t *testing.T) {
 func TestSitemapSaysChanged(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
-	var asked []actor.Request
-	plain := changing(host, &asked)
+	var requests []actor.Request
+	plain := changing(host, &requests)
 	sitemap := "https://" + host + "/sitemap.xml"
 	changed := map[string]int64{}
 	w.web = func(req actor.Request) *actor.Outcome {
@@ -201,13 +201,13 @@ func TestSitemapSaysChanged(t *testing.T) {
 	w.Mono += 48 * time.Hour
 	changed[all(host)[2]] = virtual.Epoch.Add(w.Mono - time.Hour).Unix()
 	changed[all(host)[3]] = virtual.Epoch.Add(-100 * time.Hour).Unix()
-	asked = nil
+	requests = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{sitemap}})
 	for range 3 { // the sitemap; its requests come as mail
 		w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	}
 	var got []string
-	for _, r := range asked {
+	for _, r := range requests {
 		if !r.Robots {
 			got = append(got, fmt.Sprint(r.URL, " ", r.Generation))
 		}
@@ -255,8 +255,8 @@ func TestTrap(t *testing.T) {
 func TestRecrawlForbidden(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
-	var asked []actor.Request
-	plain, rules := changing(host, &asked), ""
+	var requests []actor.Request
+	plain, rules := changing(host, &requests), ""
 	w.web = func(req actor.Request) *actor.Outcome {
 		o := plain(req)
 		if req.Robots && rules != "" {
@@ -287,8 +287,8 @@ func TestSeedTriedAgain(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxPages = 1
 	w := newWorld(t)
-	var asked []actor.Request
-	up, site := false, changing("www.example", &asked)
+	var requests []actor.Request
+	up, site := false, changing("www.example", &requests)
 	w.web = func(req actor.Request) *actor.Outcome {
 		o := site(req)
 		if !up {
@@ -331,8 +331,8 @@ func TestRecrawlKeepsDepth(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxDepth = 2
 	w := newWorld(t)
-	var asked []actor.Request
-	site := changing("www.example", &asked)
+	var requests []actor.Request
+	site := changing("www.example", &requests)
 	w.web = func(req actor.Request) *actor.Outcome { // each page links to the next
 		o, n := site(req), 0
 		if _, err := fmt.Sscanf(req.URL.String(), "https://www.example/%d", &n); err == nil {
@@ -342,14 +342,14 @@ func TestRecrawlKeepsDepth(t *testing.T) {
 	}
 	c = w.begin(c, "https://www.example/0")
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	asked = nil
+	requests = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://www.example/2"}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	got := w.records(c.ID, 0, "https://www.example/2")
 	if len(got) != 2 || got[0].Depth != 2 || got[1].Depth != 2 {
 		t.Errorf("records: %+v", got)
 	}
-	if len(asked) != 1 {
-		t.Errorf("fetched: %v", asked)
+	if len(requests) != 1 {
+		t.Errorf("fetched: %v", requests)
 	}
 }

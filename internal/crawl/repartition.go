@@ -68,8 +68,8 @@ func (p *Partitioning) remember() {
 	if last == "" {
 		last = p.Record.Object
 	}
-	p.Record.Former = slices.Insert(p.Record.Former, 0, last)
-	p.Record.Former = p.Record.Former[:min(len(p.Record.Former), blobschema.MaxFormer)]
+	p.Record.Previous = slices.Insert(p.Record.Previous, 0, last)
+	p.Record.Previous = p.Record.Previous[:min(len(p.Record.Previous), blobschema.MaxPrevious)]
 }
 
 // The record is one table item, at most 400 KB in DynamoDB. Moves beyond these bounds begin when others are confirmed.
@@ -193,7 +193,7 @@ func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partiti
 	if after.Record.Version == 0 {
 		return before, after, nil
 	}
-	return before, after, actor.Update(t, naming.WishKey(c.ID), func(w *blobschema.Wish) bool {
+	return before, after, actor.Update(t, naming.DesiredKey(c.ID), func(w *blobschema.DesiredState) bool {
 		if w.Map >= after.Record.Version {
 			return false
 		}

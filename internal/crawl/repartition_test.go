@@ -80,13 +80,13 @@ func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, e
 	return m, err
 }
 
-// TestFormerMaps checks that previous desired maps are remembered, the last first, up to a bound, even if they were never
+// TestPreviousMaps checks that previous desired maps are remembered, the last first, up to a bound, even if they were never
 // reached.
-func TestFormerMaps(t *testing.T) {
+func TestPreviousMaps(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin(newCrawl(2), "https://www.example/")
 	wanted := [][]partition.ID{w.partitioning(c.ID).Target.Owners()}
-	for i := range 2 * blobschema.MaxFormer {
+	for i := range 2 * blobschema.MaxPrevious {
 		slot, to := partition.Slot(i/2%3), partition.ID(3+i)
 		w.give(c.ID, to, slot) // the slot may be moving already
 		p := w.partitioning(c.ID)
@@ -95,10 +95,10 @@ func TestFormerMaps(t *testing.T) {
 		if !slices.Equal(p.Target.Owners(), owners) || p.Record.Partitions < 3 || p.Record.Epoch != p.Map.Epoch() {
 			t.Fatalf("change %d: %+v", i, p.Record)
 		}
-		if n := len(p.Record.Former); n != min(i+1, blobschema.MaxFormer) {
+		if n := len(p.Record.Previous); n != min(i+1, blobschema.MaxPrevious) {
 			t.Fatalf("change %d: %d former maps", i, n)
 		}
-		for k, name := range p.Record.Former {
+		for k, name := range p.Record.Previous {
 			if m, err := w.readMap(&c, name); err != nil || !slices.Equal(m.Owners(), wanted[k]) {
 				t.Fatalf("change %d: former map %d (%s) is another, or %v", i, k, name, err)
 			}
@@ -153,11 +153,11 @@ func TestRepartitionRaces(t *testing.T) {
 	}
 	check := func(w *world, id, name string, version uint64, owners ...partition.ID) {
 		t.Helper()
-		var wish blobschema.Wish
-		w.record(naming.WishKey(id), &wish)
+		var desired blobschema.DesiredState
+		w.record(naming.DesiredKey(id), &desired)
 		p := w.partitioning(id)
-		if got := p.Map.Owners()[:len(owners)]; p.Record.Version != version || wish.Map != version || len(p.Record.Former) != int(version) || !slices.Equal(got, owners) {
-			t.Errorf("%s: the wish is %+v, the record %+v; owners %v", name, wish, p.Record, got)
+		if got := p.Map.Owners()[:len(owners)]; p.Record.Version != version || desired.Map != version || len(p.Record.Previous) != int(version) || !slices.Equal(got, owners) {
+			t.Errorf("%s: the desired state is %+v, the record %+v; owners %v", name, desired, p.Record, got)
 		}
 	}
 	for _, with := range []error{errLost, actor.ErrConflict} {
@@ -178,7 +178,7 @@ func TestRepartitionRaces(t *testing.T) {
 	check(w, id, "two at once", 2, 1, 1, 1, 1)
 	w, id = begin()
 	w.fault = func(e actor.Effect) (error, error) {
-		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.WishKey(id) {
+		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.DesiredKey(id) {
 			return errLost, nil
 		}
 		return nil, nil
@@ -241,10 +241,10 @@ func TestTicksMoveOn(t *testing.T) {
 			if d := cmp.Diff([]blobschema.Moving{want}, rec.Moving); d != "" || (rec.Target == "") != k.arrived || (rec.Version > before.Version) != k.arrived {
 				t.Errorf("the record is %+v (-want +got):\n%s", rec, d)
 			}
-			var wish blobschema.Wish
-			w.record(naming.WishKey(s.crawl.ID), &wish)
-			if d := cmp.Diff(rec, rep.Map); d != "" || wish.Map != rec.Version || rep.Wish.Map != rec.Version {
-				t.Errorf("the tick reports wish %+v, map %+v", rep.Wish, rep.Map)
+			var desired blobschema.DesiredState
+			w.record(naming.DesiredKey(s.crawl.ID), &desired)
+			if d := cmp.Diff(rec, rep.Map); d != "" || desired.Map != rec.Version || rep.Desired.Map != rec.Version {
+				t.Errorf("the tick reports desired state %+v, map %+v", rep.Desired, rep.Map)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	// An answer to a revisit or a recrawl is compared with the previous one.
 	p := &o.Page
 	p.Robots, p.Topic = t.Request.Robots, t.Topic
-	if f := t.Request.Former; f != nil && p.Outcome.Answered() {
+	if f := t.Request.Previous; f != nil && p.Outcome.Answered() {
 		p.Change = blobschema.PageSame
 		if schedule.Changed(f, p) {
 			p.Change = blobschema.PageChanged
@@ -51,11 +51,11 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 		return
 	}
 	st.count(p, t.Urgent() || t.Revisit())
-	st.countLook(t, p)
+	st.countRevisit(t, p)
 	st.discover(t, o)
 	st.batch.add(p)
-	if looks(&st.cfg.Crawl.Settings) {
-		st.formers.keep(p)
+	if revisits(&st.cfg.Crawl.Settings) {
+		st.cache.keep(p)
 	}
 }
 

@@ -20,9 +20,9 @@ type answers map[string]func(*actor.Outcome)
 
 // serve makes the world's web answer like that, and returns the requests in order.
 func (w *world) serve(a answers) *[]actor.Request {
-	asked := &[]actor.Request{}
+	requests := &[]actor.Request{}
 	w.web = func(req actor.Request) *actor.Outcome {
-		*asked = append(*asked, req)
+		*requests = append(*requests, req)
 		o := actor.Aborted(req, w.Now().Wall)
 		o.Temporary = false
 		o.Page.Outcome, o.Page.Status = blobschema.OutcomeClientError, 404
@@ -34,7 +34,7 @@ func (w *world) serve(a answers) *[]actor.Request {
 		}
 		return o
 	}
-	return asked
+	return requests
 }
 
 // linking returns an answer with links of one kind.
@@ -51,9 +51,9 @@ func linking(t testing.TB, kind actor.LinkKind, to ...string) func(*actor.Outcom
 }
 
 // depths returns the requested URLs with their depths.
-func depths(asked []actor.Request) map[string]int {
+func depths(requests []actor.Request) map[string]int {
 	out := map[string]int{}
-	for _, r := range asked {
+	for _, r := range requests {
 		if !r.Robots {
 			out[r.URL.String()] = int(r.Depth)
 		}
@@ -69,7 +69,7 @@ func TestFollow(t *testing.T) {
 	c.Settings.Scope, c.Settings.MaxDepth, c.Settings.MaxSegments, c.Settings.Exclude = blobschema.ScopeHost, 2, 3, []string{`\.pdf$`}
 	w := newWorld(t)
 	first := linking(t, actor.LinkAnchor, at+"/a", at+"/x.pdf", at+"/1/2/3", at+"/1/2/3/4", at+"/no", "https://other.example/")
-	asked := w.serve(answers{
+	requests := w.serve(answers{
 		at + "/":  func(o *actor.Outcome) { first(o); o.Links[4].NoFollow, o.Links[0].Anchor = true, "the first" },
 		at + "/a": linking(t, actor.LinkAnchor, at+"/b", at+"/", "https://other.example/", "https://other.example/2"),
 		at + "/b": linking(t, actor.LinkAnchor, at+"/c"),
@@ -77,7 +77,7 @@ func TestFollow(t *testing.T) {
 	c = w.begin(c, at+"/")
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	want := map[string]int{at + "/": 0, at + "/a": 1, at + "/1/2/3": 1, at + "/b": 2}
-	if d := cmp.Diff(want, depths(*asked)); d != "" {
+	if d := cmp.Diff(want, depths(*requests)); d != "" {
 		t.Errorf("requested, by depth (-want +got):\n%s", d)
 	}
 	tot := w.head(c.ID, 0).Totals
@@ -139,10 +139,10 @@ func TestFollowRedirects(t *testing.T) {
 			for hop := range 2 * maxRedirects {
 				web[k.url(hop)] = linking(t, actor.LinkRedirect, k.url(hop+1))
 			}
-			asked := w.serve(web)
+			requests := w.serve(web)
 			c = w.begin(c, k.url(0))
 			w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-			got := depths(*asked)
+			got := depths(*requests)
 			for hop := range k.asked {
 				if depth, ok := got[k.url(hop)]; !ok || depth != 0 {
 					t.Errorf("hop %d: requested %v, at depth %d", hop, ok, depth)
@@ -176,7 +176,7 @@ func TestFollowSitemaps(t *testing.T) {
 			more := linking(t, actor.LinkSitemap, fmt.Sprintf("%s/sitemap%d", at, i+1))
 			web[fmt.Sprintf("%s/sitemap%d", at, i)] = func(o *actor.Outcome) { list(o); more(o) }
 		}
-		asked := w.serve(web)
+		requests := w.serve(web)
 		c = w.begin(c, at+"/")
 		w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 		want := map[string]string{at + "/": "0 false", at + "/looks-like-one": "1 false"}
@@ -189,7 +189,7 @@ func TestFollowSitemaps(t *testing.T) {
 			want[at+"/sitemap6"] = "1 false" // nested too deep
 		}
 		got := map[string]string{}
-		for _, r := range *asked {
+		for _, r := range *requests {
 			if !r.Robots {
 				got[r.URL.String()] = fmt.Sprint(r.Depth, " ", r.Sitemap)
 			}
@@ -266,7 +266,7 @@ func TestWhereAnswersAre(t *testing.T) {
 				seeds = append(seeds, url)
 				web[url] = func(o *actor.Outcome) { o.Record = k.record(url); o.Page.Length = int64(len(o.Record) - o.ResponseAt) }
 			}
-			asked := w.serve(web)
+			requests := w.serve(web)
 			serve := w.web
 			w.web = func(r actor.Request) *actor.Outcome {
 				o := serve(r)
@@ -308,8 +308,8 @@ func TestWhereAnswersAre(t *testing.T) {
 					t.Errorf("%s has %d answers, %d bytes", name, n, len(w.Objects[name]))
 				}
 			}
-			if tot := w.head(c.ID, 0).Totals; len(answers) != k.warcs || tot.Stored != int64(stored) || tot.Robots != 0 || tot.Pages != int64(k.pages) || len(*asked) < k.pages {
-				t.Errorf("%d objects of %d bytes, asked %d times; %+v", len(answers), stored, len(*asked), tot)
+			if tot := w.head(c.ID, 0).Totals; len(answers) != k.warcs || tot.Stored != int64(stored) || tot.Robots != 0 || tot.Pages != int64(k.pages) || len(*requests) < k.pages {
+				t.Errorf("%d objects of %d bytes, asked %d times; %+v", len(answers), stored, len(*requests), tot)
 			}
 		})
 	}

@@ -28,9 +28,9 @@ func newSentFilter(limit int, p schedule.Policy) *sentFilter {
 	return &sentFilter{limit: limit, sums: summing(p)}
 }
 
-// tell records a found link. If the owner must hear of it, tell returns news and the rank to send. A link in a sitemap is
+// add records a found link. If the owner must hear of it, add returns news and the rank to send. A link in a sitemap is
 // distinct from the same link on a page, because the owner reserves room for links from pages.
-func (f *sentFilter) tell(l *frontier.Link) (send uint32, news bool) {
+func (f *sentFilter) add(l *frontier.Link) (send uint32, news bool) {
 	fp, depth, rank := l.Fingerprint, l.Depth, l.Rank
 	if l.Flags.Listed() {
 		fp = ^fp

@@ -16,24 +16,24 @@ import (
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
-// TestAppetite checks that a step reports little or no work exactly while it could use mail, and that its progress is right
+// TestDemand checks that a step reports little or no work exactly while it could use mail, and that its progress is right
 // at all times.
-func TestAppetite(t *testing.T) {
+func TestDemand(t *testing.T) {
 	for _, k := range []struct {
 		name   string
 		hosts  int
 		delay  time.Duration
 		limit  int64
 		pauses bool
-		middle Appetite // when it has requested half of what it knows
-		last   Appetite // when it has nothing left to request
+		middle Demand // when it has requested half of what it knows
+		last   Demand // when it has nothing left to request
 	}{
-		{"many hosts", 30, time.Second, 0, false, Fed, Starved},
-		{"one host, soon again", 1, time.Second / 2, 0, false, Fed, Starved},
-		{"one host, some seconds between", 1, 5 * time.Second, 0, false, Hungry, Starved},
-		{"one host, nothing before the next commit", 1, time.Minute, 0, false, Starved, Starved},
-		{"the limit is reached", 30, time.Second, 60, false, Fed, Fed},
-		{"paused", 30, time.Second, 0, true, Fed, Fed},
+		{"many hosts", 30, time.Second, 0, false, NoDemand, HighDemand},
+		{"one host, soon again", 1, time.Second / 2, 0, false, NoDemand, HighDemand},
+		{"one host, some seconds between", 1, 5 * time.Second, 0, false, LowDemand, HighDemand},
+		{"one host, nothing before the next commit", 1, time.Minute, 0, false, HighDemand, HighDemand},
+		{"the limit is reached", 30, time.Second, 60, false, NoDemand, NoDemand},
+		{"paused", 30, time.Second, 0, true, NoDemand, NoDemand},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			c, w := newCrawl(1), newWorld(t)
@@ -46,11 +46,11 @@ func TestAppetite(t *testing.T) {
 			for _, url := range seeds {
 				web[url] = func(*actor.Outcome) {}
 			}
-			asked := w.serve(web)
+			requests := w.serve(web)
 			var s *Step
 			serve := w.web
 			w.web = func(r actor.Request) *actor.Outcome {
-				under := w.counts["Fetch"] - len(*asked)
+				under := w.counts["Fetch"] - len(*requests)
 				if p, ok := s.Progress(); !ok || p.Active != under || p.Totals.Pages != s.Pages() || p.Totals.Known != p.Totals.Pending+p.Totals.Pages {
 					t.Fatalf("%d requests under way, %d pages; shown are %+v", under, s.Pages(), p)
 				}
@@ -65,24 +65,24 @@ func TestAppetite(t *testing.T) {
 			if _, ok := s.Progress(); ok || s.Pages() != 0 {
 				t.Error("it shows figures before it has begun")
 			}
-			answered, paused, wants := 0, false, map[int]Appetite{}
+			answered, paused, wants := 0, false, map[int]Demand{}
 			_, err := w.run(prompted{s, func() Signal {
-				if p, _ := s.Progress(); p.Active == 0 || len(*asked) > answered {
-					answered = len(*asked)
-					wants[answered] = max(wants[answered], s.Appetite())
+				if p, _ := s.Progress(); p.Active == 0 || len(*requests) > answered {
+					answered = len(*requests)
+					wants[answered] = max(wants[answered], s.Demand())
 				}
 				if k.pauses && !paused && s.Pages() > 40 {
 					paused = true
 					w.aside(func() { w.order(c.ID, OrderPause) })
-					return Look{}
+					return ReadOrders{}
 				}
 				return nil
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if middle, last := wants[k.hosts+(len(seeds)+1)/2], wants[len(*asked)]; middle != k.middle || last != k.last {
-				t.Errorf("its appetite is %d, and in the end %d: %v", middle, last, wants)
+			if middle, last := wants[k.hosts+(len(seeds)+1)/2], wants[len(*requests)]; middle != k.middle || last != k.last {
+				t.Errorf("its demand is %d, and in the end %d: %v", middle, last, wants)
 			}
 			if p, ok := s.Progress(); ok && p.Active > 0 || s.Pages() != w.head(c.ID, 0).Totals.Pages {
 				t.Errorf("in the end it shows %+v", p)
@@ -94,8 +94,8 @@ func TestAppetite(t *testing.T) {
 // TestFeeds checks that links for a starved partition are sent soon, for a hungry one later, and for others with the
 // regular commits; and the later, the older the step is.
 func TestFeeds(t *testing.T) {
-	mailed := map[Appetite][]time.Duration{}
-	for _, a := range []Appetite{Fed, Hungry, Starved} {
+	mailed := map[Demand][]time.Duration{}
+	for _, a := range []Demand{NoDemand, LowDemand, HighDemand} {
 		c, w := newCrawl(3), newWorld(t)
 		here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
 		w.web = site(t, here, pages, func(i int) []string { return append(all(here), all(there)[i]) })
@@ -108,11 +108,11 @@ func TestFeeds(t *testing.T) {
 			return nil, nil
 		}
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
-		if _, err := w.run(prompted{s, func() Signal { return Appetites{[]Appetite{1: a}} }}); err != nil {
+		if _, err := w.run(prompted{s, func() Signal { return Demands{[]Demand{1: a}} }}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	starved, hungry, fed := mailed[Starved], mailed[Hungry], mailed[Fed]
+	starved, hungry, fed := mailed[HighDemand], mailed[LowDemand], mailed[NoDemand]
 	if len(fed) != 2 || len(hungry) <= len(fed) || len(starved) <= len(hungry) || len(starved) > pages*3/4 {
 		t.Errorf("mail was sent %d, %d and %d times", len(fed), len(hungry), len(starved))
 	}
@@ -136,21 +136,21 @@ func TestPause(t *testing.T) {
 		for _, told := range []bool{true, false} {
 			c, w := newCrawl(1), newWorld(t)
 			c = w.begin(c, all("www.example")...)
-			asked := w.serve(nil)
+			requests := w.serve(nil)
 			s, ordered := stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 10 * time.Second}, nil), false
 			if _, err := w.run(prompted{s, func() Signal {
-				if !ordered && len(*asked) == 5 {
+				if !ordered && len(*requests) == 5 {
 					ordered = true
 					w.aside(func() { w.order(c.ID, o) })
 					if told {
-						return Look{}
+						return ReadOrders{}
 					}
 				}
 				return nil
 			}}); err != nil {
 				t.Fatal(err)
 			}
-			n, h := len(*asked), w.head(c.ID, 0)
+			n, h := len(*requests), w.head(c.ID, 0)
 			if told && n > 6 || !told && (n < 10 || n > 13) {
 				t.Errorf("%s, told %v: %d requests", o, told, n)
 			}
@@ -221,12 +221,12 @@ func TestWithinTheLease(t *testing.T) {
 						t.Errorf("extended until %v, the lease ends at %v", until, end)
 					}
 				case actor.Fetch:
-					asked, d := virtual.Epoch.Add(w.Mono-k.takes), e.Request.Deadline
-					if d.After(end.Add(-margin)) || !d.After(asked) {
-						t.Errorf("asked at %v until %v, the lease ends at %v", asked, d, end)
+					requests, d := virtual.Epoch.Add(w.Mono-k.takes), e.Request.Deadline
+					if d.After(end.Add(-margin)) || !d.After(requests) {
+						t.Errorf("asked at %v until %v, the lease ends at %v", requests, d, end)
 					}
 					if now := virtual.Epoch.Add(w.Mono); k.from == 0 && now.After(d) && now.After(until) {
-						t.Errorf("asked at %v until %v, extended until %v, answered at %v", asked, d, until, now)
+						t.Errorf("asked at %v until %v, extended until %v, answered at %v", requests, d, until, now)
 					}
 				}
 				return nil, nil
@@ -255,11 +255,11 @@ func TestWithinTheLease(t *testing.T) {
 func TestClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour, -1500 * time.Millisecond, 1500 * time.Millisecond} {
 		c, w := newCrawl(1), newWorld(t)
-		asked := w.serve(nil)
+		requests := w.serve(nil)
 		c = w.begin(c, all("www.example")[:20]...)
 		serve, began, last := w.web, w.Mono, time.Duration(-1)
 		w.web = func(r actor.Request) *actor.Outcome {
-			if last >= 0 && !r.Robots && len(*asked) > 1 && w.Mono-last < c.Settings.Delay {
+			if last >= 0 && !r.Robots && len(*requests) > 1 && w.Mono-last < c.Settings.Delay {
 				t.Errorf("by %v: %s is asked after %v", by, r.URL, w.Mono-last)
 			}
 			last = w.Mono
@@ -267,15 +267,15 @@ func TestClockIsSet(t *testing.T) {
 		}
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
 		if _, err := w.run(&skewed{Step: s, by: func() time.Duration {
-			if len(*asked) > 7 {
+			if len(*requests) > 7 {
 				return by
 			}
 			return 0
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if took := w.Mono - began; len(*asked) != 21 || took > 30*time.Second {
-			t.Errorf("by %v: %d requests in %v", by, len(*asked), took)
+		if took := w.Mono - began; len(*requests) != 21 || took > 30*time.Second {
+			t.Errorf("by %v: %d requests in %v", by, len(*requests), took)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (s *skewed) Handle(now actor.Now, r actor.Reply) []actor.Issue {
 func TestFetchFails(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c = w.begin(c, all("www.example")[:3]...)
-	asked := w.serve(nil)
+	requests := w.serve(nil)
 	var times []time.Duration
 	w.fault = func(e actor.Effect) (before, after error) {
 		if f, ok := e.(actor.Fetch); ok && !f.Request.Robots {
@@ -318,8 +318,8 @@ func TestFetchFails(t *testing.T) {
 			t.Errorf("request %d after %v", i, gap)
 		}
 	}
-	if len(*asked) != 1+3 || len(times) != 5 || w.head(c.ID, 0).Totals.Retries != 0 {
-		t.Errorf("%d requests, %d answers", len(times), len(*asked))
+	if len(*requests) != 1+3 || len(times) != 5 || w.head(c.ID, 0).Totals.Retries != 0 {
+		t.Errorf("%d requests, %d answers", len(times), len(*requests))
 	}
 }
 
@@ -457,7 +457,7 @@ func TestStopsThoughNothingWorks(t *testing.T) {
 // older it is. In a folder it waits longer to record mail that brought nothing.
 func TestIdleCommits(t *testing.T) {
 	var commits [3][]time.Duration
-	for i, others := range []Appetite{Starved, Fed, Fed} {
+	for i, others := range []Demand{HighDemand, NoDemand, NoDemand} {
 		c, w := newCrawl(2), newWorld(t)
 		w.serve(nil)
 		c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/")
@@ -474,7 +474,7 @@ func TestIdleCommits(t *testing.T) {
 				number++
 				w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: number, Epoch: 1})
 			}
-			return Appetites{[]Appetite{1: others}}
+			return Demands{[]Demand{1: others}}
 		}}); err != nil {
 			t.Fatal(err)
 		}

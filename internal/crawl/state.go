@@ -30,15 +30,15 @@ type state struct {
 	sent    *sentFilter
 	policy  schedule.Policy
 	scopes  scopes
-	topics  []blobschema.Topic // topics that scopes and frontier were built with
-	made    string             // settings that the frontier was built with, see madeWith
-	seeds   int                // number of seed batches whose hosts are in scope
-	wish    blobschema.Wish    // desired state that the step obeyed last
+	topics  []blobschema.Topic      // topics that scopes and frontier were built with
+	made    string                  // settings that the frontier was built with, see madeWith
+	seeds   int                     // number of seed batches whose hosts are in scope
+	desired blobschema.DesiredState // desired state that the step obeyed last
 	indexes map[string]*blobschema.RunIndex
 	merged  *merged // finished merge for the next commit; nil: none
 	ter     *territory
 	archive archive
-	formers formers
+	cache   recordCache
 }
 
 // Warm is the state that a step leaves to the next one in the same process. The next step uses it only if the head still
@@ -92,10 +92,10 @@ func (st *state) figures() blobschema.Totals {
 	t := st.totals
 	t.Outcomes = maps.Clone(t.Outcomes)
 	n := st.f.Counts()
-	t.Known, t.Pending, t.Unexamined, t.Hosts, t.Urgent = n.Known, n.Pending, n.Unexamined, n.Hosts, n.Urgent
+	t.Known, t.Pending, t.Unexamined, t.Hosts, t.Urgent = n.Known, n.Pending, n.Unexamined, n.Keys, n.Urgent
 	t.WaitMillis += n.WaitMillis
 	t.Capped += n.Capped
-	t.Held = st.out.held()
+	t.Buffered = st.out.links()
 	t.Topics = st.topicTotals()
 	return t
 }

@@ -21,7 +21,7 @@ import (
 //     delivery is recognised (inbox.go).
 //   - I6: object names carry partition, sequence and fence. Nothing is put twice with different content.
 //   - I7: what leaves one partition's commit is named in its manifest until it was sent. The
-//     coordinator resends it until it was applied (outbox.go, tick_resend.go).
+//     coordinator resends it until it was applied (outbox.go, resend.go).
 //   - I8: a page is visible when the head names its commit. What a crashed step fetched is not
 //     visible; 'fsck --repair' deletes it.
 //   - I9: no request starts or lasts past the lease less a margin. After a takeover the step leaves
@@ -48,10 +48,10 @@ type Step struct {
 
 // orders are the operator's orders that the step has read.
 type orders struct {
-	paused   bool
-	halted   bool // no step is wanted any more
-	look     bool // the orders must be read now
-	informed bool // this step has read the crawl record itself
+	paused    bool
+	halted    bool // no step is wanted any more
+	signalled bool // the orders must be read now
+	informed  bool // this step has read the crawl record itself
 }
 
 // reading is the state of the tasks that run beside the main task.
@@ -101,10 +101,10 @@ func (s *Step) Signal(now actor.Now, sig Signal) []actor.Issue {
 	switch sig := sig.(type) {
 	case Stop:
 		s.stop()
-	case Look:
-		s.orders.look = true
-	case Appetites:
-		s.outbox.appetites = sig.Of
+	case ReadOrders:
+		s.orders.signalled = true
+	case Demands:
+		s.outbox.demands = sig.Of
 	}
 	return s.after()
 }
@@ -203,17 +203,17 @@ func (s *Step) nothingWithin(now time.Time, d time.Duration) bool {
 	return next.IsZero() || next.Sub(now) > d
 }
 
-// Appetite returns whether other partitions should send the links that they buffer for this one.
-func (s *Step) Appetite() Appetite {
+// Demand returns whether other partitions should send the links that they buffer for this one.
+func (s *Step) Demand() Demand {
 	switch {
 	case s.lease.phase != working || s.orders.paused || s.budget.exhausted:
-		return Fed
+		return NoDemand
 	case s.idle():
-		return Starved
+		return HighDemand
 	case s.hungry:
-		return Hungry
+		return LowDemand
 	}
-	return Fed
+	return NoDemand
 }
 
 // Warm returns the state for the next step in this process; nil if this step did not end well.

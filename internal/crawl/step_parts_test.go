@@ -24,7 +24,7 @@ func TestCare(t *testing.T) {
 	}
 	c.suspect = &schedule.Task{Request: actor.Request{URL: parseURL(t, "https://a.example/")}}
 	var man blobschema.Manifest
-	if c.tell(&man); !slices.Equal(man.Suspects, []string{"a", "b", "b", "https://a.example/"}) || man.Careful != carefulRequests || man.Alarms != 1 {
+	if c.record(&man); !slices.Equal(man.Suspects, []string{"a", "b", "b", "https://a.example/"}) || man.Careful != carefulRequests || man.Alarms != 1 {
 		t.Errorf("the manifest says %+v", man)
 	}
 	if !c.commits() || c.allows(0) || c.release() == nil || c.release() != nil || c.commits() {
@@ -44,7 +44,7 @@ func TestCare(t *testing.T) {
 func TestBuffers(t *testing.T) {
 	b, all := buffers{}, func(partition.ID, int) bool { return true }
 	commit := func(seq uint64, flush func(partition.ID, int) bool) (*blobschema.Commit, map[partition.ID][]blobschema.Queued) {
-		c := &blobschema.Commit{Manifest: blobschema.Manifest{Seq: seq, HeldFrom: map[partition.ID]uint64{}}}
+		c := &blobschema.Commit{Manifest: blobschema.Manifest{Seq: seq, BufferedFrom: map[partition.ID]uint64{}}}
 		return c, b.take(c, flush)
 	}
 	link := func(url string) blobschema.Queued { return blobschema.Queued{URL: url} }
@@ -52,16 +52,16 @@ func TestBuffers(t *testing.T) {
 	for seq, url := range []string{"a", "b"} {
 		b.of(1).links = append(b.of(1).links, link(url))
 		c, mail := commit(uint64(seq+5), func(partition.ID, int) bool { return false })
-		if d := cmp.Diff([]blobschema.Queued{link(url)}, c.Held[1]); d != "" || len(mail) > 0 || c.Manifest.HeldFrom[1] != 5 || c.Manifest.Totals.Held != int64(seq+1) {
+		if d := cmp.Diff([]blobschema.Queued{link(url)}, c.Buffered[1]); d != "" || len(mail) > 0 || c.Manifest.BufferedFrom[1] != 5 || c.Manifest.Totals.Buffered != int64(seq+1) {
 			t.Errorf("commit %d: mail %v, manifest %+v, held (-want +got):\n%s", seq+5, mail, c.Manifest, d)
 		}
-		restored.restore(uint64(seq+5), c.Held, map[partition.ID]uint64{1: 5})
+		restored.restore(uint64(seq+5), c.Buffered, map[partition.ID]uint64{1: 5})
 	}
 	if d := cmp.Diff(b, restored, cmp.AllowUnexported(buffer{})); d != "" {
 		t.Errorf("restored (-want +got):\n%s", d)
 	}
 	c, mail := commit(7, all)
-	if len(mail[1]) != 2 || len(c.Held)+len(c.Manifest.HeldFrom) > 0 || b.held() != 0 {
+	if len(mail[1]) != 2 || len(c.Buffered)+len(c.Manifest.BufferedFrom) > 0 || b.links() != 0 {
 		t.Errorf("mail %v, left %v", mail, b)
 	}
 }

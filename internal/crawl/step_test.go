@@ -338,7 +338,7 @@ func TestLeaseLost(t *testing.T) {
 	w := newWorld(t)
 	c = w.begin(c, all(host)...)
 	serve := site(t, host, pages, func(int) []string { return nil })
-	key, asked := naming.HeadKey(c.ID, 0), 0
+	key, requests := naming.HeadKey(c.ID, 0), 0
 	w.web = nil
 	s, err := NewStep(StepConfig{Crawl: c, Process: "p"}, nil)
 	if err != nil {
@@ -346,7 +346,7 @@ func TestLeaseLost(t *testing.T) {
 	}
 	theirs := actor.Encode(blobschema.Head{Fence: 9, Owner: "q/9"})
 	w.web = func(req actor.Request) *actor.Outcome {
-		if asked++; asked == 10 {
+		if requests++; requests == 10 {
 			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.Table[key].Revision}); err != nil {
 				t.Error(err)
 			}

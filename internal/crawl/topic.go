@@ -64,7 +64,7 @@ func (st *state) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Durat
 	st.scopes, st.topics = sc, list
 	st.f.SetTopics(topics(&st.cfg.Crawl.Settings, shrunk))
 	if more { // entries for the new topics were ignored until now
-		for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope, st.wish.Scope) {
+		for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope, st.desired.Scope) {
 			sc.add(entry)
 		}
 	}
@@ -78,7 +78,7 @@ func (st *state) alignTopics() error {
 		st.cfg.Crawl.Settings.Topics = known
 		return nil
 	}
-	return st.takeTopics(st.cfg.Crawl.Settings.Topics, st.wish.Slices)
+	return st.takeTopics(st.cfg.Crawl.Settings.Topics, st.desired.Slices)
 }
 
 // relevant reports whether a link has a word of its topic in its URL or anchor text.

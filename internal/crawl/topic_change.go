@@ -121,7 +121,7 @@ func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange)
 		return err
 	}
 	// Tell the steps even if nothing changed: a process that made the change may have died before it did.
-	return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
+	return actor.Update(t, naming.DesiredKey(crawl), func(w *blobschema.DesiredState) bool {
 		for _, n := range numbers {
 			if change.Slice != nil {
 				delete(w.Slices, n) // the watcher shortened the old slice

@@ -57,11 +57,11 @@ func TestSeedsOfTopics(t *testing.T) {
 		t.Error(d)
 	}
 	version := func() uint64 {
-		var wish blobschema.Wish
-		if _, ok := w.Table[naming.WishKey("test")]; ok {
-			w.record(naming.WishKey("test"), &wish)
+		var desired blobschema.DesiredState
+		if _, ok := w.Table[naming.DesiredKey("test")]; ok {
+			w.record(naming.DesiredKey("test"), &desired)
 		}
-		return wish.Version
+		return desired.Version
 	}
 	seeds := Seeds(urls(t, "https://a.example/", "https://d.example/"))
 	b := NewBegin(blobschema.Crawl{}, seeds, func(c *blobschema.Crawl) error {
@@ -104,7 +104,7 @@ func TestSeedsOfTopics(t *testing.T) {
 // TestChangeTopicInDoubt checks that a write that was stored despite an error counts as a change.
 func TestChangeTopicInDoubt(t *testing.T) {
 	priority := 7
-	for _, key := range []string{naming.CrawlKey("test"), naming.WishKey("test")} {
+	for _, key := range []string{naming.CrawlKey("test"), naming.DesiredKey("test")} {
 		for _, with := range []error{errLost, actor.ErrConflict} {
 			t.Run(fmt.Sprintf("%s/%v", key, with), func(t *testing.T) {
 				w := topical(t)
@@ -116,10 +116,10 @@ func TestChangeTopicInDoubt(t *testing.T) {
 				if now, changed := c.Topic(); !changed || now.Priority != 7 {
 					t.Errorf("changed %v: %+v", changed, now)
 				}
-				var wish blobschema.Wish
-				w.record(naming.WishKey("test"), &wish)
-				if wish.Version != 1 {
-					t.Errorf("the wish has version %d", wish.Version)
+				var desired blobschema.DesiredState
+				w.record(naming.DesiredKey("test"), &desired)
+				if desired.Version != 1 {
+					t.Errorf("the desired state has version %d", desired.Version)
 				}
 			})
 		}
@@ -151,7 +151,7 @@ func TestChangeTopic(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := topical(t)
-			w.Table[naming.WishKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{
+			w.Table[naming.DesiredKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.DesiredState{
 				Slices: map[uint8]time.Duration{1: time.Second, 2: time.Second, 3: time.Second},
 			})}
 			var want, got blobschema.Crawl
@@ -176,13 +176,13 @@ func TestChangeTopic(t *testing.T) {
 			if changed != news || err == nil && now.Name != tt.topic {
 				t.Errorf("changed %v: %+v", changed, now)
 			}
-			var wish blobschema.Wish
-			w.record(naming.WishKey("test"), &wish)
-			if told := wish.Version > 0; told != (err == nil) {
+			var desired blobschema.DesiredState
+			w.record(naming.DesiredKey("test"), &desired)
+			if told := desired.Version > 0; told != (err == nil) {
 				t.Errorf("told %v", told)
 			}
-			if left := map[bool]int{false: 3, true: 1}[tt.name == "slice"]; len(wish.Slices) != left {
-				t.Errorf("slices: %v", wish.Slices)
+			if left := map[bool]int{false: 3, true: 1}[tt.name == "slice"]; len(desired.Slices) != left {
+				t.Errorf("slices: %v", desired.Slices)
 			}
 		})
 	}

@@ -23,8 +23,8 @@ func widened(t *testing.T) (w *world, was, is blobschema.Crawl, warm *Warm) {
 	was.Settings.Scope = blobschema.ScopeHost
 	was.Settings.Topics = []blobschema.Topic{{Name: "a", MaxDepth: -1, Scope: blobschema.ScopeHost}}
 	w = newWorld(t)
-	var asked []actor.Request
-	w.web = changing("", &asked)
+	var requests []actor.Request
+	w.web = changing("", &requests)
 	if _, err := w.run(NewBegin(was, []Seed{{URL: urls(t, "https://a.example/")[0], Topic: 1}}, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTopicsThatCome(t *testing.T) {
 func TestMailOfNewTopic(t *testing.T) {
 	w, was, is, _ := widened(t)
 	w.tick(is.ID) // its seed is mailed
-	keys := []string{naming.WishKey(is.ID), naming.CrawlKey(is.ID)}
+	keys := []string{naming.DesiredKey(is.ID), naming.CrawlKey(is.ID)}
 	now := []actor.Record{w.Table[keys[0]], w.Table[keys[1]]}
 	delete(w.Table, keys[0])
 	looks := 0
@@ -96,7 +96,7 @@ func TestMailOfNewTopic(t *testing.T) {
 	}
 	s, _ := w.step(StepConfig{Crawl: was, Process: "p"}, nil)
 	if own := s.st.scopes[0].names; looks < 2 || len(own) != 0 {
-		t.Errorf("after %d looks at the wish the crawl's own scope is %v", looks, own)
+		t.Errorf("after %d looks at the desired state the crawl's own scope is %v", looks, own)
 	}
 	if n := s.st.totals.Topics[2].Pages; n != 1 {
 		t.Errorf("%d pages of the new topic", n)
@@ -105,8 +105,8 @@ func TestMailOfNewTopic(t *testing.T) {
 
 // TestWarmSettings checks that a warm state is not used under other settings of its frontier.
 func TestWarmSettings(t *testing.T) {
-	var asked []actor.Request
-	w, c, cfg := lookedAt(t, 0, &asked)
+	var requests []actor.Request
+	w, c, cfg := answeredOnce(t, 0, &requests)
 	s, _ := w.step(cfg, nil)
 	if stepOf(t, cfg, s.Warm()).st == nil {
 		t.Error("the same settings: begun afresh")

@@ -214,8 +214,8 @@ func TestColdTicks(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 30 * time.Second
 	w := newWorld(t)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	b := NewBegin(c, Seeds(urls(t, all(host)[:2]...)), nil)
 	if _, err := w.run(b); err != nil {
 		t.Fatal(err)
@@ -337,11 +337,11 @@ func TestLists(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cr, host := newCrawl(1), "www.example"
 			w := newWorld(t)
-			var asked []actor.Request
-			w.web = changing(host, &asked)
+			var requests []actor.Request
+			w.web = changing(host, &requests)
 			cr = w.begin(cr, all(host)[0])
 			w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
-			asked = nil
+			requests = nil
 			w.Objects["lists/recrawl/a"], w.Objects["lists/seeds/a"] = []byte(c.list), []byte(c.list)
 			for range 2 { // delivered again it changes nothing
 				if _, err := w.run(NewIntake(IntakeConfig{Crawl: cr.ID, Bucket: "b"}, []actor.Message{{ID: "m", Body: c.body}})); err != nil {
@@ -349,8 +349,8 @@ func TestLists(t *testing.T) {
 				}
 				w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
 			}
-			if len(asked) != c.asked {
-				t.Errorf("requested %d URLs, not %d", len(asked), c.asked)
+			if len(requests) != c.asked {
+				t.Errorf("requested %d URLs, not %d", len(requests), c.asked)
 			}
 			var r blobschema.Requests
 			if len(w.Table[naming.RequestsKey(cr.ID)].Value) > 0 {
@@ -367,8 +367,8 @@ func TestLists(t *testing.T) {
 func TestRequestedSoon(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	c = w.begin(c, all(host)[0])
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	var seeds []string
@@ -377,12 +377,12 @@ func TestRequestedSoon(t *testing.T) {
 	}
 	w.request(c.ID, blobschema.Request{ID: "s", Seeds: seeds})
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:1]})
-	asked = nil
+	requests = nil
 	began := w.Mono
 	cfg := StepConfig{Crawl: c, Process: "p", CommitEvery: time.Minute}
 	w.step(cfg, nil)
-	if len(asked) == 0 || asked[0].URL.String() != all(host)[0] {
-		t.Fatalf("asks for %v first", asked[0].URL)
+	if len(requests) == 0 || requests[0].URL.String() != all(host)[0] {
+		t.Fatalf("asks for %v first", requests[0].URL)
 	}
 	for _, com := range w.commits(c.ID, 0) {
 		list, err := com.Pages()

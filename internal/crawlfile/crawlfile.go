@@ -142,13 +142,13 @@ func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool,
 // decode decodes the only document of a file and reports whether the result can be validated.
 func (v *validator) decode(data []byte, into *document) bool {
 	if len(data) > MaxBytes {
-		v.tell(0, "the file is longer than %d bytes; long lists of seeds have a file of their own: seeds-file", MaxBytes)
+		v.errorf(0, "the file is longer than %d bytes; long lists of seeds have a file of their own: seeds-file", MaxBytes)
 		return false
 	}
 	var root yaml.Node
 	if err := yaml.Load(data, &root); err != nil {
 		line, text := syntax(data, err)
-		v.tell(line, "%s", text)
+		v.errorf(line, "%s", text)
 		return false
 	}
 	v.budget = maxNodes
@@ -156,7 +156,7 @@ func (v *validator) decode(data []byte, into *document) bool {
 		return false
 	}
 	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
-		v.tell(root.Line, "a crawl file must have keys, such as \"seeds:\"")
+		v.errorf(root.Line, "a crawl file must have keys, such as \"seeds:\"")
 		return false
 	}
 	for i := 0; i < len(root.Content[0].Content); i += 2 {
@@ -167,13 +167,13 @@ func (v *validator) decode(data []byte, into *document) bool {
 	var errs *yaml.LoadErrors
 	if errors.As(err, &errs) {
 		for _, e := range errs.Errors {
-			v.tell(e.Mark.Line, "%s", plain(e.Message))
+			v.errorf(e.Mark.Line, "%s", plain(e.Message))
 		}
 		return len(v.problems) < maxProblems
 	}
 	if err != nil {
 		line, text := syntax(data, err)
-		v.tell(line, "%s", text)
+		v.errorf(line, "%s", text)
 	}
 	return err == nil
 }
@@ -185,7 +185,7 @@ var strict = yaml.Options(yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
 // if there are too many values.
 func (v *validator) expand(n *yaml.Node, levels int) bool {
 	if v.budget--; v.budget < 0 || levels == 0 {
-		v.tell(n.Line, "more than %d values or %d levels, with aliases expanded", maxNodes, maxNesting)
+		v.errorf(n.Line, "more than %d values or %d levels, with aliases expanded", maxNodes, maxNesting)
 		return false
 	}
 	if n.Kind == yaml.AliasNode {
@@ -198,7 +198,7 @@ func (v *validator) expand(n *yaml.Node, levels int) bool {
 	for i, c := range n.Content {
 		if lines != nil && i%2 == 0 && c.Kind == yaml.ScalarNode {
 			if first := lines[c.Value]; first > 0 {
-				v.tell(c.Line, "%s is given twice: see line %d", c.Value, first)
+				v.errorf(c.Line, "%s is given twice: see line %d", c.Value, first)
 			} else {
 				lines[c.Value] = c.Line
 			}

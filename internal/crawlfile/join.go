@@ -45,10 +45,10 @@ func (f *File) Join(set *blobschema.Settings) (topics []blobschema.Topic, seeds 
 	}
 	j.checkSeeds()
 	if len(j.topics) > blobschema.MaxTopics {
-		j.tell(f.lines["topics"], "%d topics and priorities are more than %d", len(j.topics), blobschema.MaxTopics)
+		j.errorf(f.lines["topics"], "%d topics and priorities are more than %d", len(j.topics), blobschema.MaxTopics)
 	}
 	if n := recordBytes(j.topics, f.Hosts); n > maxRecord {
-		j.tell(f.lines["topics"], "topics and hosts take %d bytes, more than %d: each priority of a topic repeats its patterns and words", n, maxRecord)
+		j.errorf(f.lines["topics"], "topics and hosts take %d bytes, more than %d: each priority of a topic repeats its patterns and words", n, maxRecord)
 	}
 	if len(j.problems) > 0 {
 		return nil, nil, j.problems
@@ -76,7 +76,7 @@ type joining struct {
 	problems Problems
 }
 
-func (j *joining) tell(line int, format string, args ...any) {
+func (j *joining) errorf(line int, format string, args ...any) {
 	j.problems = append(j.problems, Problem{File: j.file.Name, Line: line, Text: fmt.Sprintf(format, args...), at: line})
 }
 
@@ -90,9 +90,9 @@ func (j *joining) groups() [][]blobschema.Topic {
 		case at == i:
 			continue
 		case at < 0:
-			j.tell(j.file.lines["topics"], "topic %q of the crawl is missing: topics stay as long as their crawl", name)
+			j.errorf(j.file.lines["topics"], "topic %q of the crawl is missing: topics stay as long as their crawl", name)
 		default:
-			j.tell(j.file.topics[at].line, "topic %q is number %d here and %d in the crawl: topics keep their order, "+
+			j.errorf(j.file.topics[at].line, "topic %q is number %d here and %d in the crawl: topics keep their order, "+
 				"and new ones come after them", name, at+1, i+1)
 		}
 	}
@@ -124,7 +124,7 @@ func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 	}
 	if !t.ownPriorities {
 		if len(have) > 1 {
-			j.tell(t.line, "topic %q was created with granularity: url, and keeps it", t.Name)
+			j.errorf(t.line, "topic %q was created with granularity: url, and keeps it", t.Name)
 		}
 		j.topics = append(j.topics, now)
 		return
@@ -136,7 +136,7 @@ func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 	for _, s := range j.file.seeds {
 		if s.topic == i && !slices.Contains(kept, s.priority) && !slices.Contains(more, s.priority) {
 			if more = append(more, s.priority); len(have) > 0 && !last {
-				j.tell(s.at, "priority %d is new in topic %q: a topic that others follow in the crawl keeps the priorities it has: %s",
+				j.errorf(s.at, "priority %d is new in topic %q: a topic that others follow in the crawl keeps the priorities it has: %s",
 					s.priority, t.Name, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(kept)), ", "), "[]"))
 			}
 		}
@@ -165,7 +165,7 @@ func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	}
 	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
 		if s := Find(key); s.Get(record(was)) != s.Get(record(now)) {
-			j.tell(cmp.Or(t.settings[key].line, t.line), "%s of topic %q contradicts the crawl, which was created with %.200s and keeps it",
+			j.errorf(cmp.Or(t.settings[key].line, t.line), "%s of topic %q contradicts the crawl, which was created with %.200s and keeps it",
 				key, t.Name, s.Get(record(was)))
 		}
 	}

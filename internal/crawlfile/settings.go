@@ -78,7 +78,7 @@ var Settings = []Setting{
 		"(as many as connections), host (one), or a hash (surt, bkdr, elf, sdbm) and a number, as in bkdr:8"},
 	{Name: "recrawl", Default: "off", Bare: "500/h", field: of(func(s *blobschema.Settings) value {
 		return scalar(&s.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate)
-	}), Usage: "refetch this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none"},
+	}), Usage: "revisit this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none"},
 	{Name: "index", Default: "false", Bare: "true", field: of(func(s *blobschema.Settings) value { return boolean(&s.Index) }),
 		Usage: "make pages searchable as the crawl goes: an index, and ranks of pages and hosts"},
 	{Name: "timeout", Default: "1m0s", field: of(func(s *blobschema.Settings) value { return duration(&s.Timeout, 1, "longer than 0s") }),

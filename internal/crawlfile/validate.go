@@ -25,7 +25,7 @@ type validator struct {
 	budget   int // number of values that may still be read
 }
 
-func (v *validator) tell(line int, format string, args ...any) {
+func (v *validator) errorf(line int, format string, args ...any) {
 	if len(v.problems) <= maxProblems {
 		v.problems = append(v.problems, Problem{File: v.file.Name, Line: line, Text: fmt.Sprintf(format, args...), at: line})
 	}
@@ -38,7 +38,7 @@ func parse[T any](v *validator, key string, t text, to *T, f func(string) (T, er
 	}
 	got, err := f(t.string)
 	if err != nil {
-		v.tell(t.line, "%s %.200q: %v", key, t.string, err)
+		v.errorf(t.line, "%s %.200q: %v", key, t.string, err)
 		return false
 	}
 	*to = got
@@ -51,7 +51,7 @@ func (v *validator) document(doc *document) {
 	v.seeds(-1, 0, doc.Seeds)
 	v.seedsFile(-1, 0, doc.SeedsFile)
 	if len(doc.Topics.list) > blobschema.MaxTopics {
-		v.tell(doc.Topics.list[blobschema.MaxTopics].line, "more than %d topics", blobschema.MaxTopics)
+		v.errorf(doc.Topics.list[blobschema.MaxTopics].line, "more than %d topics", blobschema.MaxTopics)
 		return
 	}
 	lines := map[string]int{}
@@ -69,10 +69,10 @@ func (v *validator) settings(settings map[string]texts) {
 		s := Find(key)
 		switch {
 		case !slices.Contains(keys, key):
-			v.tell(line, "%s", unknown("a crawl file", key, keys))
+			v.errorf(line, "%s", unknown("a crawl file", key, keys))
 			continue
 		case len(values.list) == 0:
-			v.tell(line, "%s has no value", key)
+			v.errorf(line, "%s has no value", key)
 			continue
 		}
 		v.file.Values[key] = values.strings()
@@ -94,7 +94,7 @@ func (v *validator) settings(settings map[string]texts) {
 // set gives a setting of a record its values.
 func (v *validator) set(record *blobschema.Crawl, key string, values texts) {
 	if err := Find(key).Replace(record, values.strings()); err != nil {
-		v.tell(values.line, "%s %.200q: %v", key, strings.Join(values.strings(), " "), err)
+		v.errorf(values.line, "%s %.200q: %v", key, strings.Join(values.strings(), " "), err)
 	}
 }
 
@@ -117,11 +117,11 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 		switch {
 		case len(v.problems) > wrong:
 		case r.Host == "":
-			v.tell(line, `a host rule must have the key "host"`)
+			v.errorf(line, `a host rule must have the key "host"`)
 		case r.Connections == 0 && r.Delay == nil:
-			v.tell(line, "the rule for host %s is empty: give connections, delay or both", r.Host)
+			v.errorf(line, "the rule for host %s is empty: give connections, delay or both", r.Host)
 		case lines[r.Host] > 0:
-			v.tell(line, "host %s has two rules: see line %d", r.Host, lines[r.Host])
+			v.errorf(line, "host %s has two rules: see line %d", r.Host, lines[r.Host])
 		default:
 			lines[r.Host] = line
 			v.file.Hosts = append(v.file.Hosts, r)
@@ -167,14 +167,14 @@ func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
 	v.seedsFile(number, t.Priority, k.SeedsFile)
 	switch {
 	case t.Name == "" && len(v.problems) == wrong:
-		v.tell(line, "a topic must have a name")
+		v.errorf(line, "a topic must have a name")
 	case t.Name != "" && lines[t.Name] > 0:
-		v.tell(line, "topic %q is given twice: see line %d", t.Name, lines[t.Name])
+		v.errorf(line, "topic %q is given twice: see line %d", t.Name, lines[t.Name])
 	case t.Name != "":
 		lines[t.Name] = line
 	}
 	if t.seeds == 0 && len(v.problems) == wrong {
-		v.tell(line, "topic %q has no seeds", t.Name)
+		v.errorf(line, "topic %q has no seeds", t.Name)
 	}
 }
 
@@ -203,7 +203,7 @@ func (v *validator) seeds(topic, priority int, list items[seedKeys]) {
 		s := seed{topic: topic, priority: priority, line: i.line, at: i.line}
 		wrong := len(v.problems)
 		if i.keys.Priority.line > 0 && (topic < 0 || !v.file.topics[topic].ownPriorities) {
-			v.tell(i.keys.Priority.line, "seeds have priorities of their own only in a topic with granularity: url")
+			v.errorf(i.keys.Priority.line, "seeds have priorities of their own only in a topic with granularity: url")
 		}
 		parse(v, "priority", i.keys.Priority, &s.priority, ParsePriority)
 		if !v.room(i.line) {
@@ -218,7 +218,7 @@ func (v *validator) seeds(topic, priority int, list items[seedKeys]) {
 // room reports whether another seed is allowed.
 func (v *validator) room(line int) bool {
 	if len(v.file.seeds) >= maxSeeds {
-		v.tell(line, "more than %d seeds", maxSeeds)
+		v.errorf(line, "more than %d seeds", maxSeeds)
 		return false
 	}
 	return len(v.problems) <= maxProblems
@@ -275,7 +275,7 @@ func (v *validator) seedsFile(topic, priority int, names texts) {
 	for _, name := range names.list {
 		f, err := v.open(name.string)
 		if err != nil {
-			v.tell(name.line, "seeds-file %q: %v", name.string, err)
+			v.errorf(name.line, "seeds-file %q: %v", name.string, err)
 			continue
 		}
 		some := false
@@ -289,9 +289,9 @@ func (v *validator) seedsFile(topic, priority int, names texts) {
 		_ = f.Close() // nothing was written
 		switch {
 		case err != nil:
-			v.tell(name.line, "seeds-file %q: %v", name.string, err)
+			v.errorf(name.line, "seeds-file %q: %v", name.string, err)
 		case !some:
-			v.tell(name.line, "seeds-file %q: it has no URL; write one per line", name.string)
+			v.errorf(name.line, "seeds-file %q: it has no URL; write one per line", name.string)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func formatSpan(d time.Duration) string {
 	return s
 }
 
-// ParseRate parses the number of refetches per hour: N/h or N/d; "off" is 0.
+// ParseRate parses the number of revisits per hour: N/h or N/d; "off" is 0.
 func ParseRate(s string) (perHour float64, err error) {
 	if s == "off" {
 		return 0, nil

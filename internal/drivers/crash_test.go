@@ -24,7 +24,7 @@ const crashDir = "ORBWEAVER_CRASH_DIR"
 
 // TestKill kills a process that sends, receives, acknowledges and writes, again
 // and again in the same folder, and checks each time that the folder is free, that
-// everything confirmed is there, and nothing that was not asked for.
+// everything confirmed is there, and nothing that was not requested.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		crashChild(t, dir)

@@ -175,7 +175,7 @@ func (s *store) openSubscription(name string, poll time.Duration) *pubsub.Subscr
 }
 
 func newSubscription(s *store, name string, poll time.Duration) *subscription {
-	return &subscription{store: s, name: name, poll: poll, held: map[embedded.Receipt]struct{}{}}
+	return &subscription{store: s, name: name, poll: poll, inFlight: map[embedded.Receipt]struct{}{}}
 }
 
 // subscription implements driver.Subscription.
@@ -185,9 +185,9 @@ type subscription struct {
 	poll  time.Duration // longest wait of a call
 
 	// mu of the store guards these.
-	held   map[embedded.Receipt]struct{} // received and not acknowledged yet
-	buffer []*driver.Message             // of them, those not taken yet
-	closed bool
+	inFlight map[embedded.Receipt]struct{} // received and not acknowledged yet
+	buffer   []*driver.Message             // of them, those not taken yet
+	closed   bool
 }
 
 // ReceiveBatch waits for a message until its poll ends. Sends and the ends of delays and visibilities
@@ -257,7 +257,7 @@ func (r *subscription) tryReceive(limit int) (ms []*driver.Message, rung <-chan 
 	}
 	bytes := 0
 	for _, d := range ds {
-		r.held[d.Receipt] = struct{}{}
+		r.inFlight[d.Receipt] = struct{}{}
 		bytes += messageBytes(d.Body, d.Attrs)
 		r.buffer = append(r.buffer, &driver.Message{
 			LoggableID: fmt.Sprintf("%s#%d", r.name, d.ID),
@@ -310,7 +310,7 @@ func (r *subscription) finish(op string, ids []driver.AckID, f func(time.Time, s
 	now := time.Now()
 	for _, id := range ids {
 		receipt, _ := id.(embedded.Receipt) // no message has another id
-		delete(r.held, receipt)
+		delete(r.inFlight, receipt)
 		if err := f(now, r.name, receipt); err != nil {
 			return fmt.Errorf("%s on %s: %w", op, r.name, err)
 		}
@@ -336,12 +336,12 @@ func (r *subscription) Close() error {
 	}
 	r.closed = true
 	now := time.Now()
-	for receipt := range r.held {
+	for receipt := range r.inFlight {
 		if err := s.queues.Nack(now, r.name, receipt); err != nil {
 			return err
 		}
 	}
-	r.held, r.buffer = nil, nil
+	r.inFlight, r.buffer = nil, nil
 	s.ring(r.name)
 	return nil
 }

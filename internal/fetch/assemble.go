@@ -128,7 +128,7 @@ func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 	p.ETag = shortText(resp.field("ETag"), maxETag)
 	p.Modified = shortText(resp.field("Last-Modified"), maxModified)
 	p.Outcome, out.Temporary = judge(resp.Status)
-	profile := revisit(p, req.Former, &resp, len(Conditions(&req)) > 0)
+	profile := revisit(p, req.Previous, &resp, len(Conditions(&req)) > 0)
 	defer s.shrink()
 	if err := s.pack(out, &resp, profile); err != nil {
 		return refuse(blank(&req, resp.Started, resp.Ended), verdict{blobschema.OutcomeProtocol, false, err.Error()})
@@ -186,13 +186,13 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 // validators of the previous answer, unchanged. A request for a robots.txt is never conditional,
 // because its content is needed; nor is the request for a page of which only a part came in time.
 func Conditions(req *actor.Request) []warc.HeaderField {
-	if req.Robots || !hasPayload(req.Former) || req.Former.Truncated == warc.TruncatedTime {
+	if req.Robots || !hasPayload(req.Previous) || req.Previous.Truncated == warc.TruncatedTime {
 		return nil
 	}
 	var fields []warc.HeaderField
 	for _, f := range [...]warc.HeaderField{
-		{Name: "If-Modified-Since", Value: req.Former.Modified},
-		{Name: "If-None-Match", Value: req.Former.ETag},
+		{Name: "If-Modified-Since", Value: req.Previous.Modified},
+		{Name: "If-None-Match", Value: req.Previous.ETag},
 	} {
 		if f.Value != "" && httpguts.ValidHeaderFieldValue(f.Value) && strings.Trim(f.Value, " \t") == f.Value {
 			fields = append(fields, f)
@@ -201,30 +201,30 @@ func Conditions(req *actor.Request) []warc.HeaderField {
 	return fields
 }
 
-// hasPayload reports whether a payload is stored that a revisit of former can name.
-func hasPayload(former *blobschema.Page) bool {
-	return former != nil && former.Digest != "" && former.Payload().WARC != ""
+// hasPayload reports whether a payload is stored that a revisit of previous can name.
+func hasPayload(previous *blobschema.Page) bool {
+	return previous != nil && previous.Digest != "" && previous.Payload().WARC != ""
 }
 
 // revisit completes p if its payload is that of the previous answer, and returns the profile
 // of its revisit record, or "". asked reports that the request was conditional: a 304
 // to another request has no meaning.
-func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile string) {
+func revisit(p, previous *blobschema.Page, resp *Response, asked bool) (profile string) {
 	switch {
-	case !hasPayload(former):
+	case !hasPayload(previous):
 		return ""
 	case resp.Status == http.StatusNotModified && asked:
 		profile = warc.ProfileNotModified
 		p.Outcome = blobschema.OutcomeUnchanged
-		p.Digest, p.BodyBytes, p.Truncated, p.MIME, p.NoIndex = former.Digest, former.BodyBytes, former.Truncated, former.MIME, former.NoIndex
-		p.ETag, p.Modified = cmp.Or(p.ETag, former.ETag), cmp.Or(p.Modified, former.Modified)
-	case p.Outcome == blobschema.OutcomeOK && p.Digest == former.Digest && p.BodyBytes == former.BodyBytes &&
-		p.BodyBytes > 0 && p.Truncated == "" && former.Truncated == "":
+		p.Digest, p.BodyBytes, p.Truncated, p.MIME, p.NoIndex = previous.Digest, previous.BodyBytes, previous.Truncated, previous.MIME, previous.NoIndex
+		p.ETag, p.Modified = cmp.Or(p.ETag, previous.ETag), cmp.Or(p.Modified, previous.Modified)
+	case p.Outcome == blobschema.OutcomeOK && p.Digest == previous.Digest && p.BodyBytes == previous.BodyBytes &&
+		p.BodyBytes > 0 && p.Truncated == "" && previous.Truncated == "":
 		profile = warc.ProfileIdenticalPayload
 	default:
 		return ""
 	}
-	original := former.Payload()
+	original := previous.Payload()
 	p.Original = &original
 	return profile
 }

@@ -437,7 +437,7 @@ func TestAssembleUnfit(t *testing.T) {
 	}
 }
 
-// FuzzAssemble gives any answer, and if there is an ETag a former one of the same digest. The
+// FuzzAssemble gives any answer, and if there is an ETag a previous one of the same digest. The
 // header is split into lines of name and value.
 func FuzzAssemble(f *testing.F) {
 	f.Add(200, "Content-Type: text/html\nEtag: x", []byte(`<a href="/x">x</a>`), false, "", "")
@@ -446,9 +446,9 @@ func FuzzAssemble(f *testing.F) {
 	f.Add(200, "Content-Encoding: gzip", gzipped("User-agent: *"), true, "", "")
 	f.Add(429, "Retry-After: 99999999999\nX: \x00\xff", []byte("\xff"), false, "time", "")
 	f.Add(200, "X-Robots-Tag: none\n: \nTransfer-Encoding: a\nLink: </b>; rel=next", []byte("<html>"), false, "", "")
-	f.Add(200, "Content-Encoding: br", encode(f, "br", formerBody), false, "", "")
-	f.Add(200, "Content-Encoding: zstd", encode(f, "zstd", formerBody), true, "", "")
-	f.Add(200, "Content-Type: text/html", []byte(formerBody), false, "", `"v1"`)
+	f.Add(200, "Content-Encoding: br", encode(f, "br", previousBody), false, "", "")
+	f.Add(200, "Content-Encoding: zstd", encode(f, "zstd", previousBody), true, "", "")
+	f.Add(200, "Content-Type: text/html", []byte(previousBody), false, "", `"v1"`)
 	f.Add(304, "Etag: x", []byte{}, false, "", `"v1"`)
 	f.Add(304, "", []byte("body"), false, "length", "\xff\n")
 	s := testScratch()
@@ -463,7 +463,7 @@ func FuzzAssemble(f *testing.F) {
 		req := ask(t, "http://example.org/dir/")
 		req.Robots = robots
 		if etag != "" {
-			req.Former = changed(func(p *blobschema.Page) {
+			req.Previous = changed(func(p *blobschema.Page) {
 				p.ETag, p.Modified = shortText(etag, maxETag), ""
 				if len(etag)%2 == 0 { // the body is the one before
 					p.Digest, p.BodyBytes = warc.PayloadDigest(body), int64(len(body))
@@ -491,7 +491,7 @@ func FuzzAssemble(f *testing.F) {
 			stored := body
 			if p.Original != nil {
 				stored = nil
-				if p.Digest != req.Former.Digest || p.BodyBytes != req.Former.BodyBytes || p.Outcome != blobschema.OutcomeUnchanged && p.Outcome != blobschema.OutcomeOK {
+				if p.Digest != req.Previous.Digest || p.BodyBytes != req.Previous.BodyBytes || p.Outcome != blobschema.OutcomeUnchanged && p.Outcome != blobschema.OutcomeOK {
 					t.Errorf("a revisit of another payload: %+v", p)
 				}
 			}

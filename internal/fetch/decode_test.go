@@ -67,10 +67,10 @@ func TestAssemblePacked(t *testing.T) {
 		coding, body string
 		want         bool
 	}{
-		{"", formerBody, false},
-		{"gzip", formerBody, false},
-		{"gzip", string(gzipped(formerBody)), true},
-		{"br", string(encode(t, "br", formerBody)), true},
+		{"", previousBody, false},
+		{"gzip", previousBody, false},
+		{"gzip", string(gzipped(previousBody)), true},
+		{"br", string(encode(t, "br", previousBody)), true},
 		{"", "\x89PNG\r\n\x1a\n and so on and so on and so on", true},
 	} {
 		out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Content-Encoding", tt.coding), tt.body))

@@ -81,19 +81,19 @@ type dialer struct {
 	connecting func(netip.AddrPort) error
 }
 
-// maxUnasked bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames of the connection
+// maxUnsolicited bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames of the connection
 // itself, and at most a window of a body that was cut. net/http reads and answers such frames for
 // as long as the connection is open, so a server could otherwise send them without end.
-const maxUnasked = 4 << 20
+const maxUnsolicited = 4 << 20
 
-// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnasked for
+// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for
 // each answer, which is more than a window. A byte of a body in a frame and a TLS record of its
 // own takes 32. Without this bound, an answer of empty frames would be read until the request times out.
 const perByte = 64
 
 var (
-	errUnasked = errors.New("server sends data without a request")
-	errNothing = errors.New("server sends an answer of nearly empty frames")
+	errUnsolicited = errors.New("server sends data without a request")
+	errNothing     = errors.New("server sends an answer of nearly empty frames")
 )
 
 // conn is a connection. It counts the bytes received over its socket, with those of TLS.
@@ -142,10 +142,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	answers := int64(c.answers.Load())
-	switch over := c.received.Load() - c.told.Load() - maxUnasked; {
+	switch over := c.received.Load() - c.told.Load() - maxUnsolicited; {
 	case answers == 0 && over > 0:
-		err = errUnasked
-	case over > answers*maxUnasked+perByte*c.bodies.Load():
+		err = errUnsolicited
+	case over > answers*maxUnsolicited+perByte*c.bodies.Load():
 		err = errNothing
 	default:
 		return n, err

@@ -24,7 +24,7 @@ var past = time.Unix(1, 0)
 // exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled connection ends before the
 // answer begins, the server probably closed it while it was idle: exchange sends the request again, once, over a new connection.
 func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
-	f.asked = time.Now()
+	f.queuedAt = time.Now()
 	if f.conn = c.pool.take(o); f.conn != nil {
 		f.got, f.reused = time.Now(), true
 		resp, err = c.over(f, req, b, limit)
@@ -34,7 +34,7 @@ func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, l
 			return resp, err
 		}
 		c.pool.left(f.conn, f.next, false)
-		f.asked, f.conn, f.reused = time.Now(), nil, false
+		f.queuedAt, f.conn, f.reused = time.Now(), nil, false
 	}
 	dialled, err := c.dialer.dial(f.ctx, o)
 	if err != nil {

@@ -26,12 +26,12 @@ type flight struct {
 	begun   time.Time
 	timer   *time.Timer
 
-	conn   *conn // nil until there is a connection
-	reused bool
-	closed bool      // the connection cannot serve another request
-	asked  time.Time // when the request began to wait for a connection
-	got    time.Time // when it got the connection
-	begin  bool      // the answer has begun
+	conn     *conn // nil until there is a connection
+	reused   bool
+	closed   bool      // the connection cannot serve another request
+	queuedAt time.Time // when the request began to wait for a connection
+	got      time.Time // when it got the connection
+	begin    bool      // the answer has begun
 
 	mu     sync.Mutex // guards the fields that measure reads
 	body   int64      // bytes of the body received
@@ -126,7 +126,7 @@ func (f *flight) observe(out *actor.Outcome) {
 	}
 	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.conn.shared, f.conn.take()
 	if !f.reused {
-		out.Connect = f.got.Sub(f.asked)
+		out.Connect = f.got.Sub(f.queuedAt)
 	}
 	if !f.done.IsZero() {
 		out.Response = f.done.Sub(f.got)

@@ -281,7 +281,7 @@ func TestHostileBeside(t *testing.T) {
 }
 
 // TestSurplusAnswer asks again at once after an answer with another behind it, many times: what
-// nobody asked for must never be taken for the next answer. It takes luck to see that happen; the
+// nobody requested must never be taken for the next answer. It takes luck to see that happen; the
 // next test takes none.
 func TestSurplusAnswer(t *testing.T) {
 	s := hostileWeb(t)
@@ -301,7 +301,7 @@ func TestSurplusAnswer(t *testing.T) {
 	}
 }
 
-// chatty is a connection over which bytes come for ever.
+// chatty is a connection over which bytes come forever.
 type chatty struct{ net.Conn }
 
 func (chatty) Read(p []byte) (int, error) { return len(p), nil }
@@ -316,8 +316,8 @@ func TestEmptyFrames(t *testing.T) {
 		ends            error
 		after           int64
 	}{
-		{0, 0, errUnasked, maxUnasked}, {1, 0, errNothing, 2 * maxUnasked}, {3, 0, errNothing, 4 * maxUnasked},
-		{1, 1, nil, most}, {0, 1, errUnasked, maxUnasked},
+		{0, 0, errUnsolicited, maxUnsolicited}, {1, 0, errNothing, 2 * maxUnsolicited}, {3, 0, errNothing, 4 * maxUnsolicited},
+		{1, 1, nil, most}, {0, 1, errUnsolicited, maxUnsolicited},
 	} {
 		c := &conn{Conn: chatty{}, shared: true}
 		c.answers.Store(int32(k.answers))
@@ -370,7 +370,7 @@ func TestFloodAfterAnswer(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		// The server would have ended at MaxSent or MaxLife.
-		if n, d := s.Sent(i), time.Since(begun); n > maxUnasked+inTransit || d > hostile.MaxLife/2 {
+		if n, d := s.Sent(i), time.Since(begun); n > maxUnsolicited+inTransit || d > hostile.MaxLife/2 {
 			t.Errorf("the server could send %d bytes in %v", n, d)
 		}
 	}

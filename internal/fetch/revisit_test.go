@@ -19,20 +19,20 @@ import (
 	"github.com/orbweaver/orbweaver/internal/extract"
 )
 
-const formerBody = `<!DOCTYPE html><a href="/x">x</a>`
+const previousBody = `<!DOCTYPE html><a href="/x">x</a>`
 
-// former returns the record of an earlier answer.
-func former() *blobschema.Page {
+// previous returns the record of an earlier answer.
+func previous() *blobschema.Page {
 	return &blobschema.Page{
 		URL: "http://example.org/", Outcome: blobschema.OutcomeOK, Status: 200, Time: started.AddDate(-1, 0, 0).UTC().Truncate(time.Microsecond),
-		MIME: "text/html", Digest: warc.PayloadDigest([]byte(formerBody)), BodyBytes: int64(len(formerBody)),
+		MIME: "text/html", Digest: warc.PayloadDigest([]byte(previousBody)), BodyBytes: int64(len(previousBody)),
 		WARC: "warc/old.warc.gz", Offset: 100, Length: 200, ETag: `"v1"`, Modified: "Thu, 29 Feb 2024 00:00:00 GMT", NoIndex: true, Links: 1,
 	}
 }
 
 // changed returns former with a change.
 func changed(change func(*blobschema.Page)) *blobschema.Page {
-	f := former()
+	f := previous()
 	change(f)
 	return f
 }
@@ -40,14 +40,14 @@ func changed(change func(*blobschema.Page)) *blobschema.Page {
 func TestAssembleNotModified(t *testing.T) {
 	older := blobschema.Original{URL: "http://example.org/first", Time: started.AddDate(-2, 0, 0), WARC: "warc/older.warc.gz", Offset: 7, Length: 8}
 	for _, tt := range []struct {
-		name   string
-		former *blobschema.Page
-		header []warc.HeaderField
-		want   blobschema.Outcome
-		change func(*blobschema.Page) // of what the page is expected to be
+		name     string
+		previous *blobschema.Page
+		header   []warc.HeaderField
+		want     blobschema.Outcome
+		change   func(*blobschema.Page) // of what the page is expected to be
 	}{
-		{"unchanged", former(), nil, blobschema.OutcomeUnchanged, nil},
-		{"new validators", former(), fields("Etag", `"v2"`, "Last-Modified", "Fri, 01 Mar 2024 00:00:00 GMT", "Content-Type", "text/plain"),
+		{"unchanged", previous(), nil, blobschema.OutcomeUnchanged, nil},
+		{"new validators", previous(), fields("Etag", `"v2"`, "Last-Modified", "Fri, 01 Mar 2024 00:00:00 GMT", "Content-Type", "text/plain"),
 			blobschema.OutcomeUnchanged, func(p *blobschema.Page) { p.ETag, p.Modified = `"v2"`, "Fri, 01 Mar 2024 00:00:00 GMT" }},
 		{"of a revisit", changed(func(p *blobschema.Page) { p.Original = &older; p.Outcome = blobschema.OutcomeUnchanged; p.Status = 304 }), nil,
 			blobschema.OutcomeUnchanged, func(p *blobschema.Page) { p.Original = &older }},
@@ -62,7 +62,7 @@ func TestAssembleNotModified(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req := ask(t, "http://example.org/")
-			req.Former = tt.former
+			req.Previous = tt.previous
 			resp := made(304, append(fields("Link", `</next>; rel=next`), tt.header...), "")
 			out := Assemble(testScratch(), req, resp)
 			wantOutcome(t, out, tt.want)
@@ -76,8 +76,8 @@ func TestAssembleNotModified(t *testing.T) {
 				}
 				return
 			}
-			f := former()
-			original := tt.former.Payload()
+			f := previous()
+			original := tt.previous.Payload()
 			want := blobschema.Page{
 				URL: f.URL, Outcome: tt.want, Status: 304, Time: started.UTC().Truncate(time.Microsecond), Attempts: 1, Length: out.Page.Length,
 				MIME: f.MIME, Digest: f.Digest, BodyBytes: f.BodyBytes, ETag: f.ETag, Modified: f.Modified, NoIndex: true, Original: &original,
@@ -104,7 +104,7 @@ func wantRevisit(t *testing.T, request, response, profile string, of blobschema.
 	for _, want := range []string{
 		"WARC-Type: revisit\r\n", "WARC-Profile: " + profile + "\r\n", "WARC-Refers-To-Target-URI: " + of.URL + "\r\n",
 		"WARC-Refers-To-Date: " + of.Time.Format("2006-01-02T15:04:05.000000Z") + "\r\n", "WARC-IP-Address: 192.0.2.7\r\n",
-		"WARC-Payload-Digest: " + former().Digest + "\r\n", "WARC-Concurrent-To: " + id + "\r\n", "\r\n\r\n" + statusLine,
+		"WARC-Payload-Digest: " + previous().Digest + "\r\n", "WARC-Concurrent-To: " + id + "\r\n", "\r\n\r\n" + statusLine,
 	} {
 		if !strings.Contains(response, want) {
 			t.Errorf("no %q in\n%s", want, response)
@@ -124,26 +124,26 @@ func wantRevisit(t *testing.T, request, response, profile string, of blobschema.
 
 func TestAssembleIdentical(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		former  *blobschema.Page
-		body    string
-		change  func(*Response)
-		revisit bool
+		name     string
+		previous *blobschema.Page
+		body     string
+		change   func(*Response)
+		revisit  bool
 	}{
-		{"identical", former(), formerBody, nil, true},
-		{"without validators", changed(func(p *blobschema.Page) { p.ETag, p.Modified = "", "" }), formerBody, nil, true},
-		{"another body", former(), formerBody + " ", nil, false},
-		{"another length", changed(func(p *blobschema.Page) { p.BodyBytes++ }), formerBody, nil, false},
+		{"identical", previous(), previousBody, nil, true},
+		{"without validators", changed(func(p *blobschema.Page) { p.ETag, p.Modified = "", "" }), previousBody, nil, true},
+		{"another body", previous(), previousBody + " ", nil, false},
+		{"another length", changed(func(p *blobschema.Page) { p.BodyBytes++ }), previousBody, nil, false},
 		{"empty", changed(func(p *blobschema.Page) { p.Digest, p.BodyBytes = warc.PayloadDigest(nil), 0 }), "", nil, false},
-		{"cut", former(), formerBody, func(r *Response) { r.Truncated = "length" }, false},
-		{"former cut", changed(func(p *blobschema.Page) { p.Truncated = "length" }), formerBody, nil, false},
-		{"former not stored", changed(func(p *blobschema.Page) { p.WARC = "" }), formerBody, nil, false},
-		{"not a page", former(), formerBody, func(r *Response) { r.Status = 404 }, false},
-		{"no former", nil, formerBody, nil, false},
+		{"cut", previous(), previousBody, func(r *Response) { r.Truncated = "length" }, false},
+		{"former cut", changed(func(p *blobschema.Page) { p.Truncated = "length" }), previousBody, nil, false},
+		{"former not stored", changed(func(p *blobschema.Page) { p.WARC = "" }), previousBody, nil, false},
+		{"not a page", previous(), previousBody, func(r *Response) { r.Status = 404 }, false},
+		{"no former", nil, previousBody, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req := ask(t, "http://example.org/")
-			req.Former = tt.former
+			req.Previous = tt.previous
 			resp := made(200, fields("Content-Type", "text/html", "Etag", `"v2"`), tt.body)
 			if tt.change != nil {
 				tt.change(&resp)
@@ -163,7 +163,7 @@ func TestAssembleIdentical(t *testing.T) {
 				return
 			}
 			wantOutcome(t, out, blobschema.OutcomeOK)
-			wantRevisit(t, request, response, warc.ProfileIdenticalPayload, tt.former.Payload(), "HTTP/1.1 200 Reason\r\nContent-Type: text/html\r\n")
+			wantRevisit(t, request, response, warc.ProfileIdenticalPayload, tt.previous.Payload(), "HTTP/1.1 200 Reason\r\nContent-Type: text/html\r\n")
 			if p := out.Page; p.ETag != `"v2"` || p.BodyBytes != int64(len(tt.body)) || p.Truncated != "" || out.Head != nil ||
 				!strings.Contains(response, "WARC-Truncated: length\r\n") {
 				t.Errorf("page %+v\n%s", p, response)
@@ -175,12 +175,12 @@ func TestAssembleIdentical(t *testing.T) {
 // TestAssembleHead makes of an outcome the revisit record that its step would, when it finds
 // the payload elsewhere.
 func TestAssembleHead(t *testing.T) {
-	out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Content-Type", "text/html"), formerBody))
+	out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Content-Type", "text/html"), previousBody))
 	request, response := records(t, out)
 	if want := "HTTP/1.1 200 Reason\r\nContent-Type: text/html\r\n\r\n"; string(out.Head) != want || !strings.Contains(response, want) {
 		t.Errorf("head %q", out.Head)
 	}
-	of := former().Payload()
+	of := previous().Payload()
 	r := warc.Revisit(out.Page.Time, out.Page.URL, out.IP, warc.ProfileIdenticalPayload, out.Page.Digest, of, out.Head)
 	r.ConcurrentTo = out.RequestID
 	data, _, err := warc.NewEncoder(warc.GzipFast).Append(bytes.Clone(out.Record[:out.ResponseAt]), &r)
@@ -191,7 +191,7 @@ func TestAssembleHead(t *testing.T) {
 
 	for name, resp := range map[string]Response{
 		"no body":    made(200, nil, ""),
-		"large head": made(200, fields("X", strings.Repeat("y", maxHead)), formerBody),
+		"large head": made(200, fields("X", strings.Repeat("y", maxHead)), previousBody),
 	} {
 		if out := Assemble(testScratch(), ask(t, "http://example.org/"), resp); out.Head != nil || len(out.Record) == 0 {
 			t.Errorf("%s: head of %d bytes", name, len(out.Head))
@@ -202,22 +202,22 @@ func TestAssembleHead(t *testing.T) {
 func TestConditions(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
-		former         *blobschema.Page
+		previous       *blobschema.Page
 		robots         bool
 		etag, modified string
 	}{
-		{"both", former(), false, `"v1"`, "Thu, 29 Feb 2024 00:00:00 GMT"},
+		{"both", previous(), false, `"v1"`, "Thu, 29 Feb 2024 00:00:00 GMT"},
 		{"weak", changed(func(p *blobschema.Page) { p.ETag, p.Modified = `W/"v1"`, "" }), false, `W/"v1"`, ""},
 		{"neither", changed(func(p *blobschema.Page) { p.ETag, p.Modified = "", "" }), false, "", ""},
 		{"unfit", changed(func(p *blobschema.Page) { p.ETag, p.Modified = "\"\r\nX: y\"", "\x00" }), false, "", ""},
 		{"space around", changed(func(p *blobschema.Page) { p.ETag, p.Modified = " \"v1\"", "now\t" }), false, "", ""},
 		{"no digest", changed(func(p *blobschema.Page) { p.Digest = "" }), false, "", ""},
 		{"not stored", changed(func(p *blobschema.Page) { p.WARC = "" }), false, "", ""},
-		{"robots.txt", former(), true, "", ""},
+		{"robots.txt", previous(), true, "", ""},
 		{"nil", nil, false, "", ""},
 	} {
 		req := ask(t, "http://example.org/")
-		req.Former, req.Robots = tt.former, tt.robots
+		req.Previous, req.Robots = tt.previous, tt.robots
 		var want []warc.HeaderField
 		if tt.modified != "" {
 			want = append(want, fields("If-Modified-Since", tt.modified)...)
@@ -238,7 +238,7 @@ func TestFetchConditional(t *testing.T) {
 		sent = append(sent, r.Header)
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("Etag", `"v1"`)
-		http.ServeContent(w, r, "", started, strings.NewReader(formerBody))
+		http.ServeContent(w, r, "", started, strings.NewReader(previousBody))
 	}))
 	defer server.Close()
 	c := testClient(t, nil)
@@ -252,8 +252,8 @@ func TestFetchConditional(t *testing.T) {
 	last.WARC, last.Offset = "warc/1.warc.gz", 10
 	original := last.Payload()
 	for range 2 {
-		req.Former = &blobschema.Page{}
-		*req.Former = last
+		req.Previous = &blobschema.Page{}
+		*req.Previous = last
 		out := c.Fetch(context.Background(), req)
 		wantOutcome(t, out, blobschema.OutcomeUnchanged)
 		h := sent[len(sent)-1]

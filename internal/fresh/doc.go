@@ -1,13 +1,13 @@
-// Package fresh decides when to refetch a page. It estimates how often the page changes and how much a
-// refetch is worth, and compares the worth with a threshold, so that all
-// refetches together keep to a budget.
+// Package fresh decides when to revisit a page. It estimates how often the page changes and how much a
+// revisit is worth, and compares the worth with a threshold, so that all
+// revisits together keep to a budget.
 //
 // The package models the changes of a page as a Poisson process of unknown rate. The belief about the rate is a
-// gamma distribution, [blobschema.Change], which [Learn] updates after each refetch. The worth of a refetch
+// gamma distribution, [blobschema.Change], which [Learn] updates after each revisit. The worth of a revisit
 // h hours after the previous one is its gain in freshness, the share of time in which the stored
-// copy equals the page. A page is refetched when the worth
+// copy equals the page. A page is revisited when the worth
 // reaches a threshold that all pages share: [Interval]. Thus no queue of all pages by worth is needed, only one number
-// for all partitions. [Steer] raises it after too many refetches and lowers it after too few.
+// for all partitions. [Steer] raises it after too many revisits and lowers it after too few.
 // [Trust] weighs the hints of a host's sitemaps by how often they were right.
 //
 // Sources: J. Cho, H. Garcia-Molina, "Effective Page Refresh Policies for Web Crawlers" (TODS

@@ -8,8 +8,8 @@ import (
 
 // Bounds of intervals.
 const (
-	Shortest = time.Minute         // least time between two refetches of a page
-	Longest  = 90 * 24 * time.Hour // every page is refetched after this time
+	Shortest = time.Minute         // least time between two revisits of a page
+	Longest  = 90 * 24 * time.Hour // every page is revisited after this time
 )
 
 // Prior belief about an unknown page: the mean is one change in ten days, and
@@ -28,7 +28,7 @@ const (
 	leastGap, mostGap     = 1.0 / 3600, 24 * 3650 // hours between two fetches
 )
 
-// memory is the number of refetches that a belief remembers: each one replaces a part of the earlier
+// memory is the number of revisits that a belief remembers: each one replaces a part of the earlier
 // ones. Thus a belief follows a page whose rate of change changes.
 const memory = 64
 
@@ -37,12 +37,12 @@ const memory = 64
 // five powers of ten.
 const unlikely = 1.0 / 32
 
-// Look is the result of a refetch.
-type Look struct {
+// Revisit is the result of a revisit.
+type Revisit struct {
 	Hours   float64 // since the previous fetch
 	Changed bool
-	// Hinted: a sitemap said that the page had changed, and this caused the refetch. It follows soon after the
-	// change, whereas other refetches come anywhere between two changes.
+	// Hinted: a sitemap said that the page had changed, and this caused the revisit. It follows soon after the
+	// change, whereas other revisits come anywhere between two changes.
 	Hinted bool
 }
 
@@ -71,18 +71,18 @@ func clamp(x, lo, hi float64) float64 {
 	return min(x, hi)
 }
 
-// Prior returns the belief about a page that was never refetched. host is the belief about all pages of its host, as if they were
+// Prior returns the belief about a page that was never revisited. host is the belief about all pages of its host, as if they were
 // one page. The result has the same mean rate but a much larger variance.
 func Prior(host blobschema.Change) blobschema.Change {
 	b := of(host)
 	return belief{priorShape, priorShape / b.shape * b.hours}.change()
 }
 
-// Learn returns the belief after a refetch, by Bayes' rule. The likelihood of no change in h hours is
+// Learn returns the belief after a revisit, by Bayes' rule. The likelihood of no change in h hours is
 // e^-rh, of at least one change 1 - e^-rh, and of a change just now re^-rh. After the second case the result is not a gamma
 // distribution; Learn uses the gamma distribution with the same mean and variance. Before the update the
 // belief fades, a little if the result was expected and much if it was unlikely.
-func Learn(c blobschema.Change, l Look) blobschema.Change {
+func Learn(c blobschema.Change, l Revisit) blobschema.Change {
 	l.Hours = clamp(l.Hours, leastGap, mostGap)
 	b := of(c)
 	if c != (blobschema.Change{}) {
@@ -100,7 +100,7 @@ func (b belief) times(keep float64) belief {
 	return belief{b.shape * keep, b.hours * keep}
 }
 
-func (b belief) learn(l Look) belief {
+func (b belief) learn(l Revisit) belief {
 	switch {
 	case !l.Changed:
 		return belief{b.shape, b.hours + l.Hours}
@@ -110,7 +110,7 @@ func (b belief) learn(l Look) belief {
 	return b.changed(l.Hours)
 }
 
-// changed returns b after a refetch that found a change in gap hours. With L(k) = 1 - (1+h/hours)^-k
+// changed returns b after a revisit that found a change in gap hours. With L(k) = 1 - (1+h/hours)^-k
 // the moments are E[r] = shape/hours L(shape+1)/L(shape), and E[r²] = shape(shape+1)/hours² L(shape+2)/L(shape).
 func (b belief) changed(gap float64) belief {
 	log := log1p(gap / b.hours)
@@ -129,9 +129,9 @@ func (b belief) stale(gap float64) float64 {
 	return -expm1(-float64(b.shape * log1p(gap/b.hours)))
 }
 
-// worth returns the gain in freshness, in hours, of a refetch gap hours after the previous fetch of a
+// worth returns the gain in freshness, in hours, of a revisit gap hours after the previous fetch of a
 // page of weight 1. At a known rate r it is 1/r (1 - (1+rh) e^-rh), the derivative of
-// freshness by the number of refetches. worth is the mean of that over the belief. It grows with
+// freshness by the number of revisits. worth is the mean of that over the belief. It grows with
 // the hours, without limit if the shape of the belief is 1 or less.
 func (b belief) worth(gap float64) float64 {
 	t := gap / b.hours
@@ -148,7 +148,7 @@ func (b belief) worth(gap float64) float64 {
 // steps is the number of bisections of an interval. 14 give a precision of a thousandth.
 const steps = 14
 
-// Interval returns the time after which the worth of a refetch reaches the threshold, between Shortest and
+// Interval returns the time after which the worth of a revisit reaches the threshold, between Shortest and
 // Longest. If the worth never reaches it, the result is Longest. weight is the importance of the page; 1 is usual. A threshold of
 // 0 or less gives Shortest.
 func Interval(c blobschema.Change, weight, threshold float64) time.Duration {

@@ -55,19 +55,19 @@ func grid(b belief, likelihood func(rate float64) float64) (mean, variance float
 	return mean, second/sum - mean*mean
 }
 
-// TestLearnIsBayes: one look, against the rule on a grid.
+// TestLearnIsBayes: one revisit, against the rule on a grid.
 func TestLearnIsBayes(t *testing.T) {
 	for _, b := range []belief{{0.5, 120}, {1, 1}, {7.5, 3}, {40, 4000}} {
 		for _, gap := range []float64{0.02, 1, 24, 700} {
 			for _, l := range []struct {
-				Look
+				Revisit
 				likelihood func(r float64) float64
 			}{
-				{Look{Hours: gap}, func(r float64) float64 { return math.Exp(-r * gap) }},
-				{Look{Hours: gap, Changed: true}, func(r float64) float64 { return -math.Expm1(-r * gap) }},
-				{Look{Hours: gap, Changed: true, Hinted: true}, func(r float64) float64 { return r * math.Exp(-r*gap) }},
+				{Revisit{Hours: gap}, func(r float64) float64 { return math.Exp(-r * gap) }},
+				{Revisit{Hours: gap, Changed: true}, func(r float64) float64 { return -math.Expm1(-r * gap) }},
+				{Revisit{Hours: gap, Changed: true, Hinted: true}, func(r float64) float64 { return r * math.Exp(-r*gap) }},
 			} {
-				got := b.learn(l.Look)
+				got := b.learn(l.Revisit)
 				mean, variance := grid(b, l.likelihood)
 				near(t, "mean", got.shape/got.hours, mean, 1e-4)
 				near(t, "variance", got.shape/got.hours/got.hours, variance, 1e-3)
@@ -76,18 +76,18 @@ func TestLearnIsBayes(t *testing.T) {
 	}
 }
 
-// TestLearnFindsRates: many looks at pages of known rates.
+// TestLearnFindsRates: many revisits of pages of known rates.
 func TestLearnFindsRates(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, rate := range []float64{1.0 / 2000, 1.0 / 100, 1, 20} {
-		for _, times := range []float64{0.3, 1, 2} { // changes between two looks
+		for _, times := range []float64{0.3, 1, 2} { // changes between two revisits
 			sum := 0.0
 			const pages = 60
 			for range pages {
 				var c blobschema.Change
 				for range 150 {
 					gap := times / rate * (0.5 + r.Float64())
-					c = Learn(c, Look{Hours: gap, Changed: r.Float64() < -math.Expm1(-rate*gap)})
+					c = Learn(c, Revisit{Hours: gap, Changed: r.Float64() < -math.Expm1(-rate*gap)})
 				}
 				sum += rateOf(c)
 			}
@@ -96,14 +96,14 @@ func TestLearnFindsRates(t *testing.T) {
 	}
 }
 
-// TestHintedLooksAreNotBiased: looks that come right after each change.
-func TestHintedLooksAreNotBiased(t *testing.T) {
+// TestHintedRevisitsAreNotBiased: revisits that come right after each change.
+func TestHintedRevisitsAreNotBiased(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := 0.0
 	for range 100 {
 		var c blobschema.Change
 		for range 200 {
-			c = Learn(c, Look{Hours: r.ExpFloat64() * 10, Changed: true, Hinted: true})
+			c = Learn(c, Revisit{Hours: r.ExpFloat64() * 10, Changed: true, Hinted: true})
 		}
 		sum += rateOf(c)
 	}
@@ -114,25 +114,25 @@ func TestHintedLooksAreNotBiased(t *testing.T) {
 func TestBeliefsFollow(t *testing.T) {
 	var c blobschema.Change
 	for range 200 {
-		c = Learn(c, Look{Hours: 500})
+		c = Learn(c, Revisit{Hours: 500})
 	}
 	if r := rateOf(c); r > 1.0/20_000 {
 		t.Errorf("after 11 years without a change its rate is %v", r)
 	}
 	for range 12 {
-		c = Learn(c, Look{Hours: 24, Changed: true})
+		c = Learn(c, Revisit{Hours: 24, Changed: true})
 	}
 	if r := rateOf(c); r < 1.0/5000 {
 		t.Errorf("after twelve changes its rate is %v", r)
 	}
 	for range 400 {
-		c = Learn(c, Look{Hours: 24, Changed: true})
+		c = Learn(c, Revisit{Hours: 24, Changed: true})
 	}
 	if r := rateOf(c); r < 1.0/48 {
 		t.Errorf("after a year of changes its rate is %v", r)
 	}
 	for range 200 {
-		c = Learn(c, Look{Hours: 500})
+		c = Learn(c, Revisit{Hours: 500})
 	}
 	if r := rateOf(c); r > 1.0/10_000 {
 		t.Errorf("after 11 more years without a change its rate is %v", r)
@@ -219,7 +219,7 @@ func FuzzFresh(f *testing.F) {
 
 func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64) {
 	t.Helper()
-	for _, l := range []Look{{gap, false, false}, {gap, true, false}, {gap, true, true}, {gap, false, true}} {
+	for _, l := range []Revisit{{gap, false, false}, {gap, true, false}, {gap, true, true}, {gap, false, true}} {
 		got := Learn(c, l)
 		if !(got.Shape >= leastShape && got.Shape <= mostShape && got.Hours >= leastHours && got.Hours <= mostHours) {
 			t.Fatalf("%+v after %+v is %+v", c, l, got)
@@ -250,12 +250,12 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 	}
 }
 
-// TestSteer: a population whose rates are not known to it is looked at as often as wanted, from
+// TestSteer: a population whose rates are not known to it is revisited as often as wanted, from
 // any first threshold on, and does not swing.
 func TestSteer(t *testing.T) {
 	for _, factor := range []float64{1, 10, 0.1} {
 		r := rand.New(rand.NewPCG(3, 4))
-		const pages, perHour = 2000, 40 // so one look at each in 50 hours
+		const pages, perHour = 2000, 40 // so one revisits of each in 50 hours
 		beliefs := make([]blobschema.Change, pages)
 		due := make([]float64, pages)
 		threshold := factor * First(blobschema.Change{}, pages, perHour)
@@ -266,15 +266,15 @@ func TestSteer(t *testing.T) {
 		var byWeek []float64
 		week := 0.0
 		for hour := 1; hour <= 20*168; hour++ {
-			looks := 0.0
+			revisits := 0.0
 			for i := range due {
 				for due[i] < float64(hour) {
 					due[i] += Interval(beliefs[i], 1, threshold).Hours()
-					looks++
+					revisits++
 				}
 			}
-			threshold = Steer(threshold, pages, looks-perHour)
-			if week += looks / perHour / 168; hour%168 == 0 {
+			threshold = Steer(threshold, pages, revisits-perHour)
+			if week += revisits / perHour / 168; hour%168 == 0 {
 				byWeek, week = append(byWeek, week), 0
 			}
 		}
@@ -350,6 +350,6 @@ func BenchmarkInterval(b *testing.B) {
 func BenchmarkLearn(b *testing.B) {
 	c := blobschema.Change{Shape: 3, Hours: 500}
 	for b.Loop() {
-		Learn(c, Look{Hours: 20, Changed: true})
+		Learn(c, Revisit{Hours: 20, Changed: true})
 	}
 }

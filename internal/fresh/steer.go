@@ -14,14 +14,14 @@ const (
 	mostThreshold  = 1e7
 )
 
-// gain is the strength of Steer's correction. Half the threshold usually means half as many refetches again,
-// but only after an interval has passed. With a gain above about 1 the number of refetches oscillates.
+// gain is the strength of Steer's correction. Half the threshold usually means half as many revisits again,
+// but only after an interval has passed. With a gain above about 1 the number of revisits oscillates.
 const gain = 1
 
 // mostSteer bounds one correction.
 const mostSteer = 2
 
-// First returns the threshold at which a number of new pages have perHour refetches per hour in total. prior is the belief
+// First returns the threshold at which a number of new pages have perHour revisits per hour in total. prior is the belief
 // about each page.
 func First(prior blobschema.Change, pages, perHour float64) float64 {
 	if !(pages > 0 && perHour > 0) {
@@ -31,9 +31,9 @@ func First(prior blobschema.Change, pages, perHour float64) float64 {
 	return clamp(of(prior).worth(gap), leastThreshold, mostThreshold)
 }
 
-// Steer returns the next threshold after a period with excess refetches more than the budget (negative: fewer), for
+// Steer returns the next threshold after a period with excess revisits more than the budget (negative: fewer), for
 // a number of pages. The length of the period does not matter: the corrections of two periods in a row equal
-// the correction of both together. Steer controls the total number of refetches, not their rate, and needs no
+// the correction of both together. Steer controls the total number of revisits, not their rate, and needs no
 // smoothing.
 func Steer(threshold, pages, excess float64) float64 {
 	by := exp(clamp(gain*excess/max(1, pages), -1, 1))

@@ -6,26 +6,26 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Trust counts how often a host's sitemaps were right. It counts refetches by the hint that a sitemap gave since
+// Trust counts how often a host's sitemaps were right. It counts revisits by the hint that a sitemap gave since
 // the previous fetch, and by their result. The zero value means that nothing is known.
 type Trust struct {
 	_ struct{} `cbor:",toarray"`
 
-	SaidChanged, SaidSame     float32 // refetches of pages with a hint
-	SilentChanged, SilentSame float32 // refetches of pages without a hint
+	SaidChanged, SaidSame     float32 // revisits of pages with a hint
+	SilentChanged, SilentSame float32 // revisits of pages without a hint
 }
 
-// maxTrust is the number of refetches that a Trust remembers.
+// maxTrust is the number of revisits that a Trust remembers.
 const maxTrust = 256
 
 // Prior belief about a host: sitemaps announce eight of ten changes, and one of ten pages
 // that have not changed.
 const (
 	priorRecall, priorAlarm = 0.8, 0.1
-	priorTrust              = 2 // weight of the prior, in refetches
+	priorTrust              = 2 // weight of the prior, in revisits
 )
 
-// Learn returns the trust after a refetch. said reports whether a sitemap had announced a change of the page.
+// Learn returns the trust after a revisit. said reports whether a sitemap had announced a change of the page.
 func (t Trust) Learn(said, changed bool) Trust {
 	if t.SaidChanged+t.SaidSame+t.SilentChanged+t.SilentSame >= maxTrust {
 		t.SaidChanged, t.SaidSame, t.SilentChanged, t.SilentSame = t.SaidChanged/2, t.SaidSame/2, t.SilentChanged/2, t.SilentSame/2
@@ -55,7 +55,7 @@ func (t Trust) alarm() float64  { return share(t.SaidSame, t.SilentSame, priorAl
 
 // gap converts a hint into time. hours after the previous fetch the host's sitemap was read and, if said is set, announced a
 // change. The result is the number of hours without a hint after which the page would be equally likely to have
-// changed. It replaces the hours in the worth of a refetch: see [Trust.Next].
+// changed. It replaces the hours in the worth of a revisit: see [Trust.Next].
 func (t Trust) gap(c blobschema.Change, hours float64, said bool) float64 {
 	b := of(c)
 	hours = clamp(hours, leastGap, mostGap)
@@ -76,8 +76,8 @@ func (b belief) gap(fresh float64) float64 {
 	return min(mostGap, b.hours*expm1(min(log1p((1-fresh)/fresh)/b.shape, 700)))
 }
 
-// Next returns how long to wait with the next refetch of a page, hours after the previous fetch, when its
-// host's sitemap was read and, if said is set, announced a change. 0 means to refetch now. weight and
+// Next returns how long to wait with the next revisit of a page, hours after the previous fetch, when its
+// host's sitemap was read and, if said is set, announced a change. 0 means to revisit now. weight and
 // threshold are as for [Interval].
 func (t Trust) Next(c blobschema.Change, hours float64, said bool, weight, threshold float64) time.Duration {
 	gap := t.gap(c, hours, said)

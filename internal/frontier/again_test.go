@@ -16,7 +16,7 @@ import (
 func (r *rig) again(raw string, request uint64) Added {
 	r.t.Helper()
 	u := mustParse(r.t, raw)
-	return r.f.Again(r.now, r.link(u, blobschema.Queued{Host: string(u.Host()), Rank: 77, Generation: 9, Flags: blobschema.FlagAgain}), request)
+	return r.f.Again(r.now, r.link(u, blobschema.Queued{Key: string(u.Host()), Rank: 77, Generation: 9, Flags: blobschema.FlagAgain}), request)
 }
 
 // done ends a task at once.
@@ -32,10 +32,10 @@ func (r *rig) state(seq uint64) (out []string) {
 	r.t.Helper()
 	run, _ := r.f.Delta(seq)
 	for _, e := range run.Settled {
-		out = append(out, fmt.Sprintf("%s %d at %d", e.State, e.Generation, e.Origin.Seq))
+		out = append(out, fmt.Sprintf("%s %d at %d", e.State, e.Generation, e.Record.Seq))
 	}
 	for _, q := range run.Queued {
-		out = append(out, fmt.Sprintf("pending %d, rank %d, depth %d, former %d: %s", q.Generation, q.Rank, q.Depth, q.Former.Seq, q.URL))
+		out = append(out, fmt.Sprintf("pending %d, rank %d, depth %d, former %d: %s", q.Generation, q.Rank, q.Depth, q.Previous.Seq, q.URL))
 	}
 	r.f.Committed()
 	r.check()
@@ -60,8 +60,8 @@ func begun(t *testing.T, cfg Config, urls ...string) *rig {
 
 const urlX, urlY = "https://a.example/x", "https://a.example/y"
 
-// TestAgain: what is asked for on purpose comes first, and once more if it was settled, with
-// the word where its former answer is.
+// TestAgain: what is requested comes first, and once more if it was settled, with
+// the word where its previous answer is.
 func TestAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX, urlY)
 	if got := r.again(urlY, 0); got != Lowered || r.f.Counts().Urgent != 1 {
@@ -71,8 +71,8 @@ func TestAgain(t *testing.T) {
 		t.Errorf("the same again: %d", got)
 	}
 	task := r.mustNext(urlY)
-	if task.Request.Generation != 0 || task.Former() != (blobschema.Origin{}) {
-		t.Errorf("the task is %+v, former %v", task.Request, task.Former())
+	if task.Request.Generation != 0 || task.Previous() != (blobschema.RecordRef{}) {
+		t.Errorf("the task is %+v, former %v", task.Request, task.Previous())
 	}
 	r.done(task, answer{})
 	wantState(t, "first commit", r.state(5), "fetched 0 at 5", "pending 0, rank 3, depth 2, former 0: "+urlX)
@@ -84,8 +84,8 @@ func TestAgain(t *testing.T) {
 	}
 	r.check()
 	task = r.mustNext(urlY)
-	if task.Request.Generation != 1 || task.Former() != (blobschema.Origin{Seq: 5}) {
-		t.Errorf("the task is %+v, former %v", task.Request, task.Former())
+	if task.Request.Generation != 1 || task.Previous() != (blobschema.RecordRef{Seq: 5}) {
+		t.Errorf("the task is %+v, former %v", task.Request, task.Previous())
 	}
 	r.done(task, answer{})
 	r.done(r.mustNext("https://a.example/z"), answer{})
@@ -93,7 +93,7 @@ func TestAgain(t *testing.T) {
 	wantState(t, "second commit", r.state(6), "fetched 1 at 6", "fetched 0 at 6", "fetched 0 at 6")
 }
 
-// TestAgainWithinACommit: a URL settled since the last delta may be asked for again before
+// TestAgainWithinACommit: a URL settled since the last delta may be requested again before
 // the next: that delta says where its answer is.
 func TestAgainWithinACommit(t *testing.T) {
 	r := begun(t, Config{Partition: 3}, urlX)
@@ -103,7 +103,7 @@ func TestAgainWithinACommit(t *testing.T) {
 	}
 	wantState(t, "the commit", r.state(8), "fetched 0 at 8", "pending 1, rank 0, depth 0, former 8: "+urlX)
 	task := r.mustNext(urlX)
-	if got := task.Former(); got != (blobschema.Origin{Partition: 3, Seq: 8}) {
+	if got := task.Previous(); got != (blobschema.RecordRef{Partition: 3, Seq: 8}) {
 		t.Errorf("former is %v", got)
 	}
 }
@@ -142,8 +142,8 @@ func TestAgainWhileAsked(t *testing.T) {
 			r.check()
 			wantState(t, "the commit after", r.state(2), "fetched 0 at 2", fmt.Sprintf(next, 2))
 			task = r.mustNext(urlX)
-			if task.Request.Generation != 1 || task.Former().Seq != 2 {
-				t.Errorf("explicit %v: then %+v, former %v", explicit, task.Request, task.Former())
+			if task.Request.Generation != 1 || task.Previous().Seq != 2 {
+				t.Errorf("explicit %v: then %+v, former %v", explicit, task.Request, task.Previous())
 			}
 			r.done(task, answer{})
 			wantState(t, "the end", r.state(3), "fetched 1 at 3")
@@ -254,7 +254,7 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 	}
 }
 
-// TestUrgentFirst: what is asked for on purpose goes before open connections and ranks, but
+// TestUrgentFirst: what is requested goes before open connections and ranks, but
 // not faster than the pace; with urgentOnly there is nothing else.
 func TestUrgentFirst(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
@@ -293,7 +293,7 @@ func TestUrgentFirst(t *testing.T) {
 	}
 }
 
-// TestUrgentRefused: with urgentOnly a unit whose urgent URL robots.txt refuses is asked
+// TestUrgentRefused: with urgentOnly a politeness key whose urgent URL robots.txt refuses is asked
 // for nothing.
 func TestUrgentRefused(t *testing.T) {
 	r := newRig(t, Config{})
@@ -311,7 +311,7 @@ func TestUrgentRefused(t *testing.T) {
 	r.mustNext(urlX)
 }
 
-// TestRefusedAgain: a refusal says of which generation it is, and where the former is.
+// TestRefusedAgain: a refusal says of which generation it is, and where the previous is.
 func TestRefusedAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX)
 	r.done(r.mustNext(urlX), answer{})
@@ -321,7 +321,7 @@ func TestRefusedAgain(t *testing.T) {
 	r.done(r.mustNext("https://a.example/robots.txt"), answer{body: "User-agent: *\nDisallow: /\n"})
 	r.mustIdle()
 	got := r.f.Refusals()
-	if len(got) != 1 || got[0].Generation != 1 || got[0].Former.Seq != 4 {
+	if len(got) != 1 || got[0].Generation != 1 || got[0].Previous.Seq != 4 {
 		t.Errorf("refused %+v", got)
 	}
 	wantState(t, "state", r.state(5), "refused 1 at 5")
@@ -356,7 +356,7 @@ func TestAgainAfterNoRobots(t *testing.T) {
 	r.mustNext(urlX)
 }
 
-// TestRest: what units wait for is told: their pace, an answer, or that they are less busy.
+// TestRest: what politeness keys wait for is told: their pace, an answer, or that they are less busy.
 func TestRest(t *testing.T) {
 	r := newRig(t, Config{Delay: 10 * time.Second})
 	for _, host := range []string{"a", "b", "c"} {
@@ -366,7 +366,7 @@ func TestRest(t *testing.T) {
 		r.done(r.mustNext(u+"1"), map[string]answer{"a": {}, "b": {status: 429}, "c": {outcome: blobschema.OutcomeConnect}}[host])
 	}
 	r.mustIdle()
-	want := schedule.Rest{Until: r.now.Add(10 * time.Second), Units: 3, Failed: 1, Silent: 1}
+	want := schedule.Rest{Until: r.now.Add(10 * time.Second), Keys: 3, Failed: 1, Silent: 1}
 	if got := r.f.Rest(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -386,7 +386,7 @@ func TestSeedTriedAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX)
 	r.done(r.mustNext(urlX), answer{outcome: blobschema.OutcomeCut, final: true})
 	u := mustParse(t, urlX)
-	q := blobschema.Queued{Host: string(u.Host()), Rank: 7, Flags: blobschema.FlagAgain | blobschema.FlagSeed}
+	q := blobschema.Queued{Key: string(u.Host()), Rank: 7, Flags: blobschema.FlagAgain | blobschema.FlagSeed}
 	if got := r.f.Again(r.now, r.link(u, q), 1); got != Fresh {
 		t.Errorf("got %d", got)
 	}

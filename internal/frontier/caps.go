@@ -94,7 +94,7 @@ func (c *caps) domainFull(k *schedule.Key, q *blobschema.Queued) bool {
 	if k != nil {
 		name = k.Domain()
 	} else {
-		name = weburl.Host(q.Host).RegistrableDomain()
+		name = weburl.Host(q.Key).RegistrableDomain()
 	}
 	return c.full[name] || q.Flags.Listed() && c.half[name] || c.domain > 0 && c.sizes[name] >= share(c.domain, q)
 }
@@ -113,14 +113,14 @@ func (f *Frontier) leaveOut(p *part, k *schedule.Key, u weburl.URL, fp uint64, q
 	}
 	if from != schedule.Outside {
 		if k == nil {
-			k = f.schedule.Key(&p.slot.keys, q.Host)
+			k = f.schedule.Key(&p.slot.keys, q.Key)
 		}
 		f.slots.sum.known++
 		f.slots.resident++
 		f.refuse(u, &blobschema.Queued{Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts}, blobschema.OutcomeScope,
 			"over the cap on URLs of one host or domain")
 		f.schedule.CountSettled(k, u, 1)
-		f.addSettled(p, fp, q.Generation, blobschema.Refused, q.Former)
+		f.addSettled(p, fp, q.Generation, blobschema.Refused, q.Previous)
 	}
 	return Capped
 }

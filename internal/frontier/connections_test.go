@@ -21,7 +21,7 @@ func several(t testing.TB) *rig {
 	r.f.Begun(r.now, robots)
 	r.done(robots, answer{keep: true})
 	r.now = r.now.Add(499 * time.Millisecond)
-	r.mustIdle() // no page at once: a unit like this one may have been asked for something else meanwhile
+	r.mustIdle() // no page at once: a politeness key like this one may have been asked for something else meanwhile
 	r.now = r.now.Add(time.Millisecond)
 	page := r.mustNext("https://a.example/")
 	r.f.Begun(r.now, page)
@@ -96,12 +96,12 @@ func TestSeveralConnections(t *testing.T) {
 		r.check()
 	}
 	r.run(nil)
-	if n := r.f.Counts(); n.Pending != 0 || n.Asked != 0 {
+	if n := r.f.Counts(); n.Pending != 0 || n.InFlight != 0 {
 		t.Errorf("counts are %+v", n)
 	}
 }
 
-// TestOneQueueOneConnection: the URLs of one queue are asked for one after another.
+// TestOneQueueOneConnection: the URLs of one queue are requested one after another.
 func TestOneQueueOneConnection(t *testing.T) {
 	r := several(t)
 	list := dealt(t, 3)[2]
@@ -120,7 +120,7 @@ func TestOneQueueOneConnection(t *testing.T) {
 	r.mustNext(list[1])
 }
 
-// TestConnectionsAcrossTopicsAndParts: topics, doors and parts have queues of their own.
+// TestConnectionsAcrossTopicsAndParts: topics, origins and parts have queues of their own.
 func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
 	r := several(t)
 	list := dealt(t, 3)[1]
@@ -140,7 +140,7 @@ func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
 	r.mustIdle()
 }
 
-// TestRobotsWhilePages: while a robots.txt is asked for, other doors of the site go on, and its end
+// TestRobotsWhilePages: while a robots.txt is requested, other origins of the site go on, and its end
 // lets nobody in before the pace.
 func TestRobotsWhilePages(t *testing.T) {
 	r := several(t)

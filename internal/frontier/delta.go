@@ -12,14 +12,14 @@ func (f *Frontier) Dirty() bool {
 }
 
 // Delta returns what changed since the last delta, as a run to be committed, with
-// what was observed of the units that were asked, and marks it as under way. seq is the
+// what was observed of the politeness keys that were asked, and marks it as under way. seq is the
 // number of the commit that will hold it, and the page records of what was settled. It
 // ends with Committed; a step whose commit fails drops the whole frontier.
 func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservation) {
 	f.examined = false
 	run := &blobschema.Run{Settled: f.settled}
 	f.settled = nil
-	run.Settled = f.giveOrigins(run.Settled, blobschema.Origin{Partition: f.cfg.Partition, Seq: uint32(seq)})
+	run.Settled = f.setRecords(run.Settled, blobschema.RecordRef{Partition: f.cfg.Partition, Seq: uint32(seq)})
 	run.Queued = make([]blobschema.Queued, 0, f.slots.fresh)
 	var observed []blobschema.HostObservation
 	f.delta, observed = f.schedule.Delta(run)
@@ -34,23 +34,23 @@ func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservat
 	return run, observed
 }
 
-// giveOrigins says of all that was settled since the last delta where its page records
-// are: in the run, in memory, and with what is to be asked for again already. It returns
+// setRecords says of all that was settled since the last delta where its page records
+// are: in the run, in memory, and with what is to be requested again already. It returns
 // what is still so: a URL may have been settled in one generation after another.
-func (f *Frontier) giveOrigins(settled []blobschema.Settled, o blobschema.Origin) []blobschema.Settled {
+func (f *Frontier) setRecords(settled []blobschema.Settled, o blobschema.RecordRef) []blobschema.Settled {
 	kept := settled[:0]
 	for _, e := range settled {
 		if e.State != blobschema.Forwarded { // which has no page record here
-			e.Origin = o
+			e.Record = o
 		}
 		p := f.slots.partOf(e.Slot, e.Fingerprint)
 		switch at, k := p.find(e.Fingerprint); {
 		case k == inMarks && p.marks[at].gen > e.Generation:
 			continue
 		case k == inMarks && p.marks[at].gen == e.Generation:
-			p.marks[at].part, p.marks[at].seq = uint16(e.Origin.Partition), e.Origin.Seq
-		case k == inItems && p.Generation(at) > e.Generation && e.Origin == o:
-			p.SetFormer(at, o)
+			p.marks[at].part, p.marks[at].seq = uint16(e.Record.Partition), e.Record.Seq
+		case k == inItems && p.Generation(at) > e.Generation && e.Record == o:
+			p.SetPrevious(at, o)
 		}
 		kept = append(kept, e)
 	}

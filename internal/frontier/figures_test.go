@@ -176,12 +176,12 @@ func (m *measured) store(settled, pending int) {
 		if i < settled {
 			hosts[host]++
 			run.Settled = append(run.Settled, blobschema.Settled{
-				Slot: slot, Fingerprint: h.Fingerprint(url), State: blobschema.Fetched, Origin: blobschema.Origin{Seq: uint32(1 + i/4000)},
+				Slot: slot, Fingerprint: h.Fingerprint(url), State: blobschema.Fetched, Record: blobschema.RecordRef{Seq: uint32(1 + i/4000)},
 			})
 			count(slot, 0)
 			continue
 		}
-		run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Host: host, URL: url, Depth: depth, Rank: 1 + uint32(depth)})
+		run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Key: host, URL: url, Depth: depth, Rank: 1 + uint32(depth)})
 		count(slot, 1)
 	}
 	for host, n := range hosts {
@@ -191,7 +191,7 @@ func (m *measured) store(settled, pending int) {
 		data := encodedHost(m.t, map[int]any{1: &pace, 2: [2][]any{
 			{nil, 0, "", 0, 0, 0}, {rules.Encode(), epoch.Add(1e6 * time.Hour).UnixMilli(), "", 0, 0, 0},
 		}, 3: n, 6: n})
-		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: h.Slot(host), Host: host, Version: 1, Data: data})
+		run.Keys = append(run.Keys, blobschema.KeyState{Slot: h.Slot(host), Key: host, Version: 1, Data: data})
 	}
 	run.Sort()
 	blobschema.Join(h, run)
@@ -311,9 +311,9 @@ func cut(run *blobschema.Run, slot partition.Slot) *blobschema.Run {
 	for n = 0; n < len(run.Queued) && run.Queued[n].Slot == slot; n++ {
 	}
 	out.Queued, run.Queued = run.Queued[:n], run.Queued[n:]
-	for n = 0; n < len(run.Hosts) && run.Hosts[n].Slot == slot; n++ {
+	for n = 0; n < len(run.Keys) && run.Keys[n].Slot == slot; n++ {
 	}
-	out.Hosts, run.Hosts = run.Hosts[:n], run.Hosts[n:]
+	out.Keys, run.Keys = run.Keys[:n], run.Keys[n:]
 	return out
 }
 
@@ -344,7 +344,7 @@ func (m *measured) add() {
 				m.t.Fatal(err)
 			}
 			depth := g.depth()
-			batch = append(batch, linkOf(h, u, blobschema.Queued{Host: host, Depth: depth, Rank: uint32(depth) + 1}))
+			batch = append(batch, linkOf(h, u, blobschema.Queued{Key: host, Depth: depth, Rank: uint32(depth) + 1}))
 		}
 		pass()
 		f.Delta(1)
@@ -374,7 +374,7 @@ func (m *measured) oneHost() {
 			m.t.Fatal(err)
 		}
 		rank := 1 + g.r.Uint32N(100_000)
-		if f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: rank})) == Fresh {
+		if f.Add(epoch, linkOf(h, u, blobschema.Queued{Key: host, Rank: rank})) == Fresh {
 			ranks = append(ranks, rank)
 		}
 	}
@@ -403,7 +403,7 @@ func (m *measured) hosts() {
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			f.Add(epoch, linkOf(h, u, blobschema.Queued{Host: host, Rank: p.URLRank(schedule.Candidate{Depth: g.depth()})}))
+			f.Add(epoch, linkOf(h, u, blobschema.Queued{Key: host, Rank: p.URLRank(schedule.Candidate{Depth: g.depth()})}))
 		}
 		fmt.Println(" ", p.Name())
 		m.tasks(f, 300_000, func(int, schedule.Task) {})
@@ -411,7 +411,7 @@ func (m *measured) hosts() {
 }
 
 // tasks asks for everything.
-func (m *measured) tasks(f *Frontier, n int, look func(i int, t schedule.Task)) {
+func (m *measured) tasks(f *Frontier, n int, revisit func(i int, t schedule.Task)) {
 	now, done, asked := epoch, 0, 0
 	worked := ledger.Processor()
 	var before, after runtime.MemStats
@@ -429,7 +429,7 @@ func (m *measured) tasks(f *Frontier, n int, look func(i int, t schedule.Task)) 
 		o := &actor.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Started: now, Response: time.Millisecond}
 		asked++
 		if !t.Request.Robots {
-			look(done, t)
+			revisit(done, t)
 			done++
 		}
 		f.Done(now, t, o)
@@ -460,7 +460,7 @@ func (m *measured) crowd(delay time.Duration, room int) {
 	f, d, now := New(Config{Hash: h, Token: "bot", MaxResident: room, Delay: delay}), newDisk(h), epoch
 	add := func(host, i int) {
 		name := fmt.Sprintf("www.h%d.example", host)
-		f.Add(now, linkOf(h, mustParse(m.t, fmt.Sprintf("https://%s/%d.html", name, i)), blobschema.Queued{Host: name, Rank: 1 + r.Uint32N(6)}))
+		f.Add(now, linkOf(h, mustParse(m.t, fmt.Sprintf("https://%s/%d.html", name, i)), blobschema.Queued{Key: name, Rank: 1 + r.Uint32N(6)}))
 	}
 	for range 50 {
 		add(r.IntN(hosts), 0)
@@ -481,7 +481,7 @@ func (m *measured) crowd(delay time.Duration, room int) {
 			}
 			pages++
 			host := 0
-			if _, err := fmt.Sscanf(task.Host(), "www.h%d.example", &host); err != nil {
+			if _, err := fmt.Sscanf(task.KeyName(), "www.h%d.example", &host); err != nil {
 				m.t.Fatal(err)
 			}
 			for range 8 {
@@ -512,7 +512,7 @@ func (m *measured) crowd(delay time.Duration, room int) {
 type disk struct {
 	hash    partition.Hash
 	buckets map[bucket]*blobschema.Run
-	hosts   map[partition.Slot][]blobschema.HostState
+	hosts   map[partition.Slot][]blobschema.KeyState
 }
 
 type bucket struct {
@@ -521,7 +521,7 @@ type bucket struct {
 }
 
 func newDisk(h partition.Hash) *disk {
-	return &disk{h, map[bucket]*blobschema.Run{}, map[partition.Slot][]blobschema.HostState{}}
+	return &disk{h, map[bucket]*blobschema.Run{}, map[partition.Slot][]blobschema.KeyState{}}
 }
 
 func (d *disk) of(slot partition.Slot, fp uint64) *blobschema.Run {
@@ -541,7 +541,7 @@ func (d *disk) store(run *blobschema.Run) {
 		b := d.of(q.Slot, d.hash.Fingerprint(q.URL))
 		b.Queued = append(b.Queued, q)
 	}
-	for _, s := range run.Hosts {
+	for _, s := range run.Keys {
 		d.hosts[s.Slot] = append(d.hosts[s.Slot], s)
 	}
 }
@@ -549,7 +549,7 @@ func (d *disk) store(run *blobschema.Run) {
 // read joins what is stored of a part, of at most eight bits.
 func (d *disk) read(id PartID) *blobschema.Run {
 	n := uint64(256) >> id.Part.Depth
-	out := &blobschema.Run{Hosts: slices.Clone(d.hosts[id.Slot])}
+	out := &blobschema.Run{Keys: slices.Clone(d.hosts[id.Slot])}
 	for i := range n {
 		if b := d.buckets[bucket{id.Slot, uint64(id.Part.Prefix)*n + i}]; b != nil {
 			blobschema.Join(d.hash, b)
@@ -592,7 +592,7 @@ func (m *measured) giant(maxPart, room int) {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		f.Add(now, linkOf(h, u, blobschema.Queued{Host: host, Rank: 1 + uint32(r.IntN(6))}))
+		f.Add(now, linkOf(h, u, blobschema.Queued{Key: host, Rank: 1 + uint32(r.IntN(6))}))
 	}
 	for ; made < 1000; made++ {
 		add(made)

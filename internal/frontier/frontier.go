@@ -24,7 +24,7 @@ type Config struct {
 	MaxResident int
 	// MaxHostURLs and MaxDomainURLs bound the known URLs of one site, and those of one registrable
 	// domain that this partition knows. URLs above the bound are counted, not kept, except
-	// seeds and URLs requested on purpose. 0 is no bound.
+	// seeds and URLs requested. 0 is no bound.
 	MaxHostURLs   int64
 	MaxDomainURLs int64
 	// Resolve is for keys that are addresses: the URLs of a name wait until its address is
@@ -35,7 +35,7 @@ type Config struct {
 	Hosts     map[string]schedule.HostRule
 	QueueBy   blobschema.QueueBy
 	Queues    int
-	Looks     bool // revisits
+	Revisits  bool // revisits
 	Threshold float64
 	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
 	MaxPart int
@@ -74,11 +74,11 @@ type Frontier struct {
 type Counts struct {
 	Known      int64 // URLs, without those not examined
 	Pending    int64 // of them not settled
-	Urgent     int64 // of them requested on purpose
-	Looks      int64 // of those in memory, that wait for a revisit and nothing else
+	Urgent     int64 // of them requested
+	Revisits   int64 // of those in memory, that wait for a revisit and nothing else
 	Unexamined int64 // appended to unloaded parts, perhaps known
-	Hosts      int64 // politeness keys in loaded slots
-	Asked      int64 // requests under way
+	Keys       int64 // politeness keys in loaded slots
+	InFlight   int64 // requests under way
 	WaitMillis int64 // time that keys with a URL waited for their pace, since New
 	Capped     int64 // URLs left out for a cap, since New
 	Hits       int64 // URLs that came for a part in memory, since New
@@ -93,7 +93,7 @@ func New(cfg Config) *Frontier {
 		schedule: schedule.New(schedule.Config{
 			Hash: cfg.Hash, Partition: cfg.Partition, Policy: cfg.Policy, Token: cfg.Token, Delay: cfg.Delay, Retry: cfg.Retry,
 			Resolve: cfg.Resolve, Topics: cfg.Topics, Began: cfg.Began, Hosts: cfg.Hosts, QueueBy: cfg.QueueBy, Queues: cfg.Queues,
-			Revisits: cfg.Looks, Threshold: cfg.Threshold,
+			Revisits: cfg.Revisits, Threshold: cfg.Threshold,
 		}),
 	}
 	if cfg.Resolve {
@@ -106,7 +106,7 @@ func New(cfg Config) *Frontier {
 func (f *Frontier) Counts() Counts {
 	c, now, sum := f.counts, f.schedule.Counts(), &f.slots.sum
 	c.Known, c.Pending, c.Unexamined = sum.known, sum.pending+now.Pending, sum.unexamined
-	c.Urgent, c.Looks, c.Hosts, c.Asked, c.WaitMillis = now.Urgent, now.Revisits, now.Keys, now.Asked, now.WaitMillis
+	c.Urgent, c.Revisits, c.Keys, c.InFlight, c.WaitMillis = now.Urgent, now.Revisits, now.Keys, now.InFlight, now.WaitMillis
 	return c
 }
 
@@ -221,7 +221,7 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 		return f.leaveOut(p, nil, u, fp, q, from)
 	}
 	if k == nil {
-		k = f.schedule.Key(&p.slot.keys, q.Host)
+		k = f.schedule.Key(&p.slot.keys, q.Key)
 	}
 	settler := k
 	if k, q = f.names.added(k, q); k != settler && from == schedule.Unexamined {
@@ -235,12 +235,12 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 		return Fresh
 	}
 	i := f.schedule.Insert(now, &p.Pool, k, u, fp, q, from)
-	p.place(fp, i, inItems)
+	p.insert(fp, i, inItems)
 	if at == inMarks {
 		if f.schedule.Settled(k, u) > 0 { // else it was refused before its name was pinned to what is near
 			settler = k
 		}
-		p.SetFormer(i, p.marks[mark].origin())
+		p.SetPrevious(i, p.marks[mark].record())
 		p.dropMark(mark)
 		f.schedule.CountSettled(settler, u, -1)
 		return Fresh
@@ -255,9 +255,9 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 
 // addSettled records a settled URL. Its origin is known when the commit that holds it
 // begins; until then it has the previous one.
-func (f *Frontier) addSettled(p *part, fp uint64, gen uint32, state blobschema.State, previous blobschema.Origin) {
+func (f *Frontier) addSettled(p *part, fp uint64, gen uint32, state blobschema.State, previous blobschema.RecordRef) {
 	f.schedule.TouchPool(&p.Pool)
-	p.addMark(newMark(&blobschema.Settled{Fingerprint: fp, Generation: gen, State: state, Origin: previous}))
+	p.addMark(newMark(&blobschema.Settled{Fingerprint: fp, Generation: gen, State: state, Record: previous}))
 	f.settled = append(f.settled, blobschema.Settled{Slot: p.slot.id, Fingerprint: fp, Generation: gen, State: state})
 }
 
@@ -269,7 +269,7 @@ type Refusal struct {
 	Attempts   uint8
 	Outcome    blobschema.Outcome
 	Detail     string
-	Former     blobschema.Origin // as Task.Former
+	Previous   blobschema.RecordRef // as Task.Previous
 	Topic      uint8
 }
 
@@ -282,13 +282,13 @@ func (f *Frontier) Refusals() []Refusal {
 
 func (f *Frontier) refuse(u weburl.URL, q *blobschema.Queued, o blobschema.Outcome, detail string) {
 	f.refusals = append(f.refusals, Refusal{
-		URL: u, Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts, Outcome: o, Detail: detail, Former: q.Former, Topic: q.Topic,
+		URL: u, Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts, Outcome: o, Detail: detail, Previous: q.Previous, Topic: q.Topic,
 	})
 }
 
 // Next returns the best request that may be made now, if there is one. Its key is
 // busy until Done, or, if it allows several requests at once, until Begun. With urgentOnly it is
-// one for a URL that is requested on purpose or due for a revisit.
+// one for a URL that is requested or due for a revisit.
 func (f *Frontier) Next(now time.Time, urgentOnly bool) (schedule.Task, bool) {
 	t, ok := f.schedule.Next(now, urgentOnly)
 	f.settleEnded()
@@ -337,7 +337,7 @@ func (f *Frontier) settleEnded() {
 	for i := range ended {
 		e := &ended[i]
 		p := f.slots.partOf(e.Key.Slot(), e.Fingerprint)
-		f.addSettled(p, e.Fingerprint, e.Queued.Generation, e.State, e.Queued.Former)
+		f.addSettled(p, e.Fingerprint, e.Queued.Generation, e.State, e.Queued.Previous)
 		p.Drop(e.Item)
 		switch {
 		case e.State == blobschema.Forwarded:
@@ -374,7 +374,7 @@ func (f *Frontier) Threshold() float64 { return f.schedule.Threshold() }
 // revisit, or whose part is not loaded, stays as it is.
 func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Time) {
 	k := f.schedule.Find(host)
-	if k == nil || !f.cfg.Looks {
+	if k == nil || !f.cfg.Revisits {
 		return
 	}
 	if p, i, at := f.slots.find(k.Slot(), fp); at == inItems && !p.Full() {

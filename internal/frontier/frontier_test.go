@@ -34,8 +34,8 @@ func TestAdd(t *testing.T) {
 		{"asked for again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 5, Generation: 1}},
 		{"older", []q{{Depth: 4, Generation: 2}, {Depth: 0, Generation: 1}, {Depth: 0}}, []Added{Fresh, Known, Known}, q{Depth: 4, Rank: 5, Generation: 2}},
 		{"rank is the caller's", []q{{Depth: 3, Rank: 9}, {Depth: 3, Rank: 2}, {Depth: 3, Rank: 5}}, []Added{Fresh, Lowered, Known}, q{Depth: 3, Rank: 2}},
-		{"unit is the caller's", []q{{Slot: 9999, Host: "example"}, {Host: "example", Depth: 1}}, []Added{Fresh, Known}, q{Host: "example", Rank: 1}},
-		{"where it was", []q{{Depth: 1}, {Depth: 1, Former: blobschema.Origin{Seq: 7}}, {Depth: 1, Former: blobschema.Origin{Seq: 6}}}, []Added{Fresh, Lowered, Known}, q{Depth: 1, Rank: 2, Former: blobschema.Origin{Seq: 7}}},
+		{"key is the caller's", []q{{Slot: 9999, Key: "example"}, {Key: "example", Depth: 1}}, []Added{Fresh, Known}, q{Key: "example", Rank: 1}},
+		{"where it was", []q{{Depth: 1}, {Depth: 1, Previous: blobschema.RecordRef{Seq: 7}}, {Depth: 1, Previous: blobschema.RecordRef{Seq: 6}}}, []Added{Fresh, Lowered, Known}, q{Depth: 1, Rank: 2, Previous: blobschema.RecordRef{Seq: 7}}},
 		{"attempts", []q{{}, {Attempts: 2}, {Attempts: 1}}, []Added{Fresh, Lowered, Known}, q{Attempts: 2, Rank: 1}},
 		{"rank is the policy's", []q{{Depth: 3, Rank: 4}}, []Added{Fresh}, q{Depth: 3, Rank: 4}},
 	} {
@@ -48,10 +48,10 @@ func TestAdd(t *testing.T) {
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
-		if c.end.Host == "" {
-			c.end.Host = "a.example"
+		if c.end.Key == "" {
+			c.end.Key = "a.example"
 		}
-		c.end.URL, c.end.Slot = url, r.hash.Slot(c.end.Host)
+		c.end.URL, c.end.Slot = url, r.hash.Slot(c.end.Key)
 		run, _ := r.f.Delta(1)
 		if d := cmp.Diff(&blobschema.Run{Queued: []q{c.end}}, run); d != "" {
 			t.Errorf("%s: delta (-want +got):\n%s", c.name, d)
@@ -59,7 +59,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestAddSettled: what is settled stays so, but for a higher generation.
+// TestAddSettled: what is settled stays so, except for a higher generation.
 func TestAddSettled(t *testing.T) {
 	r := newRig(t, Config{})
 	const url = "https://a.example/x"
@@ -102,8 +102,8 @@ func TestDelta(t *testing.T) {
 		}
 		run, observed := r.f.Delta(1)
 		var got []string
-		for _, h := range run.Hosts {
-			got = append(got, fmt.Sprintf("%s %d", h.Host, h.Version))
+		for _, h := range run.Keys {
+			got = append(got, fmt.Sprintf("%s %d", h.Key, h.Version))
 		}
 		if len(run.Settled) != seen || len(run.Queued) != queued || !slices.Equal(got, hosts) {
 			t.Errorf("%s: %d settled, %d pending, hosts %v", name, len(run.Settled), len(run.Queued), got)
@@ -172,7 +172,7 @@ func TestStoredStateGoesOn(t *testing.T) {
 		"https://d.example/1":          {{status: 429, retryAfter: 5 * time.Minute}, {}},
 		"https://e.example/robots.txt": {{status: 500}},
 		"http://e.example/1":           {{outcome: blobschema.OutcomeTimeout}},
-		"https://f.example/robots.txt": {{status: 302, location: "https://f.example/robots.txt"}}, // for ever
+		"https://f.example/robots.txt": {{status: 302, location: "https://f.example/robots.txt"}}, // forever
 	}
 	cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: 10 * time.Second}}
 	for _, after := range []time.Duration{0, time.Second, 4 * time.Second, 12 * time.Second, time.Minute} {
@@ -198,7 +198,7 @@ func TestStoredStateGoesOn(t *testing.T) {
 		if d := cmp.Diff(slices.Sorted(slices.Values(p.refused())), slices.Sorted(slices.Values(q.refused()))); d != "" {
 			t.Errorf("stored after %v: refused (-kept +stored):\n%s", after, d)
 		}
-		if a, b := p.f.Counts(), q.f.Counts(); a.Known != b.Known || a.Pending != b.Pending || a.Hosts != b.Hosts {
+		if a, b := p.f.Counts(), q.f.Counts(); a.Known != b.Known || a.Pending != b.Pending || a.Keys != b.Keys {
 			t.Errorf("stored after %v: counts are %+v and %+v", after, a, b)
 		}
 	}
@@ -392,14 +392,14 @@ func TestLoadRefuses(t *testing.T) {
 		ok   bool
 	}{
 		"nothing":        {slot: 1, ok: true},
-		"a host":         {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "b.example", Data: good}}}, ok: true},
+		"a host":         {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "b.example", Data: good}}}, ok: true},
 		"no such slot":   {slot: 2},
 		"loaded slot":    {slot: slotInMemory(t)},
-		"not a URL":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Host: "a.example", URL: "ftp://a.example/"}}}},
-		"damaged host":   {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example", Data: good[:len(good)-1]}}}},
-		"elsewhere":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Host: "a.example", URL: loadedURL}}}},
-		"host elsewhere": {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example x.a.example", Data: good}}}},
-		"no host state":  {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example"}}}},
+		"not a URL":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Key: "a.example", URL: "ftp://a.example/"}}}},
+		"damaged host":   {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example", Data: good[:len(good)-1]}}}},
+		"elsewhere":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Key: "a.example", URL: loadedURL}}}},
+		"host elsewhere": {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example x.a.example", Data: good}}}},
+		"no host state":  {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example"}}}},
 	} {
 		r := newRig(t, Config{})
 		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 1}})

@@ -45,7 +45,7 @@ func (f *Frontier) halve() {
 	})
 }
 
-// halves describes what becomes of a loaded part. Of URLs asked for on purpose that were appended
+// halves describes what becomes of a loaded part. Of URLs requested that were appended
 // to it and are in runs only nobody knows which half they are of, so both count them.
 func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 	due, gone := p.FirstDue(false), p.Urgent()
@@ -124,7 +124,7 @@ func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run)
 		var runs [2]*blobschema.Run
 		var sums [2]blobschema.SlotSummary
 		for i, half := range p.is.Halves() {
-			runs[i] = &blobschema.Run{Hosts: run.Hosts}
+			runs[i] = &blobschema.Run{Keys: run.Keys}
 			sum := &sums[i]
 			sum.Part = half
 			for _, e := range run.Settled {

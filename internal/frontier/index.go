@@ -58,9 +58,9 @@ func (p *part) find(fp uint64) (place uint32, k kind) {
 	}
 }
 
-// place notes where a URL is. Its item or mark must be there already, or its cell not
+// insert notes where a URL is. Its item or mark must be there already, or its cell not
 // be empty.
-func (p *part) place(fp uint64, at uint32, k kind) {
+func (p *part) insert(fp uint64, at uint32, k kind) {
 	p.reserve(p.index.n + 1)
 	c := p.cell(fp)
 	if p.index.cells[c] == 0 {

@@ -13,7 +13,7 @@ type Link struct {
 	Key         string         // politeness key
 	Slot        partition.Slot // slot of Key
 	Fingerprint uint64         // identity of URL within the crawl
-	Rank        uint32         // place in the order within the key, lower first; 0: requested on purpose
+	Rank        uint32         // place in the order within the key, lower first; 0: requested
 	Generation  uint32
 	Depth       uint16 // links followed from a seed
 	Topic       uint8  // number of the topic; 0: none
@@ -52,22 +52,22 @@ func (m *Mapping) Stored(q *blobschema.Queued) (l Link, ok bool) {
 	}
 	l = m.Link(u)
 	if q.Flags&blobschema.FlagPlaced != 0 {
-		l.place(m.Hash, q.Host)
+		l.pin(m.Hash, q.Key)
 	}
 	l.Rank, l.Generation, l.Depth, l.Topic, l.Ask = q.Rank, q.Generation, q.Depth, q.Topic, q.Ask
 	l.Flags |= q.Flags
 	return l, true
 }
 
-// place moves a link to the address that the name of its host was pinned to.
-func (l *Link) place(h partition.Hash, address string) {
+// pin moves a link to the address that the name of its host was pinned to.
+func (l *Link) pin(h partition.Hash, address string) {
 	l.Key, l.Slot, l.Flags = address, h.Slot(address), l.Flags|blobschema.FlagPlaced
 }
 
 // Queued returns what mail and commits hold of a link.
 func (l *Link) Queued() blobschema.Queued {
 	return blobschema.Queued{
-		Slot: l.Slot, Host: l.Key, Rank: l.Rank, URL: l.URL.String(), Generation: l.Generation, Depth: l.Depth,
+		Slot: l.Slot, Key: l.Key, Rank: l.Rank, URL: l.URL.String(), Generation: l.Generation, Depth: l.Depth,
 		Flags: l.Flags, Topic: l.Topic, Ask: l.Ask,
 	}
 }

@@ -28,7 +28,7 @@ func TestMapping(t *testing.T) {
 			l.Rank, l.Generation, l.Depth, l.Topic, l.Ask, l.Flags = 1, 2, 3, 4, 5, l.Flags|blobschema.FlagAgain
 			for _, address := range []string{"", "[192.0.2.9]"} { // where the name of the host was pinned to
 				if address != "" {
-					l.place(h, address)
+					l.pin(h, address)
 				}
 				q := l.Queued()
 				if again, ok := m.Stored(&q); !ok || again != l {

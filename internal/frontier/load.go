@@ -53,14 +53,14 @@ func (f *Frontier) Settled(id partition.Slot, fp uint64) bool {
 	return k == inMarks
 }
 
-// Origin returns where the page record of a settled URL is: zero if its part is not
+// Record returns where the page record of a settled URL is: zero if its part is not
 // loaded, it is not settled, or has no record yet or here.
-func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
+func (f *Frontier) Record(id partition.Slot, fp uint64) blobschema.RecordRef {
 	p, i, k := f.slots.find(id, fp)
 	if k != inMarks {
-		return blobschema.Origin{}
+		return blobschema.RecordRef{}
 	}
-	return p.marks[i].origin()
+	return p.marks[i].record()
 }
 
 // SentOn returns a link of a name as it was forwarded to the address of that name. ok is false if it was not
@@ -74,7 +74,7 @@ func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
 	if at != inMarks || p.marks[i].state != blobschema.Forwarded {
 		return l, false
 	}
-	l.place(f.cfg.Hash, k.Address())
+	l.pin(f.cfg.Hash, k.Address())
 	return l, true
 }
 
@@ -90,7 +90,7 @@ func (f *Frontier) Want(id partition.Slot, fp uint64) {
 // pressing reports whether an unloaded part that is due goes before others.
 func (p *part) pressing() bool { return p.want || p.Urgent() > 0 || p.late }
 
-// Wanted returns the unloaded parts that should be loaded now: first those of Want and those with URLs requested on purpose,
+// Wanted returns the unloaded parts that should be loaded now: first those of Want and those with URLs requested,
 // then the one that is due first, as far as the memory bound has room for them. It marks them as loading: each must be given
 // to Load. They are ordered by slot and first fingerprint. With urgentOnly found URLs are not due, as for [Frontier.Next];
 // what else an unloaded part has is known only if the part was in memory before.
@@ -229,15 +229,15 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error {
 	s := p.slot
 	if s.loaded == 1 {
-		for i := range run.Hosts {
-			if err := f.schedule.LoadState(now, &s.keys, &run.Hosts[i]); err != nil {
-				return fmt.Errorf("host %s: %w", run.Hosts[i].Host, err)
+		for i := range run.Keys {
+			if err := f.schedule.LoadState(now, &s.keys, &run.Keys[i]); err != nil {
+				return fmt.Errorf("host %s: %w", run.Keys[i].Key, err)
 			}
 		}
 	}
 	text := 0
 	for i := range run.Queued {
-		text += max(0, len(run.Queued[i].URL)-len(run.Queued[i].Host)-len("http://"))
+		text += max(0, len(run.Queued[i].URL)-len(run.Queued[i].Key)-len("http://"))
 	}
 	more := len(old.taken) + len(old.fresh)
 	p.grow(len(run.Queued)+more, len(run.Settled), text)
@@ -253,9 +253,9 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 	var k *schedule.Key
 	for i := range run.Queued {
 		q := &run.Queued[i]
-		if k == nil || k.Name() != q.Host { // they come key by key
-			if k = f.schedule.Key(&s.keys, q.Host); k.Slot() != s.id {
-				return fmt.Errorf("host %s is of slot %d", q.Host, k.Slot())
+		if k == nil || k.Name() != q.Key { // they come key by key
+			if k = f.schedule.Key(&s.keys, q.Key); k.Slot() != s.id {
+				return fmt.Errorf("host %s is of slot %d", q.Key, k.Slot())
 			}
 		}
 		if err := f.loadQueued(now, p, k, q, from); err != nil {
@@ -274,7 +274,7 @@ func (f *Frontier) recount(queued []blobschema.Queued, excess int) {
 			return
 		}
 		q := &queued[i]
-		k := f.schedule.Find(q.Host)
+		k := f.schedule.Find(q.Key)
 		u, ok := weburl.Canonical(q.URL)
 		if q.Generation == 0 || k == nil || !ok {
 			continue
@@ -323,7 +323,7 @@ func (f *Frontier) shed(now time.Time, spare, keep int) {
 		for p := range s.parts {
 			switch {
 			case p.loaded && p.want:
-				p.want = false // it stays this time, and was to be looked at before the next
+				p.want = false // it stays this time, and was to be revisited before the next
 			case p.loaded && p.resident() > 0 && f.still(p):
 				p.due = p.FirstDue(false)
 				idle = append(idle, p)
@@ -347,18 +347,18 @@ func (f *Frontier) shed(now time.Time, spare, keep int) {
 		if f.slots.resident <= most {
 			return
 		}
-		if f.still(p) { // the last part of a slot takes the units along
+		if f.still(p) { // the last part of a slot takes the politeness keys along
 			f.unload(p)
 		}
 	}
 }
 
 // still reports whether a loaded part can be unloaded: nothing of it is under way or
-// uncommitted, nor of its units, if they go with it. These must stay while another part is
+// uncommitted, nor of its politeness keys, if they go with it. These must stay while another part is
 // loading, which may come with older states of them.
 func (f *Frontier) still(p *part) bool {
 	s := p.slot
-	return p.Asked() == 0 && p.Touched() <= f.committed && (s.loaded > 1 || s.keys.Still(f.committed) && !s.loading())
+	return p.InFlight() == 0 && p.Touched() <= f.committed && (s.loaded > 1 || s.keys.Still(f.committed) && !s.loading())
 }
 
 // unload drops what is in memory of a part that is still, and its keys if it was the last.

@@ -109,7 +109,7 @@ func (p *process) act(rng *rand.Rand, w weights) {
 		}
 	case drawn(w.wait):
 		p.now = p.now.Add(time.Duration(rng.IntN(1000)) * time.Millisecond)
-		if p.cfg.Looks && p.ops%7 == 0 {
+		if p.cfg.Revisits && p.ops%7 == 0 {
 			p.now = p.now.Add(time.Minute)
 		}
 	case drawn(w.stop):
@@ -121,10 +121,10 @@ func (p *process) act(rng *rand.Rand, w weights) {
 	}
 }
 
-// TestWorlds: whatever is found, asked for on purpose, capped, pinned, unloaded, stopped and
+// TestWorlds: whatever is found, requested, capped, pinned, unloaded, stopped and
 // crashed: each URL is visible once per generation (I8); none is lost but what is over a
-// cap, which is counted (I7); what is asked for on purpose is asked for after that, and its
-// request knows where the former answer is; a name has one address.
+// cap, which is counted (I7); what is requested is requested after that, and its
+// request knows where the previous answer is; a name has one address.
 func TestWorlds(t *testing.T) {
 	byDomain := func(u weburl.URL) string { return u.Host().RegistrableDomain() }
 	for name, c := range map[string]struct {
@@ -140,8 +140,8 @@ func TestWorlds(t *testing.T) {
 		"all":            {cfg: Config{MaxPart: 5, MaxResident: 30, Topics: threeTopics, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
 		"topics":         {cfg: Config{Topics: threeTopics}},
 		"topics, too":    {cfg: Config{Topics: threeTopics, MaxPart: 20, MaxResident: 40, Policy: schedule.Capability{}, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}}}, unitOf: byDomain},
-		"looks":          {cfg: Config{Looks: true, Partition: 5}},
-		"looks in parts": {cfg: Config{Looks: true, Topics: threeTopics, MaxPart: 5, MaxResident: 30, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
+		"looks":          {cfg: Config{Revisits: true, Partition: 5}},
+		"looks in parts": {cfg: Config{Revisits: true, Topics: threeTopics, MaxPart: 5, MaxResident: 30, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
 		"parts of names": {cfg: Config{Resolve: true, MaxPart: 5, MaxResident: 30, Hosts: severalOf("[192.0.2.%d]", 4)}},
 		"parts and caps": {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxPart: 5, MaxResident: 30}, unitOf: byDomain},
 		"domains":        {cfg: Config{MaxResident: 40}, unitOf: byDomain},
@@ -155,14 +155,14 @@ func TestWorlds(t *testing.T) {
 		for seed := range uint64(7) {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
 				p := newProcess(t, c.cfg)
-				p.unitOf = c.unitOf
+				p.keyOf = c.unitOf
 				world(t, p, rand.New(rand.NewPCG(seed, 11)))
 			})
 		}
 	}
 }
 
-// severalOf are rules for some units that allow three requests at once.
+// severalOf are rules for some politeness keys that allow three requests at once.
 func severalOf(format string, n int) map[string]schedule.HostRule {
 	rules := map[string]schedule.HostRule{}
 	for i := range n {
@@ -213,11 +213,11 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 			final[e.Fingerprint] = e
 		}
 	}
-	if len(all.Queued) > 0 && !p.cfg.Looks {
+	if len(all.Queued) > 0 && !p.cfg.Revisits {
 		t.Fatalf("%d URLs are pending in the runs", len(all.Queued))
 	}
 	for _, q := range all.Queued { // as if it had been settled like its last record
-		final[p.hash.Fingerprint(q.URL)] = blobschema.Settled{Origin: q.Former}
+		final[p.hash.Fingerprint(q.URL)] = blobschema.Settled{Record: q.Previous}
 	}
 	capped := 0
 	for url := range added {
@@ -234,11 +234,11 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 			continue
 		}
 		last := slices.MaxFunc(records, func(a, b record) int { return int(a.gen) - int(b.gen) })
-		if e := final[p.hash.Fingerprint(url)]; e.Generation != last.gen && !p.cfg.Looks || e.Origin.Seq != last.seq {
+		if e := final[p.hash.Fingerprint(url)]; e.Generation != last.gen && !p.cfg.Revisits || e.Record.Seq != last.seq {
 			t.Fatalf("%s is settled as %+v, its last record is %+v", url, e, last)
 		}
 		if heard, ok := p.heard[url]; ok && last.began <= heard {
-			t.Fatalf("%s was asked for on purpose at %d, its last record is %+v", url, heard, last)
+			t.Fatalf("%s was requested at %d, its last record is %+v", url, heard, last)
 		}
 	}
 	caps := p.cfg.MaxHostURLs > 0
@@ -286,11 +286,11 @@ func TestWantedRespectsBound(t *testing.T) {
 }
 
 // TestPace draws requests, lengths, delays and failures by lot; hosts ask for paces of
-// their own. No two requests to a host start closer than its pace, but for the first
+// their own. No two requests to a host start closer than its pace, except for the first
 // page behind a robots.txt, and the pace is not longer than need be.
 func TestPace(t *testing.T) {
 	const configured = time.Second
-	delays := []time.Duration{-1, 0, 500 * time.Millisecond, 3 * time.Second} // asked for by robots.txt; -1 for none
+	delays := []time.Duration{-1, 0, 500 * time.Millisecond, 3 * time.Second} // requested by robots.txt; -1 for none
 	exact := 0
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -312,7 +312,7 @@ func TestPace(t *testing.T) {
 				if r.now.Before(fl.started) {
 					r.now = fl.started
 				}
-				host, a := fl.task.Host(), someAnswer(rng)
+				host, a := fl.task.KeyName(), someAnswer(rng)
 				if fl.task.Request.Robots {
 					a = answer{}
 					rules[host] = delays[int(host[1]-'0')%len(delays)]
@@ -328,7 +328,7 @@ func TestPace(t *testing.T) {
 			if !ok {
 				continue
 			}
-			host := task.Host()
+			host := task.KeyName()
 			fl := flight{task: task, started: r.now.Add(time.Duration(rng.IntN(2)*rng.IntN(900)) * time.Millisecond)}
 			pace := max(configured, rules[host])
 			if last[host].task.Request.Robots && rules[host] < 0 {

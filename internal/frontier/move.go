@@ -23,7 +23,7 @@ func (f *Frontier) Still(id partition.Slot) bool {
 		return true
 	}
 	for p := range s.parts {
-		if p.Asked() > 0 || p.loading {
+		if p.InFlight() > 0 || p.loading {
 			return false
 		}
 	}

@@ -84,12 +84,12 @@ func (n *names) forward(p *part, k *schedule.Key, u weburl.URL, fp uint64, q *bl
 	f.slots.resident++
 	f.caps.sizes.add(k.Domain(), 1)
 	f.schedule.CountSettled(k, u, 1)
-	f.addSettled(p, fp, q.Generation, blobschema.Forwarded, blobschema.Origin{})
+	f.addSettled(p, fp, q.Generation, blobschema.Forwarded, blobschema.RecordRef{})
 }
 
 // sendOn forwards a URL of a name to the slot of the name's address.
 func (n *names) sendOn(k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued) {
 	l := Link{URL: u, Fingerprint: fp, Rank: q.Rank, Generation: q.Generation, Depth: q.Depth, Topic: q.Topic, Flags: q.Flags}
-	l.place(n.f.cfg.Hash, k.Address())
+	l.pin(n.f.cfg.Hash, k.Address())
 	n.placements = append(n.placements, l)
 }

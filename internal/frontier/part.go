@@ -46,11 +46,11 @@ type mark struct {
 }
 
 func newMark(e *blobschema.Settled) mark {
-	return mark{fp: e.Fingerprint, gen: e.Generation, seq: e.Origin.Seq, part: uint16(e.Origin.Partition), state: e.State}
+	return mark{fp: e.Fingerprint, gen: e.Generation, seq: e.Record.Seq, part: uint16(e.Record.Partition), state: e.State}
 }
 
-func (m *mark) origin() blobschema.Origin {
-	return blobschema.Origin{Partition: partition.ID(m.part), Seq: m.seq}
+func (m *mark) record() blobschema.RecordRef {
+	return blobschema.RecordRef{Partition: partition.ID(m.part), Seq: m.seq}
 }
 
 // dueAt returns when an unloaded part is due, in Unix milliseconds. active says that the schedule has something to do, so that
@@ -87,7 +87,7 @@ func (p *part) grow(pending, settled, text int) {
 // addMark stores a settled URL, which may be that of an item that is dropped next.
 func (p *part) addMark(m mark) {
 	p.marks = append(p.marks, m)
-	p.place(m.fp, uint32(len(p.marks)-1), inMarks)
+	p.insert(m.fp, uint32(len(p.marks)-1), inMarks)
 }
 
 // dropMark removes the mark of a URL that was put into items just now.

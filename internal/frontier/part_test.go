@@ -43,7 +43,7 @@ func TestHalved(t *testing.T) {
 	p.add(blobschema.Queued{URL: pageURL(4)})
 	p.check()
 	fifth := mustParse(t, pageURL(5))
-	if got := p.f.Add(p.now, p.link(fifth, blobschema.Queued{Host: "a.example", Rank: 1})); got != Deferred {
+	if got := p.f.Add(p.now, p.link(fifth, blobschema.Queued{Key: "a.example", Rank: 1})); got != Deferred {
 		t.Errorf("a URL that comes to a full part is %d", got)
 	}
 	p.now = p.now.Add(time.Minute)
@@ -61,7 +61,7 @@ func TestHalved(t *testing.T) {
 	if d := cmp.Diff(want, p.slots, cmp.AllowUnexported(blobschema.SlotSummary{}, blobschema.Part{}), cmp.Transformer("due", func(ms int64) bool { return ms > 0 })); d != "" {
 		t.Errorf("the summary that was committed (-want +got):\n%s", d)
 	}
-	if n := p.f.Counts(); n.Halved != 1 || p.f.Dirty() || p.f.slots.byID[id].loaded != 0 || n.Hosts != 0 {
+	if n := p.f.Counts(); n.Halved != 1 || p.f.Dirty() || p.f.slots.byID[id].loaded != 0 || n.Keys != 0 {
 		t.Errorf("without it: counts %+v, dirty %v", n, p.f.Dirty())
 	}
 	if n := p.loadAll(); n != 2 {
@@ -119,9 +119,9 @@ func TestLoadedPartsAreNotStoredAgain(t *testing.T) {
 	}
 }
 
-// TestUnitsOutlastLoads: units stay in memory while another part of their slot is loading, for it
+// TestKeysOutlastLoads: politeness keys stay in memory while another part of their slot is loading, for it
 // comes with the states of when its loading began.
-func TestUnitsOutlastLoads(t *testing.T) {
+func TestKeysOutlastLoads(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 8, MaxResident: 40, Delay: time.Minute})
 	for i := range 9 {
 		p.add(blobschema.Queued{URL: pageURL(i)})
@@ -140,20 +140,20 @@ func TestUnitsOutlastLoads(t *testing.T) {
 	before := p.info("a.example").Pace
 	at := before.ReadyAt()
 	if p.f.shed(p.now, 0, 0); p.f.slots.byID[p.hash.Slot("a.example")].loaded != 1 {
-		t.Fatal("the units are gone")
+		t.Fatal("the politeness keys are gone")
 	}
 	p.load(0)
 	p.check()
 	if k := p.info("a.example"); k.Requests != 2 || !k.Pace.ReadyAt().Equal(at) {
 		t.Errorf("%d requests, ready at %v, not %v", k.Requests, k.Pace.ReadyAt(), at)
 	}
-	if p.f.shed(p.now, 0, 0); p.f.Counts().Hosts != 0 {
-		t.Error("the units stay for ever")
+	if p.f.shed(p.now, 0, 0); p.f.Counts().Keys != 0 {
+		t.Error("the politeness keys stay for ever")
 	}
 	p.check()
 }
 
-// TestUrgentInAFullPart: what is asked for on purpose is known to wait in one of the halves.
+// TestUrgentInAFullPart: what is requested is known to wait in one of the halves.
 func TestUrgentInAFullPart(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4})
 	for i := range 4 {
@@ -162,7 +162,7 @@ func TestUrgentInAFullPart(t *testing.T) {
 	p.start(0)
 	p.add(blobschema.Queued{URL: pageURL(4)})
 	u := mustParse(t, pageURL(5))
-	p.f.Add(p.now, p.link(u, blobschema.Queued{Host: "a.example", Generation: 3}))
+	p.f.Add(p.now, p.link(u, blobschema.Queued{Key: "a.example", Generation: 3}))
 	p.commit() // it is in runs only from now on
 	p.finish(0)
 	p.commit()
@@ -210,8 +210,8 @@ func TestSplitsCost(t *testing.T) {
 		t.Errorf("%d parts were halved; dirty %v", n, p.f.Dirty())
 	}
 	run, _ := p.f.Delta(99)
-	if len(run.Settled)+len(run.Queued)+len(run.Hosts) != 0 {
-		t.Errorf("halving wrote %d settled and %d pending URLs, %d hosts", len(run.Settled), len(run.Queued), len(run.Hosts))
+	if len(run.Settled)+len(run.Queued)+len(run.Keys) != 0 {
+		t.Errorf("halving wrote %d settled and %d pending URLs, %d hosts", len(run.Settled), len(run.Queued), len(run.Keys))
 	}
 }
 
@@ -229,7 +229,7 @@ func TestHalvedWithMail(t *testing.T) {
 			}
 			p.next.added = append(p.next.added, q)
 			u := mustParse(t, q.URL)
-			got := p.f.Add(p.now, p.link(u, blobschema.Queued{Host: "a.example", Rank: 1 - q.Generation, Generation: q.Generation}))
+			got := p.f.Add(p.now, p.link(u, blobschema.Queued{Key: "a.example", Rank: 1 - q.Generation, Generation: q.Generation}))
 			if n > 4 != (got == Deferred) {
 				t.Fatalf("page %d: %d", n, got)
 			}
@@ -314,7 +314,7 @@ func TestHalfThatIsLoaded(t *testing.T) {
 	}
 }
 
-// TestPartLeaves: when one part of a host is unloaded and another stays, the host goes on with that: what waits for another
+// TestPartLeaves: when one part of a host is unloaded and another stays, the host continues with that: what waits for another
 // attempt too.
 func TestPartLeaves(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 20, Delay: time.Second})
@@ -347,7 +347,7 @@ func TestPartLeaves(t *testing.T) {
 	p.f.unload(p.f.slots.byID[id].dir[0])
 	p.check()
 	c := p.f.Counts()
-	if c.Known != before.Known || c.Pending != before.Pending || c.Hosts != 1 || p.f.slots.byID[id].loaded != 1 {
+	if c.Known != before.Known || c.Pending != before.Pending || c.Keys != 1 || p.f.slots.byID[id].loaded != 1 {
 		t.Errorf("counts %+v, before %+v", c, before)
 	}
 	stays := p.f.slots.byID[id].dir[1]
@@ -461,7 +461,7 @@ func TestDuePartsStay(t *testing.T) {
 		for range 2 {
 			if p.start(0) {
 				requests++
-				first[p.flights[0].task.Host()] = true
+				first[p.flights[0].task.KeyName()] = true
 				p.finish(0)
 			}
 		}

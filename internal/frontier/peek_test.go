@@ -62,7 +62,7 @@ func (r *rig) info(name string) schedule.HostInfo {
 // trust sets the trust in the sitemaps of a.example.
 func (r *rig) trust(trust fresh.Trust) {
 	r.t.Helper()
-	state := blobschema.HostState{Host: "a.example", Data: encodedHost(r.t, map[int]any{13: &trust})}
+	state := blobschema.KeyState{Key: "a.example", Data: encodedHost(r.t, map[int]any{13: &trust})}
 	if err := r.f.schedule.LoadState(r.now, &r.f.slots.open(r.hash.Slot("a.example")).keys, &state); err != nil {
 		r.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func encodedHost(t testing.TB, state map[int]any) []byte {
 func storedHost(t testing.TB) []byte {
 	r := begun(t.(*testing.T), Config{}, urlX)
 	run, _ := r.f.Delta(1)
-	return run.Hosts[0].Data
+	return run.Keys[0].Data
 }
 
 // As in package schedule.

@@ -7,9 +7,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestRanksOfReadyUnits: a unit that is ready is worth more when more of its URLs are known, or a
+// TestRanksOfReadyKeys: a politeness key that is ready is worth more when more of its URLs are known, or a
 // better one.
-func TestRanksOfReadyUnits(t *testing.T) {
+func TestRanksOfReadyKeys(t *testing.T) {
 	r := newRig(t, Config{Policy: schedule.Performance{}})
 	r.add(1, "https://a.example/1")
 	r.add(1, "https://b.example/1", "https://b.example/2")
@@ -27,8 +27,8 @@ func TestRanksOfReadyUnits(t *testing.T) {
 	r.check()
 }
 
-// TestFirstAnswer: the first answer of a unit, which shows that others are worth more, ends the visit;
-// it goes on if the others are worth no more, and whenever units only take turns.
+// TestFirstAnswer: the first answer of a politeness key, which shows that others are worth more, ends the visit;
+// it goes on if the others are worth no more, and whenever politeness keys only take turns.
 func TestFirstAnswer(t *testing.T) {
 	robots := func(host string) string { return "https://" + host + ".example/robots.txt" }
 	for _, c := range []struct {

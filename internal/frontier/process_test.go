@@ -36,17 +36,17 @@ type process struct {
 	deltas  uint64
 	ops     int // things that happened
 
-	unitOf  func(weburl.URL) string // nil: the authority
+	keyOf   func(weburl.URL) string // nil: the authority
 	todo    []asking                // requests from outside that were not made yet
-	heard   map[string]int          // URL to when it was last asked for on purpose
+	heard   map[string]int          // URL to when it was last requested
 	visible map[string][]record     // URL to its page records, as committed
 	pinned  map[string]string       // name to its address, as committed
 	seqs    map[uint32]bool         // of commits
-	capped  int64                   // as counted by former processes
+	capped  int64                   // as counted by previous processes
 	topics  map[string]uint64       // URL to the topics that it was found in, as bits
 	away    *away                   // slots on the move
 	hurry   bool                    // moves take no longer than they must
-	halved  int64                   // parts, by former processes
+	halved  int64                   // parts, by previous processes
 }
 
 // away are slots that go to another partition and come back.
@@ -113,7 +113,7 @@ type commit struct {
 func newProcess(t testing.TB, cfg Config) *process {
 	p := &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}, heard: map[string]int{},
 		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}, topics: map[string]uint64{}}
-	p.f.SetThreshold(p.now, 0) // looks, where there are any, as often as may be
+	p.f.SetThreshold(p.now, 0) // revisits, where there are any, as often as may be
 	return p
 }
 
@@ -121,8 +121,8 @@ func (p *process) add(q blobschema.Queued) {
 	p.t.Helper()
 	p.next.added = append(p.next.added, q)
 	p.topics[q.URL] |= 1 << q.Topic
-	if p.unitOf != nil && q.Host == "" {
-		q.Host = p.unitOf(mustParse(p.t, q.URL))
+	if p.keyOf != nil && q.Key == "" {
+		q.Key = p.keyOf(mustParse(p.t, q.URL))
 	}
 	p.queue(q.URL, q)
 	p.placements()
@@ -136,8 +136,8 @@ func (p *process) ask() {
 	for _, a := range todo {
 		u := mustParse(p.t, a.url)
 		unit := string(u.Host())
-		if p.unitOf != nil {
-			unit = p.unitOf(u)
+		if p.keyOf != nil {
+			unit = p.keyOf(u)
 		}
 		slot, fp := p.hash.Slot(unit), p.hash.Fingerprint(a.url)
 		if !p.f.Loaded(slot, fp) {
@@ -147,7 +147,7 @@ func (p *process) ask() {
 		}
 		p.ops++
 		p.topics[a.url] |= 1
-		switch got := p.f.Again(p.now, p.link(u, blobschema.Queued{Host: unit}), a.request); got {
+		switch got := p.f.Again(p.now, p.link(u, blobschema.Queued{Key: unit}), a.request); got {
 		case Fresh, Lowered:
 			p.heard[a.url] = p.ops
 		case Known:
@@ -180,17 +180,17 @@ func (p *process) start(late time.Duration) bool {
 		return false
 	}
 	p.ops++
-	host, allowed, delay := task.Host(), 1, p.cfg.Delay
+	host, allowed, delay := task.KeyName(), 1, p.cfg.Delay
 	if rule, ok := p.cfg.Hosts[host]; ok {
 		allowed, delay = rule.Connections, rule.Delay
 	}
 	fl := flight{task: task, started: p.now.Add(late), began: p.ops}
-	p.checkFormer(task)
+	p.checkPrevious(task)
 	if found := p.topics[task.Request.URL.String()]; found>>task.Topic&1 == 0 && found > 0 {
 		p.t.Fatalf("%s is asked for in topic %d, and was found in %b", task.Request.URL, task.Topic, found)
 	}
 	for _, other := range p.flights {
-		if other.task.Host() != host {
+		if other.task.KeyName() != host {
 			continue
 		}
 		if allowed--; allowed < 1 || laneOf(other.task) == laneOf(task) {
@@ -219,12 +219,12 @@ func (p *process) tell() {
 	}
 }
 
-// checkFormer: a task knows the last page record that is visible, or about to be.
-func (p *process) checkFormer(task schedule.Task) {
+// checkPrevious: a task knows the last page record that is visible, or about to be.
+func (p *process) checkPrevious(task schedule.Task) {
 	p.t.Helper()
-	former, url := task.Former(), task.Request.URL.String()
-	if former != (blobschema.Origin{}) && !p.seqs[former.Seq] && (p.under == nil || p.under.seq != former.Seq) {
-		p.t.Fatalf("the former of %s is in commit %d, which there is not", url, former.Seq)
+	previous, url := task.Previous(), task.Request.URL.String()
+	if previous != (blobschema.RecordRef{}) && !p.seqs[previous.Seq] && (p.under == nil || p.under.seq != previous.Seq) {
+		p.t.Fatalf("the former of %s is in commit %d, which there is not", url, previous.Seq)
 	}
 	if task.Request.Robots || task.Request.Resolve {
 		return
@@ -233,10 +233,10 @@ func (p *process) checkFormer(task schedule.Task) {
 		if r.gen >= task.Request.Generation {
 			p.t.Fatalf("%s is asked for in generation %d after %d", url, task.Request.Generation, r.gen)
 		}
-		// What is sent on to an address may meet its former answer in the runs only, whose join
+		// What is sent on to an address may meet its previous answer in the runs only, whose join
 		// does not keep where that is.
-		if former.Seq < r.seq && (former.Seq > 0 || !p.cfg.Resolve) {
-			p.t.Fatalf("the former of %s in generation %d is in %d, though there is %+v", url, task.Request.Generation, former.Seq, r)
+		if previous.Seq < r.seq && (previous.Seq > 0 || !p.cfg.Resolve) {
+			p.t.Fatalf("the former of %s in generation %d is in %d, though there is %+v", url, task.Request.Generation, previous.Seq, r)
 		}
 	}
 }
@@ -405,9 +405,9 @@ func (p *process) restricted(l loading) *blobschema.Run {
 			out.Queued = append(out.Queued, e)
 		}
 	}
-	for _, e := range all.Hosts {
+	for _, e := range all.Keys {
 		if e.Slot == l.id.Slot {
-			out.Hosts = append(out.Hosts, e)
+			out.Keys = append(out.Keys, e)
 		}
 	}
 	return out
@@ -487,16 +487,16 @@ func (p *process) drain() {
 		for len(p.loads) > 0 {
 			p.load(0)
 		}
-		if n := p.f.Counts(); (n.Pending+n.Unexamined == 0 || p.onlyLooks()) && !p.f.Dirty() && len(p.todo) == 0 && p.away == nil {
+		if n := p.f.Counts(); (n.Pending+n.Unexamined == 0 || p.onlyRevisits()) && !p.f.Dirty() && len(p.todo) == 0 && p.away == nil {
 			return
 		}
 		p.now = p.now.Add(500 * time.Millisecond)
 	}
 }
 
-// onlyLooks reports whether what is pending waits for a look, and for nothing else.
-func (p *process) onlyLooks() bool {
-	if !p.cfg.Looks || p.f.Counts().Urgent > 0 {
+// onlyRevisits reports whether what is pending waits for a revisit, and for nothing else.
+func (p *process) onlyRevisits() bool {
+	if !p.cfg.Revisits || p.f.Counts().Urgent > 0 {
 		return false
 	}
 	for url := range p.topics {

@@ -11,10 +11,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// seen ends a task with an answer whose payload has a digest, given what the former answer was.
-func (r *rig) seen(task schedule.Task, former *blobschema.Page, digest string) {
+// seen ends a task with an answer whose payload has a digest, given what the previous answer was.
+func (r *rig) seen(task schedule.Task, previous *blobschema.Page, digest string) {
 	r.t.Helper()
-	task.Request.Former = former
+	task.Request.Previous = previous
 	o := answer{}.reply(task, r.now, 0)
 	o.Page.Digest, o.Page.Time = digest, r.now
 	if v := r.f.Done(r.now, task, o); v != schedule.Final {
@@ -23,8 +23,8 @@ func (r *rig) seen(task schedule.Task, former *blobschema.Page, digest string) {
 	r.check()
 }
 
-// nextLook moves the clock to when something may be asked for, and returns how far, and the task.
-func (r *rig) nextLook() (time.Duration, schedule.Task) {
+// nextTask moves the clock to when something may be requested, and returns how far, and the task.
+func (r *rig) nextTask() (time.Duration, schedule.Task) {
 	r.t.Helper()
 	was := r.now
 	for {
@@ -48,32 +48,32 @@ func (r *rig) record() *blobschema.Page {
 	return &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: "a", Time: r.now}
 }
 
-// TestLooks: a settled URL is pending in its next generation, with the word where its answer is,
-// and looked at ever more often as it changes, less often as it does not.
-func TestLooks(t *testing.T) {
+// TestRevisits: a settled URL is pending in its next generation, with the word where its answer is,
+// and revisited ever more often as it changes, less often as it does not.
+func TestRevisits(t *testing.T) {
 	for _, changes := range []bool{false, true} {
-		r := begun(t, Config{Looks: true, Partition: 3}, urlX)
+		r := begun(t, Config{Revisits: true, Partition: 3}, urlX)
 		r.f.SetThreshold(r.now, fresh.First(blobschema.Change{}, 24, 1))
 		r.seen(r.mustNext(urlX), nil, "a")
 		r.mustIdle()
-		former := r.record()
+		previous := r.record()
 		var gaps []time.Duration
-		for look := uint32(1); look <= 8; look++ {
-			r.state(uint64(look))
-			gap, task := r.nextLook()
+		for revisit := uint32(1); revisit <= 8; revisit++ {
+			r.state(uint64(revisit))
+			gap, task := r.nextTask()
 			gaps = append(gaps, gap)
-			if !task.Revisit() || task.Urgent() || task.Rank() != revisitRank || task.Request.Generation != look {
+			if !task.Revisit() || task.Urgent() || task.Rank() != revisitRank || task.Request.Generation != revisit {
 				t.Fatalf("the task is %+v", task)
 			}
-			if task.Former() != (blobschema.Origin{Partition: 3, Seq: look}) {
-				t.Errorf("look %d: its former answer is in commit %v", look, task.Former())
+			if task.Previous() != (blobschema.RecordRef{Partition: 3, Seq: revisit}) {
+				t.Errorf("look %d: its former answer is in commit %v", revisit, task.Previous())
 			}
 			digest := "a"
 			if changes {
-				digest = string(rune('a' + look))
+				digest = string(rune('a' + revisit))
 			}
-			r.seen(task, former, digest)
-			former = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+			r.seen(task, previous, digest)
+			previous = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
 		}
 		if gaps[0] > 25*time.Hour {
 			t.Errorf("the first look is after %v", gaps[0])
@@ -87,9 +87,9 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLooksGoBeforeWhatIsFound, and after what is asked for on purpose.
-func TestLooksGoBeforeWhatIsFound(t *testing.T) {
-	r := begun(t, Config{Looks: true}, urlX)
+// TestRevisitsGoBeforeWhatIsFound, and after what is requested.
+func TestRevisitsGoBeforeWhatIsFound(t *testing.T) {
+	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
 	r.now = r.now.Add(100 * 24 * time.Hour)
 	r.queue(urlY, blobschema.Queued{Rank: 1})
@@ -100,12 +100,12 @@ func TestLooksGoBeforeWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestLooksLeaveRoom: a host whose looks are all due is asked for what is found every other time.
-func TestLooksLeaveRoom(t *testing.T) {
-	r := newRig(t, Config{Looks: true, Delay: 10 * time.Second})
+// TestRevisitsLeaveRoom: a host whose revisits are all due is asked for what is found every other time.
+func TestRevisitsLeaveRoom(t *testing.T) {
+	r := newRig(t, Config{Revisits: true, Delay: 10 * time.Second})
 	next := func() schedule.Task {
 		t.Helper()
-		_, task := r.nextLook()
+		_, task := r.nextTask()
 		r.seen(task, nil, "a")
 		return task
 	}
@@ -119,20 +119,20 @@ func TestLooksLeaveRoom(t *testing.T) {
 	for i := range 8 {
 		r.queue(fmt.Sprintf("https://a.example/new%d", i), blobschema.Queued{Rank: 3})
 	}
-	looks := 0
+	revisits := 0
 	for range 12 {
 		if task := next(); task.Revisit() {
-			looks++
+			revisits++
 		}
 	}
-	if looks < 5 || looks > 7 {
-		t.Errorf("of 12 requests %d are looks", looks)
+	if revisits < 5 || revisits > 7 {
+		t.Errorf("of 12 requests %d are looks", revisits)
 	}
 }
 
-// TestLookAskedForOnPurpose: at once, whatever was planned, also after it was stored.
-func TestLookAskedForOnPurpose(t *testing.T) {
-	r := begun(t, Config{Looks: true}, urlX)
+// TestRevisitRequested: at once, whatever was planned, also after it was stored.
+func TestRevisitRequested(t *testing.T) {
+	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
 	first, _ := r.f.Delta(1)
 	r.f.Committed()
@@ -152,13 +152,13 @@ func TestLookAskedForOnPurpose(t *testing.T) {
 	}
 }
 
-// TestLooksOfFailures: an answer that fails does not end looks, and a host that is given up keeps them.
-func TestLooksOfFailures(t *testing.T) {
-	r := begun(t, Config{Looks: true, Retry: polite.Retry{HostFailures: 1}}, urlX, urlY)
+// TestRevisitsOfFailures: an answer that fails does not end revisits, and a host that is given up keeps them.
+func TestRevisitsOfFailures(t *testing.T) {
+	r := begun(t, Config{Revisits: true, Retry: polite.Retry{HostFailures: 1}}, urlX, urlY)
 	for _, u := range []string{urlX, urlY} {
 		r.seen(r.mustNext(u), nil, "a")
 	}
-	_, task := r.nextLook()
+	_, task := r.nextTask()
 	o := answer{outcome: blobschema.OutcomeConnect, final: true}.reply(task, r.now, 0)
 	if v := r.f.Done(r.now, task, o); v != schedule.Final || r.f.Counts().Pending != 2 {
 		t.Errorf("verdict %d, counts %+v", v, r.f.Counts())
@@ -169,7 +169,7 @@ func TestLooksOfFailures(t *testing.T) {
 		t.Errorf("a host was given up: %d refusals, counts %+v", n, r.f.Counts())
 	}
 	for range 2 {
-		_, task := r.nextLook()
+		_, task := r.nextTask()
 		if gap := r.now.Sub(at); gap < afterFailure {
 			t.Errorf("the next look is %v after a failure", gap)
 		}
@@ -177,9 +177,9 @@ func TestLooksOfFailures(t *testing.T) {
 	}
 }
 
-// TestLooksEndWhereRobotsForbid: the refusal stands.
-func TestLooksEndWhereRobotsForbid(t *testing.T) {
-	r := begun(t, Config{Looks: true}, urlX)
+// TestRevisitsEndWhereRobotsForbid: the refusal stands.
+func TestRevisitsEndWhereRobotsForbid(t *testing.T) {
+	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
 	r.now = r.now.Add(50 * time.Hour)
 	r.done(r.mustNext("https://a.example/robots.txt"), answer{body: "User-agent: *\nDisallow: /\n"})
@@ -190,27 +190,27 @@ func TestLooksEndWhereRobotsForbid(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	r := begun(t, Config{Looks: true}, urlX)
+	r := begun(t, Config{Revisits: true}, urlX)
 	fp := r.hash.Fingerprint(urlX)
 	r.f.SetThreshold(r.now, 4)
 	r.seen(r.mustNext(urlX), nil, "a")
-	former := r.record()
-	look := func(digest string) {
+	previous := r.record()
+	revisit := func(digest string) {
 		t.Helper()
-		_, task := r.nextLook()
-		r.seen(task, former, digest)
-		former = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+		_, task := r.nextTask()
+		r.seen(task, previous, digest)
+		previous = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
 	}
-	look("a")
+	revisit("a")
 	for i := range 12 { // the sitemap tells the truth
 		r.now = r.now.Add(4 * time.Hour)
-		r.f.Hint(r.now, "a.example", fp, former.Time.Add(-time.Hour)) // nothing
+		r.f.Hint(r.now, "a.example", fp, previous.Time.Add(-time.Hour)) // nothing
 		r.check()
 		r.now = r.now.Add(4 * time.Hour)
 		r.f.Hint(r.now, "a.example", fp, r.now.Add(-30*time.Minute))
 		r.check()
 		before := r.now
-		look(string(rune('b' + i)))
+		revisit(string(rune('b' + i)))
 		if gap := r.now.Sub(before); i > 6 && gap > time.Minute {
 			t.Errorf("hint %d: the look is %v after it", i, gap)
 		}
@@ -224,7 +224,7 @@ func TestHints(t *testing.T) {
 	}
 	planned := at()
 	r.now = r.now.Add(time.Minute)
-	r.f.Hint(r.now, "a.example", fp, former.Time.Add(-time.Hour))
+	r.f.Hint(r.now, "a.example", fp, previous.Time.Add(-time.Hour))
 	if at() < planned {
 		t.Error("nothing has changed, and the look comes sooner")
 	}
@@ -263,11 +263,11 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestReplans: when the threshold falls by much, looks that wait come sooner: in memory at once, else when their
+// TestReplans: when the threshold falls by much, revisits that wait come sooner: in memory at once, else when their
 // part is loaded, which is wanted then.
 func TestReplans(t *testing.T) {
 	for _, unloaded := range []bool{false, true} {
-		p := newProcess(t, Config{Looks: true})
+		p := newProcess(t, Config{Revisits: true})
 		var urls []string
 		for i := range 20 {
 			urls = append(urls, fmt.Sprintf("https://a.example/%d", i))
@@ -281,7 +281,7 @@ func TestReplans(t *testing.T) {
 		p.beginCommit()
 		p.endCommit()
 		slot := p.hash.Slot("a.example")
-		// due is the time of the last look.
+		// due is the time of the last revisit.
 		due := func() time.Duration {
 			last := int64(0)
 			for part := range p.f.slots.byID[slot].parts {
@@ -321,19 +321,19 @@ func TestReplans(t *testing.T) {
 	}
 }
 
-// TestFoundHasItsTurn: after a look what was found is asked for, also if the next look took its place when
+// TestFoundHasItsTurn: after a revisit what was found is requested, also if the next revisit took its place when
 // nothing else was in memory.
 func TestFoundHasItsTurn(t *testing.T) {
-	r := begun(t, Config{Looks: true, Delay: time.Second}, urlX)
+	r := begun(t, Config{Revisits: true, Delay: time.Second}, urlX)
 	r.f.SetThreshold(r.now, fresh.First(blobschema.Change{}, 1, 1))
 	r.seen(r.mustNext(urlX), nil, "a")
-	former := r.record()
+	previous := r.record()
 	r.state(1)
-	_, task := r.nextLook()
-	r.seen(task, former, "a")
+	_, task := r.nextTask()
+	r.seen(task, previous, "a")
 	r.state(2)
 	r.now = r.f.NextAt()
-	r.f.schedule.Filled(&r.f.slots.open(r.hash.Slot("a.example")).keys, r.now) // the look has its place
+	r.f.schedule.Filled(&r.f.slots.open(r.hash.Slot("a.example")).keys, r.now) // the revisit has its place
 	r.add(3, "https://a.example/found")
 	if task := r.mustNext("https://a.example/found"); task.Revisit() {
 		t.Error("it is a look")
@@ -345,13 +345,13 @@ func TestFoundHasItsTurn(t *testing.T) {
 // request is for a new URL, also one of a topic with a lower priority.
 func TestRevisitsTakeTurns(t *testing.T) {
 	for _, topic := range []uint8{0, 1} {
-		r := begun(t, Config{Looks: true, Topics: []schedule.Topic{{}, {Priority: -1}}}, urlX)
+		r := begun(t, Config{Revisits: true, Topics: []schedule.Topic{{}, {Priority: -1}}}, urlX)
 		r.f.SetThreshold(r.now, every(time.Hour))
 		for i := range 4 {
 			r.add(0, fmt.Sprintf("https://old%d.example/", i))
 		}
 		for range 5 {
-			_, task := r.nextLook()
+			_, task := r.nextTask()
 			r.seen(task, nil, "a")
 		}
 		r.now = r.now.Add(2 * time.Hour)

@@ -26,7 +26,7 @@ type rig struct {
 	policy schedule.Policy
 	now    time.Time
 	took   time.Duration // by each request that run makes
-	log    []string      // what run asked for: time since the epoch, URL
+	log    []string      // what run requested: time since the epoch, URL
 	hits   map[string]int
 }
 
@@ -67,14 +67,14 @@ func (r *rig) add(depth uint16, urls ...string) {
 func (r *rig) queue(raw string, q blobschema.Queued) Added {
 	r.t.Helper()
 	u := mustParse(r.t, raw)
-	if q.Host == "" {
-		q.Host = string(u.Host())
+	if q.Key == "" {
+		q.Key = string(u.Host())
 	}
 	if q.Rank == 0 {
 		q.Rank = r.policy.URLRank(schedule.Candidate{Depth: q.Depth})
 	}
 	l := r.link(u, q)
-	if q.Attempts > 0 || q.NotBefore > 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) { // no link has these
+	if q.Attempts > 0 || q.NotBefore > 0 || q.Previous != (blobschema.RecordRef{}) || q.Change != (blobschema.Change{}) { // no link has these
 		return r.f.add(r.now, r.f.slots.open(l.Slot).of(l.Fingerprint), r.f.schedule.Find(l.Key), u, l.Fingerprint, &q, schedule.Outside)
 	}
 	return r.f.Add(r.now, l)
@@ -85,7 +85,7 @@ func (r *rig) link(u weburl.URL, q blobschema.Queued) Link { return linkOf(r.has
 
 func linkOf(h partition.Hash, u weburl.URL, q blobschema.Queued) Link {
 	return Link{
-		URL: u, Key: q.Host, Slot: h.Slot(q.Host), Fingerprint: h.Fingerprint(u.String()), Rank: q.Rank,
+		URL: u, Key: q.Key, Slot: h.Slot(q.Key), Fingerprint: h.Fingerprint(u.String()), Rank: q.Rank,
 		Generation: q.Generation, Depth: q.Depth, Topic: q.Topic, Flags: q.Flags,
 	}
 }
@@ -239,7 +239,7 @@ func (r *rig) check() {
 		for p := range s.parts {
 			unexamined += int64(p.unexamined)
 			urgent += int64(p.Urgent())
-			asked += int64(p.Asked())
+			asked += int64(p.InFlight())
 			resident += len(p.fresh) + len(p.taken)
 			fresh += len(p.fresh)
 			if !p.loaded {
@@ -247,7 +247,7 @@ func (r *rig) check() {
 				known += int64(p.known)
 				unloadedPending += int64(p.npending)
 				settled += int(p.known) - int(p.npending)
-				if p.Len()+len(p.marks)+p.Asked() > 0 || p.Full() {
+				if p.Len()+len(p.marks)+p.InFlight() > 0 || p.Full() {
 					r.t.Errorf("part %+v of slot %d is not loaded, and not empty", p.is, id)
 				}
 				continue
@@ -270,7 +270,7 @@ func (r *rig) check() {
 		}
 	}
 	n := f.Counts()
-	if got := [5]int64{n.Known, n.Pending, n.Unexamined, n.Urgent, n.Asked}; got != [5]int64{known, pending + unloadedPending, unexamined, urgent, asked} {
+	if got := [5]int64{n.Known, n.Pending, n.Unexamined, n.Urgent, n.InFlight}; got != [5]int64{known, pending + unloadedPending, unexamined, urgent, asked} {
 		r.t.Errorf("counts are %+v, should be %d known, %d pending, %d unexamined, %d urgent, %d asked", n, known, pending+unloadedPending, unexamined, urgent, asked)
 	}
 	if resident != f.slots.resident || unloaded != f.slots.unloaded || fresh != f.slots.fresh {

@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestRobotsRefuses: what robots.txt forbids is never asked for, and refused with the line
+// TestRobotsRefuses: what robots.txt forbids is never requested, and refused with the line
 // that says so.
 func TestRobotsRefuses(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
@@ -105,7 +105,7 @@ func TestRobotsHopsCountToHost(t *testing.T) {
 	first := r.mustNext("https://a.example/robots.txt")
 	r.f.Done(r.now, first, answer{status: 301, location: "https://b.example/r"}.reply(first, r.now, 0))
 	second := r.mustNext("https://b.example/r")
-	if !second.Request.Robots || second.Request.Host != "a.example" || second.Host() != "a.example" || second.Fingerprint() != 0 {
+	if !second.Request.Robots || second.Request.Key != "a.example" || second.KeyName() != "a.example" || second.Fingerprint() != 0 {
 		t.Errorf("the request is %+v", second.Request)
 	}
 }

@@ -50,10 +50,10 @@ func TestPolicyRanks(t *testing.T) {
 
 type deepFirst struct{}
 
-func (deepFirst) Name() string                          { return "deep-first" }
-func (deepFirst) URLRank(c schedule.Candidate) uint32   { return 1000 - uint32(c.Depth) }
-func (deepFirst) Found(a, b uint32) uint32              { return min(a, b) }
-func (deepFirst) HostRank(h *schedule.HostView) float64 { return -float64(h.Best(1)[0].Rank) }
+func (deepFirst) Name() string                        { return "deep-first" }
+func (deepFirst) URLRank(c schedule.Candidate) uint32 { return 1000 - uint32(c.Depth) }
+func (deepFirst) Found(a, b uint32) uint32            { return min(a, b) }
+func (deepFirst) KeyRank(h *schedule.KeyView) float64 { return -float64(h.Best(1)[0].Rank) }
 
 // TestHostsTakeTurns: a host that was asked stands behind those that were not.
 func TestHostsTakeTurns(t *testing.T) {
@@ -227,7 +227,7 @@ func TestNotStarted(t *testing.T) {
 	r.mustNext("https://a.example/1")
 }
 
-// TestWaitIsCounted: the time that hosts stood ready but for their pace is a figure.
+// TestWaitIsCounted: the time that hosts stood ready except for their pace is a figure.
 func TestWaitIsCounted(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
@@ -297,7 +297,7 @@ func TestRetryAfter(t *testing.T) {
 	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "1m0.2s https://a.example/2", "1m2.2s https://a.example/1")
 }
 
-// TestRefusalKeepsOrder: what is left when some of a host's URLs are refused is asked for
+// TestRefusalKeepsOrder: what is left when some of a host's URLs are refused is requested
 // in its order.
 func TestRefusalKeepsOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -348,7 +348,7 @@ func TestObservesConnections(t *testing.T) {
 	}
 }
 
-// TestAsksAfterGivingUp: what comes for a host that was given up is asked for; one failure more is not the end of it.
+// TestAsksAfterGivingUp: what comes for a host that was given up is requested; one failure more is not the end of it.
 func TestAsksAfterGivingUp(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 1, HostFailures: 3}})
 	web := answers{}
@@ -427,7 +427,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetryWaits: while one page waits for its next attempt the others are asked for.
+// TestRetryWaits: while one page waits for its next attempt the others are requested.
 func TestRetryWaits(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: 10 * time.Second}})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")

@@ -56,17 +56,17 @@ func TestSettledAndBack(t *testing.T) {
 	id := r.hash.Slot("a.example")
 	for _, i := range []int{0, n - 1, 7, 8, n - 2} { // the first mark, the last, and some between
 		fp := r.hash.Fingerprint(pageURL(i))
-		if !r.f.Settled(id, fp) || r.f.Pending(id, fp) || r.f.Origin(id, fp).Seq != 1 {
-			t.Errorf("%d is not settled by commit 1: %+v", i, r.f.Origin(id, fp))
+		if !r.f.Settled(id, fp) || r.f.Pending(id, fp) || r.f.Record(id, fp).Seq != 1 {
+			t.Errorf("%d is not settled by commit 1: %+v", i, r.f.Record(id, fp))
 		}
 		r.again(pageURL(i), 0)
 		r.check()
-		if r.f.Settled(id, fp) || !r.f.Pending(id, fp) || r.f.Origin(id, fp) != (blobschema.Origin{}) {
+		if r.f.Settled(id, fp) || !r.f.Pending(id, fp) || r.f.Record(id, fp) != (blobschema.RecordRef{}) {
 			t.Errorf("%d is not pending again", i)
 		}
 		task := r.mustNext(pageURL(i))
-		if task.Former().Seq != 1 || task.Request.Generation != 1 {
-			t.Errorf("%d: generation %d, its former answer is in commit %d", i, task.Request.Generation, task.Former().Seq)
+		if task.Previous().Seq != 1 || task.Request.Generation != 1 {
+			t.Errorf("%d: generation %d, its former answer is in commit %d", i, task.Request.Generation, task.Previous().Seq)
 		}
 		r.done(task, answer{})
 	}
@@ -143,7 +143,7 @@ func TestPartsOfOneSlot(t *testing.T) {
 	for i := range 2 * n { // half of them are new
 		u := mustParse(t, pageURL(i))
 		fp := p.hash.Fingerprint(pageURL(i))
-		switch got := p.f.Add(p.now, p.link(u, blobschema.Queued{Host: "a.example", Rank: 2})); {
+		switch got := p.f.Add(p.now, p.link(u, blobschema.Queued{Key: "a.example", Rank: 2})); {
 		case p.f.Loaded(id, fp) != (got != Deferred):
 			t.Errorf("page %d: its part is loaded: %v; added: %d", i, p.f.Loaded(id, fp), got)
 		case got == Fresh:
@@ -158,7 +158,7 @@ func TestPartsOfOneSlot(t *testing.T) {
 	}
 }
 
-// TestAgainUnexamined: settled URLs that are asked for once more while their part is not in memory are pending when it is
+// TestAgainUnexamined: settled URLs that are requested once more while their part is not in memory are pending when it is
 // loaded, whether a commit has the asking by then or not; nothing is counted twice.
 func TestAgainUnexamined(t *testing.T) {
 	for _, committed := range []bool{false, true} {
@@ -174,7 +174,7 @@ func TestAgainUnexamined(t *testing.T) {
 			id := p.hash.Slot("a.example")
 			for i := range 2 {
 				fp := p.hash.Fingerprint(pageURL(i))
-				if got := p.f.Add(p.now, p.link(mustParse(t, pageURL(i)), blobschema.Queued{Host: "a.example", Rank: 2, Generation: gen})); got != Deferred || p.f.Loaded(id, fp) {
+				if got := p.f.Add(p.now, p.link(mustParse(t, pageURL(i)), blobschema.Queued{Key: "a.example", Rank: 2, Generation: gen})); got != Deferred || p.f.Loaded(id, fp) {
 					t.Fatalf("added: %d", got)
 				}
 			}
@@ -189,8 +189,8 @@ func TestAgainUnexamined(t *testing.T) {
 			}
 			for i := range n {
 				fp := p.hash.Fingerprint(pageURL(i))
-				if back := gen == 1 && i < 2; p.f.Pending(id, fp) != back || p.f.Settled(id, fp) == back || (p.f.Origin(id, fp).Seq == 0) != back {
-					t.Errorf("generation %d, committed %v: page %d is pending %v, settled by %+v", gen, committed, i, p.f.Pending(id, fp), p.f.Origin(id, fp))
+				if back := gen == 1 && i < 2; p.f.Pending(id, fp) != back || p.f.Settled(id, fp) == back || (p.f.Record(id, fp).Seq == 0) != back {
+					t.Errorf("generation %d, committed %v: page %d is pending %v, settled by %+v", gen, committed, i, p.f.Pending(id, fp), p.f.Record(id, fp))
 				}
 			}
 		}

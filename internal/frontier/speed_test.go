@@ -21,7 +21,7 @@ func benchLinks(b *testing.B, r *rig) []Link {
 	for i := range links {
 		host := fmt.Sprintf("h%d.example", i%benchHosts)
 		u := mustParse(b, fmt.Sprintf("https://%s/%d/page.html", host, i))
-		links[i] = r.link(u, blobschema.Queued{Host: host, Depth: uint16(i % 7), Rank: 2 + uint32(i%7)})
+		links[i] = r.link(u, blobschema.Queued{Key: host, Depth: uint16(i % 7), Rank: 2 + uint32(i%7)})
 	}
 	return links
 }

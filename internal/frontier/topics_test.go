@@ -167,7 +167,7 @@ func TestTurnIsShared(t *testing.T) {
 	r.mustAsk("https://zero.example/0")
 }
 
-// TestUrgentBeforeTopics: what is asked for on purpose goes before all topics.
+// TestUrgentBeforeTopics: what is requested goes before all topics.
 func TestUrgentBeforeTopics(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 9}}})
 	r.meet(1, "high.example")
@@ -260,7 +260,7 @@ func TestTopicOfAFind(t *testing.T) {
 		t.Errorf("pending by topic: %d", n)
 	}
 	task := r.mustNext("https://a.example/x")
-	r.find("https://a.example/x", 0) // while it is asked for: the request goes on as it is
+	r.find("https://a.example/x", 0) // while it is requested: the request goes on as it is
 	r.check()
 	if task.Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again || r.f.PendingOf(0) != 1 {
 		t.Errorf("it was asked for in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
@@ -268,15 +268,15 @@ func TestTopicOfAFind(t *testing.T) {
 	r.check()
 }
 
-// TestWishHasATopic: what is asked for once more while its request is under way, and fails, is of the
+// TestDesiredHasATopic: what is requested once more while its request is under way, and fails, is of the
 // topic that it was asked for in.
-func TestWishHasATopic(t *testing.T) {
+func TestDesiredHasATopic(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {}, {}}})
 	r.meet(2, "a.example")
 	r.find("https://a.example/x", 2)
 	task := r.mustNext("https://a.example/x")
 	u := mustParse(t, "https://a.example/x")
-	r.f.Add(r.now, r.link(u, blobschema.Queued{Host: "a.example", Generation: 1, Rank: 1, Topic: 1}))
+	r.f.Add(r.now, r.link(u, blobschema.Queued{Key: "a.example", Generation: 1, Rank: 1, Topic: 1}))
 	run, _ := r.f.Delta(1)
 	r.f.Committed()
 	if len(run.Queued) != 1 || run.Queued[0].Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again {

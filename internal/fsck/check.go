@@ -104,7 +104,7 @@ type Report struct {
 	Ranks *RanksReport `json:"ranks,omitempty"` // nil if there is no rank job
 
 	Read       Reads       `json:"read"`
-	Looks      int         `json:"looks"` // number of checks; 2 if the crawl continued during a check with violations
+	Checks     int         `json:"checks"` // number of checks; 2 if the crawl continued during a check with violations
 	Invariants []Tally     `json:"invariants"`
 	Violations []Violation `json:"violations"` // the first of each invariant
 	Found      int         `json:"found"`      // violations, also those not kept
@@ -127,7 +127,7 @@ var ErrNoCrawl = blobschema.ErrNoCrawl
 // Some facts are not stored, so they can be checked less strictly. A link that a cap left
 // out has neither URL nor reason: Check compares the number of missing links with what the
 // partition counted, where its slot or partition is as full as the cap allows. No record
-// says which pages were requested on purpose and do not count against the limit: with
+// says which pages were requested and do not count against the limit: with
 // requests or revisits the total of pages is only an upper bound. In a crawl by IP the
 // address of a name is known from mail, pending URLs and the WARC objects that are read.
 //
@@ -220,7 +220,7 @@ func (c *checker) add(found Violation) {
 		return
 	}
 	if c.retry {
-		c.held = append(c.held, found)
+		c.found = append(c.found, found)
 		return
 	}
 	v := c.judge(found.Invariant)
@@ -249,20 +249,20 @@ func (c *checker) steadily(keys []string, check func()) {
 	c.retry = true
 	for reading := 1; ; reading++ {
 		before := stamp()
-		c.held = nil
-		if check(); len(c.held) == 0 || reading == maxReadings || c.err != nil || stamp() == before {
+		c.found = nil
+		if check(); len(c.found) == 0 || reading == maxReadings || c.err != nil || stamp() == before {
 			break
 		}
 	}
 	c.retry = false
-	for _, found := range c.held {
+	for _, found := range c.found {
 		c.add(found)
 	}
 }
 
 // tally completes the report.
 func (c *checker) tally(checks int) {
-	c.report.Read, c.report.Looks = *c.reads, checks
+	c.report.Read, c.report.Checks = *c.reads, checks
 	if c.index != (IndexReport{}) {
 		c.report.Index = &c.index
 	}

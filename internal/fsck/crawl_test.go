@@ -98,7 +98,7 @@ var cut = sync.OnceValues(func() (*memory, error) {
 })
 
 // again is a crawl, by domain and with a cap on the URLs of a host, of which pages were
-// asked for once more: some while it ran, and some twice.
+// requested once more: some while it ran, and some twice.
 var again = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{PartitionBy: blobschema.ByDomain, MaxHostURLs: 12, MaxSegments: 3, Sitemaps: true}
 	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 3, nil)
@@ -118,7 +118,7 @@ var repartitioned = sync.OnceValues(func() (*memory, error) {
 	})
 })
 
-// searchable is a crawl with an index and ranks, of which pages were asked for again.
+// searchable is a crawl with an index and ranks, of which pages were requested again.
 var searchable = sync.OnceValues(func() (*memory, error) {
 	return crawlOnce(quickly, blobschema.Settings{Index: true}, 2, nil)
 })
@@ -127,7 +127,7 @@ var searchable = sync.OnceValues(func() (*memory, error) {
 var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 5 * time.Millisecond}
 
 // shuffle wants other numbers of partitions again and again, each time when all slots have
-// arrived; but not for ever, for a crawl does not end while slots are on the move.
+// arrived; but not forever, for a crawl does not end while slots are on the move.
 func shuffle(ctx context.Context, e *jobs.Jobs, every time.Duration) error {
 	for i := 0; i < 6; {
 		select {
@@ -260,7 +260,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 // copyOf copies what a platform holds.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	keys := []string{naming.ActiveKey, naming.CrawlKey(crawlID), naming.WishKey(crawlID), naming.GrantsKey(crawlID), naming.RequestsKey(crawlID), naming.MapKey(crawlID), naming.RankKey(crawlID)}
+	keys := []string{naming.ActiveKey, naming.CrawlKey(crawlID), naming.DesiredKey(crawlID), naming.GrantsKey(crawlID), naming.RequestsKey(crawlID), naming.MapKey(crawlID), naming.RankKey(crawlID)}
 	for q := range partition.ID(most) {
 		keys = append(keys, naming.HeadKey(crawlID, q), naming.IndexKey(crawlID, q), naming.RankHeadKey(crawlID, q))
 	}

@@ -43,7 +43,7 @@ type checker struct {
 	judges []*judge
 	said   map[Violation]bool
 	retry  bool        // violations are buffered, because the check may be repeated
-	held   []Violation // see steadily
+	found  []Violation // see steadily
 
 	// The moment.
 	id       string
@@ -53,7 +53,7 @@ type checker struct {
 	atlas    atlas
 	parts    []*part              // by ID
 	listed   map[string]time.Time // all objects of the crawl, with the times of their last puts
-	wish     blobschema.Wish
+	desired  blobschema.DesiredState
 	requests blobschema.Requests
 	numbered map[partition.ID]uint64 // requests, by a record newer than the heads
 	indexed  bool                    // there is an index, or is to be
@@ -65,7 +65,7 @@ type checker struct {
 	orphans   map[string]string // objects that nothing names, and why they may be deleted
 
 	missing   map[lost]madeKnown    // URLs that were made known, and that no run knows
-	onPurpose bool                  // something may have been requested on purpose
+	requested bool                  // something may have been requested
 	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
 
 	gifts    map[turn]gift      // for I3
@@ -74,7 +74,7 @@ type checker struct {
 	claims   map[uint64][]claim // for I6: revisits by the hash of the place of their original
 	captures map[uint64][]claim // for I6: responses by the hash of their place
 	visible  []visible          // for I8
-	asked    []asked            // for I9
+	answers  []keyAnswer        // for I9
 	hops     map[uint64]bool    // for I9
 
 	lastJob uint64 // highest rank job of the records that were read
@@ -140,7 +140,7 @@ type block struct {
 	settled []blobschema.Settled
 	queued  []blobschema.Queued
 	urls    []address // of queued
-	hosts   []blobschema.HostState
+	keys    []blobschema.KeyState
 }
 
 // run is a run that is read.
@@ -156,7 +156,7 @@ type address struct {
 	text    string
 	url     weburl.URL
 	err     error // it is no URL, or not canonical: then nothing follows
-	unit    string
+	key     string
 	slot    partition.Slot
 	fp      uint64
 	at      netip.Addr // of its name, where it was placed at one
@@ -169,8 +169,8 @@ type address struct {
 type page struct {
 	*blobschema.Page
 	address
-	in    *commit
-	asked netip.Addr // address by its WARC record, if that was read
+	in        *commit
+	contacted netip.Addr // address by its WARC record, if that was read
 
 	home  *part  // where its URL is looked up; nil for a robots.txt and a bad URL
 	known *entry // the state of the URL; nil if there is none
@@ -184,14 +184,14 @@ func (pg *page) outside() bool { return pg.Outcome == blobschema.OutcomeScope }
 // letter is mail of a commit, or the links that it buffers for a partition.
 type letter struct {
 	*commit
-	to     partition.ID
-	number uint64 // by the outbox
-	mail   blobschema.Mail
-	err    error // it cannot be decoded
-	fits   bool  // mail and outbox agree
-	held   bool  // buffered links, not yet mail
-	waits  bool  // they are in no mail yet
-	urls   []address
+	to       partition.ID
+	number   uint64 // by the outbox
+	mail     blobschema.Mail
+	err      error // it cannot be decoded
+	fits     bool  // mail and outbox agree
+	buffered bool  // buffered links, not yet mail
+	waits    bool  // they are in no mail yet
+	urls     []address
 }
 
 // commit is the content of one commit.
@@ -208,9 +208,9 @@ type commit struct {
 	warcs   [][]string           // faults of each of its WARC objects
 }
 
-// origin names the commit in entries of the state.
-func (f *commit) origin() blobschema.Origin {
-	return blobschema.Origin{Partition: f.id, Seq: uint32(f.m.Seq)}
+// record names the commit in entries of the state.
+func (f *commit) record() blobschema.RecordRef {
+	return blobschema.RecordRef{Partition: f.id, Seq: uint32(f.m.Seq)}
 }
 
 // urls are URLs that are stored in one place.
@@ -223,7 +223,7 @@ type urls struct {
 // or site, a document, or texts of links to a page.
 type located struct {
 	object, what, name string
-	unit               string
+	key                string
 	slot               partition.Slot
 	err                error // the name is not canonical
 }

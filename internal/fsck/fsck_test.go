@@ -179,9 +179,9 @@ func TestHeadsMove(t *testing.T) {
 	}
 }
 
-// TestSecondLook: a run that was merged into another after its manifest was read is gone,
+// TestSecondCheck: a run that was merged into another after its manifest was read is gone,
 // and nothing is wrong; what is gone for good is.
-func TestSecondLook(t *testing.T) {
+func TestSecondCheck(t *testing.T) {
 	m := recrawled(t)
 	warc := m.own(3).Manifest.WARCs[0]
 	man := &m.parts[0].man
@@ -204,15 +204,15 @@ func TestSecondLook(t *testing.T) {
 			return ""
 		}}
 	}
-	if rep := check(t, before(1), fsck.Options{}); !rep.Clean() || rep.Looks != 2 {
-		t.Errorf("found %v in %d looks", rep.Violations, rep.Looks)
+	if rep := check(t, before(1), fsck.Options{}); !rep.Clean() || rep.Checks != 2 {
+		t.Errorf("found %v in %d looks", rep.Violations, rep.Checks)
 	}
-	if rep := check(t, before(100), fsck.Options{}); rep.Clean() || rep.Looks != 1 || rep.Violations[0].Where != merged {
-		t.Errorf("found %v in %d looks", rep.Violations, rep.Looks)
+	if rep := check(t, before(100), fsck.Options{}); rep.Clean() || rep.Checks != 1 || rep.Violations[0].Where != merged {
+		t.Errorf("found %v in %d looks", rep.Violations, rep.Checks)
 	}
 	delete(m.objects, warc)
-	if rep := check(t, before(1), fsck.Options{}); rep.Found != 1 || rep.Looks != 2 || rep.Violations[0].Where != warc {
-		t.Errorf("found %v in %d looks", rep.Violations, rep.Looks)
+	if rep := check(t, before(1), fsck.Options{}); rep.Found != 1 || rep.Checks != 2 || rep.Violations[0].Where != warc {
+		t.Errorf("found %v in %d looks", rep.Violations, rep.Checks)
 	}
 }
 

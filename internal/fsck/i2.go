@@ -34,7 +34,7 @@ func i2(v *judge, fact any) {
 			}
 		}
 	case *located:
-		slot := v.hash.Slot(f.unit)
+		slot := v.hash.Slot(f.key)
 		v.must(slot == f.slot, f.object, "%s %s: slot %d, and belongs to %d", f.what, f.name, f.slot, slot)
 	}
 }
@@ -54,8 +54,8 @@ func (v *judge) pin(of weburl.URL, at netip.Addr, where string) {
 
 // inPlace checks the politeness key and the slot that are stored with a pending URL.
 func (v *judge) inPlace(q *blobschema.Queued, a *address, where string) {
-	if v.Checked++; a.err == nil && (a.unit != q.Host || a.slot != q.Slot) {
-		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, a.unit, a.slot)
+	if v.Checked++; a.err == nil && (a.key != q.Key || a.slot != q.Slot) {
+		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Key, q.Slot, a.key, a.slot)
 	}
 }
 
@@ -65,11 +65,11 @@ func (v *judge) fetchedInPlace(pg *page) {
 		return
 	}
 	v.Checked++
-	if !v.byIP() || pg.literal || pg.outside() || !pg.asked.IsValid() {
+	if !v.byIP() || pg.literal || pg.outside() || !pg.contacted.IsValid() {
 		return
 	}
-	v.pin(pg.url, pg.asked, pg.in.name)
-	if of := v.hash.Slot(addressUnit(pg.asked)); of != pg.slot && !pg.in.broken {
-		v.violate(pg.in.name, "%s was requested at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
+	v.pin(pg.url, pg.contacted, pg.in.name)
+	if of := v.hash.Slot(addressKey(pg.contacted)); of != pg.slot && !pg.in.broken {
+		v.violate(pg.in.name, "%s was requested at %s, of slot %d, and belongs to slot %d", pg.URL, pg.contacted, of, pg.slot)
 	}
 }

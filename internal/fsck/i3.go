@@ -47,7 +47,7 @@ func i3(v *judge, fact any) {
 		for _, q := range f.queued {
 			own(q.Slot)
 		}
-		for _, h := range f.hosts {
+		for _, h := range f.keys {
 			own(h.Slot)
 		}
 	case *commit:
@@ -70,7 +70,7 @@ func i3(v *judge, fact any) {
 func (v *judge) checkMaps() {
 	r, key := &v.atlas.record, naming.MapKey(v.id)
 	now := v.mapNamed(r.Object, key)
-	for _, name := range append([]string{r.Target}, r.Former...) {
+	for _, name := range append([]string{r.Target}, r.Previous...) {
 		v.mapNamed(name, key)
 	}
 	if now == nil {
@@ -266,7 +266,7 @@ func (v *judge) compareMoves(f *commit) {
 // requests again.
 func (v *judge) mailedTo(l *letter) {
 	r := routed{epoch: l.mail.Epoch, how: "mailed to", name: l.name}
-	if l.held {
+	if l.buffered {
 		r.how, r.epoch = "held for", v.atlas.record.Epoch
 	} else if l.err == nil && l.fits {
 		v.must(r.epoch <= l.m.Epoch, l.name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", l.number, l.to, r.epoch, l.m.Epoch)

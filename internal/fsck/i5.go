@@ -31,7 +31,7 @@ func i5(v *judge, fact any) {
 		v.mailNumbers(f)
 	case *letter:
 		m := &f.mail
-		v.must(f.held || f.err != nil || f.fits, f.name, "mail %d to partition %d says it is mail %d of crawl %s from %d to %d",
+		v.must(f.buffered || f.err != nil || f.fits, f.name, "mail %d to partition %d says it is mail %d of crawl %s from %d to %d",
 			f.number, f.to, m.Number, m.Crawl, m.From, m.To)
 	}
 }

@@ -20,7 +20,7 @@ func i6(v *judge, fact any) {
 	case *part:
 		v.headAsManifest(f)
 	case moment:
-		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.WishKey(v.id), v.wish.HostRanks}} {
+		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.DesiredKey(v.id), v.desired.HostRanks}} {
 			if by, name := r[0], r[1]; name != "" && v.name(name, by) {
 				v.exists(name, by)
 			}
@@ -47,7 +47,7 @@ func i6(v *judge, fact any) {
 		v.keepCapture(f.in, f.Page)
 	case *letter:
 		v.must(f.err == nil, f.name, "mail %d to partition %d: %v", f.number, f.to, f.err)
-		v.must(!f.held || int(f.to) < len(v.parts), f.name, "it holds links for partition %d", f.to)
+		v.must(!f.buffered || int(f.to) < len(v.parts), f.name, "it holds links for partition %d", f.to)
 	case end:
 		v.originals()
 	}
@@ -57,8 +57,8 @@ func i6(v *judge, fact any) {
 func (v *judge) headAsManifest(p *part) {
 	h, m, key := &p.head, p.man, naming.HeadKey(v.id, p.id)
 	if m != nil {
-		v.must(h.Epoch == m.Epoch && h.Wish == m.Wish && slices.Equal(h.Scope, m.NewScope), key,
-			"epoch %d, wish %d and new hosts %q are not the manifest's %d, %d and %q", h.Epoch, h.Wish, h.Scope, m.Epoch, m.Wish, m.NewScope)
+		v.must(h.Epoch == m.Epoch && h.Desired == m.Desired && slices.Equal(h.Scope, m.NewScope), key,
+			"epoch %d, desired state %d and new hosts %q are not the manifest's %d, %d and %q", h.Epoch, h.Desired, h.Scope, m.Epoch, m.Desired, m.NewScope)
 	} else if p.damage != nil {
 		if _, ok := v.object(h.Commit, key); ok {
 			v.violate(h.Commit, "%v", p.damage)
@@ -92,14 +92,14 @@ func (v *judge) inOrder(f *block) {
 	}
 	for i, q := range f.queued {
 		l := &f.queued[max(0, i-1)]
-		if cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Host, q.Host), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL)) > 0 {
+		if cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Key, q.Key), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL)) > 0 {
 			v.violate(f.object, "the run is not sorted: pending %s", q.URL)
 		}
 	}
-	for i, h := range f.hosts {
-		l := &f.hosts[max(0, i-1)]
-		n := cmp.Or(cmp.Compare(l.Slot, h.Slot), cmp.Compare(l.Host, h.Host))
-		v.must(n < 0 || n == 0 && i == 0, f.object, "the run is not sorted, or has a host twice: %s", h.Host)
+	for i, h := range f.keys {
+		l := &f.keys[max(0, i-1)]
+		n := cmp.Or(cmp.Compare(l.Slot, h.Slot), cmp.Compare(l.Key, h.Key))
+		v.must(n < 0 || n == 0 && i == 0, f.object, "the run is not sorted, or has a host twice: %s", h.Key)
 	}
 }
 
@@ -120,9 +120,9 @@ func (v *judge) ofItsPages(f *commit) {
 // claim is the reference of a page record to the response with its payload: an earlier one, in a
 // revisit, or of its own. Hashes take few bytes.
 type claim struct {
-	fp uint64            // of the URL of the page
-	of uint64            // hash of the expected response
-	by blobschema.Origin // the commit with the page record
+	fp uint64               // of the URL of the page
+	of uint64               // hash of the expected response
+	by blobschema.RecordRef // the commit with the page record
 }
 
 // keepCapture notes a revisit and, if its partition has any, a response that revisits may refer to.
@@ -146,7 +146,7 @@ func (v *judge) keepCapture(f *commit, pg *blobschema.Page) {
 // claimOf returns a hash of the place of a response, and the claim about it.
 func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) (at uint64, cl claim) {
 	of := fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)
-	return v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)), claim{v.hash.Fingerprint(pg.URL), v.hash.Fingerprint(of), f.origin()}
+	return v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)), claim{v.hash.Fingerprint(pg.URL), v.hash.Fingerprint(of), f.record()}
 }
 
 // originals looks the claims of revisits up among the responses of the same partitions. The

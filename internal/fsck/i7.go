@@ -51,8 +51,8 @@ func i7(v *judge, fact any) {
 		}
 	case *letter:
 		way := mailed
-		if f.held {
-			way = held
+		if f.buffered {
+			way = buffered
 		}
 		for i := range f.urls {
 			if a := &f.urls[i]; a.err == nil {
@@ -150,7 +150,7 @@ func (a lost) compare(b lost) int {
 
 // madeKnown is how a commit made a URL known.
 type madeKnown struct {
-	by     blobschema.Origin
+	by     blobschema.RecordRef
 	to     partition.ID // receiver of mail
 	way    uint8
 	strict bool // a cap is no reason
@@ -159,11 +159,11 @@ type madeKnown struct {
 // The ways in which a URL is made known.
 const (
 	linked uint8 = iota
-	held
+	buffered
 	mailed
 )
 
-var ways = [...]string{linked: "followed from a link to", held: "held for", mailed: "mailed to"}
+var ways = [...]string{linked: "followed from a link to", buffered: "held for", mailed: "mailed to"}
 
 // miss notes a URL of a commit that the state does not have. At the end of the pass it is known
 // which URLs are on their way, and which a cap may have left out.
@@ -172,7 +172,7 @@ func (v *judge) miss(f *commit, url lost, m madeKnown) {
 	if home := v.homeOf(url.slot); home.broken || len(home.entries(url.fp)) > 0 {
 		return
 	}
-	m.by = f.origin()
+	m.by = f.record()
 	if old, ok := v.missing[url]; !ok || m.strict && !old.strict || m.strict == old.strict && m.way > old.way {
 		v.missing[url] = m
 	}
@@ -226,7 +226,7 @@ func (v *judge) mayLeaveOut(p *part, slot partition.Slot) bool {
 			return false
 		}
 		t := &q.man.Totals
-		return inSlot || s.MaxDomainURLs > 0 && (len(v.wish.Capped) > 0 || v.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2)
+		return inSlot || s.MaxDomainURLs > 0 && (len(v.desired.Capped) > 0 || v.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2)
 	})
 }
 
@@ -277,9 +277,9 @@ func (v *judge) settledAsSaid(pg *page) {
 	case pg.Generation > e.gen:
 		v.violate(where, "%s has a page record of generation %d, and the state is of %d", pg.URL, pg.Generation, e.gen)
 	case pg.Generation < e.gen:
-		e.named = e.named || e.state == blobschema.Pending && pg.in.origin() == e.origin
+		e.named = e.named || e.state == blobschema.Pending && pg.in.record() == e.record
 	case e.state != blobschema.Pending && (!pg.outside() || state == e.state):
-		e.settled, e.named = true, e.named || pg.in.origin() == e.origin
+		e.settled, e.named = true, e.named || pg.in.record() == e.record
 		if state != e.state {
 			v.violate(where, "%s is %s by its page record, and %s by the state", pg.URL, state, e.state)
 		}
@@ -292,8 +292,8 @@ func (v *judge) settledAsSaid(pg *page) {
 func (v *judge) recordsKept(p *part) {
 	where := v.where(p)
 	for _, e := range p.state {
-		o := e.origin
-		none, pending := o == blobschema.Origin{}, e.state == blobschema.Pending
+		o := e.record
+		none, pending := o == blobschema.RecordRef{}, e.state == blobschema.Pending
 		switch {
 		case e.state == blobschema.Forwarded:
 			v.must(none, where, "the origin of %016x is commit %d of partition %d, and it was forwarded", e.fp, o.Seq, o.Partition)
@@ -306,7 +306,7 @@ func (v *judge) recordsKept(p *part) {
 	}
 }
 
-// totals recounts the totals of a manifest. Pages that were requested on purpose are not in
+// totals recounts the totals of a manifest. Pages that were requested are not in
 // the total of pages, which limits count, and no record says which these are: where there may
 // be any, the total is only an upper bound.
 func (v *judge) totals(p *part) {
@@ -314,7 +314,7 @@ func (v *judge) totals(p *part) {
 		return
 	}
 	says, is := p.man.Totals, p.man.Totals
-	is.Robots, is.Held, is.Revisits, is.Outcomes = p.counted.Robots, p.counted.Held, p.counted.Revisits, p.counted.Outcomes
+	is.Robots, is.Buffered, is.Revisits, is.Outcomes = p.counted.Robots, p.counted.Buffered, p.counted.Revisits, p.counted.Outcomes
 	if !p.unread {
 		is.Stored = p.counted.Stored
 	}
@@ -324,7 +324,7 @@ func (v *judge) totals(p *part) {
 	}
 	where := p.head.Commit
 	v.must(figures(says) == figures(is), where, "its totals are %s, and counted again %s", figures(says), figures(is))
-	exact := !v.anyBroken() && !v.onPurpose && !p.again
+	exact := !v.anyBroken() && !v.requested && !p.again
 	v.must(says.Pages == p.okPages || says.Pages < p.okPages && !exact, where, "its total of pages is %d, and there are %d", says.Pages, p.okPages)
 }
 

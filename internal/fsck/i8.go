@@ -38,7 +38,7 @@ func (v *judge) filtered(f *block, fp uint64) {
 type visible struct {
 	fp  uint64
 	gen uint32
-	in  blobschema.Origin
+	in  blobschema.RecordRef
 }
 
 func (a visible) compare(b visible) int {
@@ -50,7 +50,7 @@ func (v *judge) keepVisible(pg *page) {
 	if v.Checked++; pg.outside() || pg.home.broken {
 		return
 	}
-	v.visible = append(v.visible, visible{pg.fp, pg.Generation, pg.in.origin()})
+	v.visible = append(v.visible, visible{pg.fp, pg.Generation, pg.in.record()})
 	if e := pg.known; e != nil && e.state == blobschema.Pending && e.gen == pg.Generation {
 		v.violate(pg.in.name, "%s has a page record and is pending still: it will be requested again", pg.URL)
 	}

@@ -19,9 +19,9 @@ func i9(v *judge, fact any) {
 	}
 }
 
-// asked is an answer of a politeness key.
-type asked struct {
-	unit uint64 // hash of its name; in a crawl by IP of a host's, until its address is known
+// keyAnswer is an answer of a politeness key.
+type keyAnswer struct {
+	key  uint64 // hash of its name; in a crawl by IP of a host's, until its address is known
 	url  uint64 // of a robots.txt; else 0
 	time int64  // microseconds
 	// delay is the pace that was kept when the answer was committed.
@@ -33,14 +33,14 @@ func (v *judge) observe(pg *page, delay time.Duration) {
 	if pg.err != nil || !pg.Outcome.Answered() || delay <= 0 {
 		return
 	}
-	a := asked{unit: v.hash.Fingerprint(pg.unit), time: pg.Time.UnixMicro(), delay: delay}
+	a := keyAnswer{key: v.hash.Fingerprint(pg.key), time: pg.Time.UnixMicro(), delay: delay}
 	if pg.Robots {
 		a.url = pg.fp
 		if pg.Outcome == blobschema.OutcomeRedirect {
 			v.hops[v.hash.Fingerprint(pg.Redirect)] = true
 		}
 	}
-	v.asked = append(v.asked, a)
+	v.answers = append(v.answers, a)
 }
 
 // pace checks the times between answers of one politeness key. The target of a redirect of robots.txt
@@ -49,25 +49,25 @@ func (v *judge) observe(pg *page, delay time.Duration) {
 // mail, pending URLs or the WARC records that were read tell their address.
 func (v *judge) pace() {
 	const tolerance = 5 * time.Millisecond
-	for i := range v.asked {
-		if addr, ok := v.pins[v.asked[i].unit]; ok {
-			v.asked[i].unit = v.hash.Fingerprint(addressUnit(addr))
+	for i := range v.answers {
+		if addr, ok := v.pins[v.answers[i].key]; ok {
+			v.answers[i].key = v.hash.Fingerprint(addressKey(addr))
 		}
 	}
-	slices.SortFunc(v.asked, func(a, b asked) int {
-		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.time, b.time))
+	slices.SortFunc(v.answers, func(a, b keyAnswer) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.time, b.time))
 	})
-	var last asked
-	for _, a := range v.asked {
+	var last keyAnswer
+	for _, a := range v.answers {
 		if a.url != 0 && v.hops[a.url] {
 			continue
 		}
 		v.Checked++
 		gap := time.Duration(a.time-last.time)*time.Microsecond + 2*v.opt.Skew
 		before := a.url != 0 && gap < 4*v.opt.Skew // the robots.txt may have come first
-		if last.time != 0 && last.url == 0 && a.unit == last.unit && !before && gap < min(a.delay, last.delay)-tolerance {
+		if last.time != 0 && last.url == 0 && a.key == last.key && !before && gap < min(a.delay, last.delay)-tolerance {
 			at := time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano)
-			v.violate(v.id, "the unit with hash %016x was asked at %s, %v after the request before", a.unit, at, gap)
+			v.violate(v.id, "the politeness key with hash %016x was asked at %s, %v after the request before", a.key, at, gap)
 		}
 		last = a
 	}

@@ -17,7 +17,7 @@ import (
 
 var body = strings.Repeat("the same text again ", 100)
 
-// recrawled is a crawl whose pages were asked for again: unchanged, found elsewhere,
+// recrawled is a crawl whose pages were requested again: unchanged, found elsewhere,
 // waiting, and refused.
 func recrawled(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{})
@@ -40,7 +40,7 @@ func recrawled(t testing.TB) *maker {
 	m.refuse(0, a+"outside", blobschema.OutcomeScope)
 	m.refuse(0, a+"outside", blobschema.OutcomeScope)
 	again := m.queued(a+"copy", 1)
-	again.Rank, again.Former = 0, blobschema.Origin{Partition: 0, Seq: 1}
+	again.Rank, again.Previous = 0, blobschema.RecordRef{Partition: 0, Seq: 1}
 	m.apply(0, partition.Requests, 1)
 	m.commit(0, blobschema.Commit{
 		State:  m.pending(again),
@@ -79,7 +79,7 @@ func byDomain(t testing.TB) *maker {
 	m.apply(0, partition.Intake, 1)
 	slot := m.hash.Slot(d)
 	run := m.pending(m.queued("http://a."+d+"/2", 0))
-	run.Hosts = []blobschema.HostState{{Slot: slot, Host: d}, {Slot: slot, Host: d + " a." + d}}
+	run.Keys = []blobschema.KeyState{{Slot: slot, Key: d}, {Slot: slot, Key: d + " a." + d}}
 	m.commit(0, blobschema.Commit{State: run, Hosts: []blobschema.HostObservation{{Host: d, Slot: slot}}})
 	return m
 }
@@ -100,20 +100,20 @@ func byIP(t testing.TB) *maker {
 	run := &blobschema.Run{Settled: []blobschema.Settled{forwarded(a), forwarded(a + "2")}}
 	other := &blobschema.Run{Settled: []blobschema.Settled{forwarded(b)}}
 	m.pins[n0], m.pins[n1] = addr, addr
-	run.Hosts = []blobschema.HostState{{Slot: m.hash.Slot(n0), Host: n0}}
+	run.Keys = []blobschema.KeyState{{Slot: m.hash.Slot(n0), Key: n0}}
 	m.refuse(0, c, blobschema.OutcomeDNS)
 	m.apply(0, partition.Intake, 1)
 	m.commit(0, blobschema.Commit{State: run, Outbox: []blobschema.OutMail{m.mail(0, 1, m.queued(a, 0), m.queued(a+"2", 0))}})
 
-	unit := "[" + addr.String() + "]"
+	key := "[" + addr.String() + "]"
 	other.Queued = []blobschema.Queued{m.queued(a+"2", 0)}
-	other.Hosts = []blobschema.HostState{{Slot: m.hash.Slot(unit), Host: unit}, {Slot: m.hash.Slot(unit), Host: unit + " " + n0}}
+	other.Keys = []blobschema.KeyState{{Slot: m.hash.Slot(key), Key: key}, {Slot: m.hash.Slot(key), Key: key + " " + n0}}
 	m.answer(1, a, 0, body, nil)
 	m.answer(1, b, 0, body, nil)
 	m.apply(1, partition.Intake, 1)
 	m.apply(1, 0, 1)
 	m.commit(1, blobschema.Commit{State: other, Links: []blobschema.PageLinks{{
-		Source: m.hash.Fingerprint(a), Slot: m.hash.Slot(unit), Targets: []blobschema.Target{
+		Source: m.hash.Fingerprint(a), Slot: m.hash.Slot(key), Targets: []blobschema.Target{
 			{Fingerprint: m.hash.Fingerprint(a + "2"), Slot: m.hash.Slot(n0), Followed: true},
 		},
 	}}})
@@ -139,7 +139,7 @@ func capped(t testing.TB) *maker {
 		State: &blobschema.Run{
 			Queued: []blobschema.Queued{m.queued(a+"2", 0)},
 			Settled: []blobschema.Settled{{
-				Slot: slot, Fingerprint: m.hash.Fingerprint(a + "late"), State: blobschema.Refused, Origin: blobschema.Origin{Seq: 1},
+				Slot: slot, Fingerprint: m.hash.Fingerprint(a + "late"), State: blobschema.Refused, Record: blobschema.RecordRef{Seq: 1},
 			}},
 		},
 		Links: []blobschema.PageLinks{{Source: m.hash.Fingerprint(a), Slot: slot, Targets: []blobschema.Target{
@@ -177,10 +177,10 @@ func TestCleanByHand(t *testing.T) {
 					t.Errorf("%+v", i)
 				}
 			}
-			if rep.Read.Objects < int64(len(m.commits())) || rep.Read.Bytes == 0 || rep.Read.Records == 0 || rep.Looks != 1 {
-				t.Errorf("read %+v in %d looks", rep.Read, rep.Looks)
+			if rep.Read.Objects < int64(len(m.commits())) || rep.Read.Bytes == 0 || rep.Read.Records == 0 || rep.Checks != 1 {
+				t.Errorf("read %+v in %d looks", rep.Read, rep.Checks)
 			}
-			tt.want.Read, tt.want.Looks, tt.want.Invariants = rep.Read, 1, rep.Invariants
+			tt.want.Read, tt.want.Checks, tt.want.Invariants = rep.Read, 1, rep.Invariants
 			if d := cmp.Diff(tt.want, rep); d != "" {
 				t.Errorf("report (-want +got):\n%s", d)
 			}
@@ -215,8 +215,8 @@ func (h *hand) state(p partition.ID, change func(*blobschema.Run)) {
 // renameHost gives the first state of a host another name.
 func (h *hand) renameHost(p partition.ID, to string) {
 	h.state(p, func(r *blobschema.Run) {
-		r.Hosts = r.Hosts[:1]
-		r.Hosts[0].Host = to
+		r.Keys = r.Keys[:1]
+		r.Keys[0].Key = to
 	})
 }
 
@@ -230,13 +230,13 @@ type corruption struct {
 
 var madeCorruptions = []corruption{
 	{"origin elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
-		m.state(0, func(r *blobschema.Run) { r.Settled[0].Origin.Seq = 1 })
+		m.state(0, func(r *blobschema.Run) { r.Settled[0].Record.Seq = 1 })
 	}},
 	{"origin of another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
-		m.state(1, func(r *blobschema.Run) { r.Settled[0].Origin.Partition = 2 })
+		m.state(1, func(r *blobschema.Run) { r.Settled[0].Record.Partition = 2 })
 	}},
 	{"former elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
-		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
+		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Previous.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) { r.Settled = append(r.Settled, r.Settled[0]) })
@@ -362,17 +362,17 @@ var madeCorruptions = []corruption{
 	{"placed, by host", recrawled, "I2", "is placed at", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
 			q := m.queued("http://"+m.host(0, 0)+"/placed", 0)
-			q.Host, q.Flags = "[192.0.2.1]", blobschema.FlagPlaced
+			q.Key, q.Flags = "[192.0.2.1]", blobschema.FlagPlaced
 			r.Queued = append(r.Queued, q)
 		})
 	}},
 	{"forwarded, by host", recrawled, "I7", "not by IP", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) { r.Settled[0].State = blobschema.Forwarded })
 	}},
-	{"site, by host", recrawled, "I1", "belongs to the unit", func(m *maker) {
+	{"site, by host", recrawled, "I1", "belongs to the politeness key", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
 			host := m.host(0, 0)
-			r.Hosts = []blobschema.HostState{{Slot: m.hash.Slot(host), Host: host + " a." + host}}
+			r.Keys = []blobschema.KeyState{{Slot: m.hash.Slot(host), Key: host + " a." + host}}
 		})
 	}},
 	{"partitioned by what is not known", recrawled, "I6", "is partitioned by", func(m *maker) {
@@ -383,12 +383,12 @@ var madeCorruptions = []corruption{
 		m.last(0, func(c *blobschema.Commit) { c.Pages[1].Time = c.Pages[0].Time.Add(time.Millisecond) })
 	}},
 	{"pending of its host, by domain", byDomain, "I2", "belongs to", func(m *maker) {
-		m.state(0, func(r *blobschema.Run) { r.Queued[0].Host = "a." + r.Queued[0].Host })
+		m.state(0, func(r *blobschema.Run) { r.Queued[0].Key = "a." + r.Queued[0].Key })
 	}},
-	{"unit is a host, by domain", byDomain, "I1", "belongs to the unit", func(m *maker) { m.renameHost(0, "a."+m.host(0, 0)) }},
-	{"site of another domain", byDomain, "I1", "belongs to the unit", func(m *maker) { m.renameHost(0, m.host(0, 0)+" a."+m.host(1, 0)) }},
+	{"key is a host, by domain", byDomain, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(0, "a."+m.host(0, 0)) }},
+	{"site of another domain", byDomain, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(0, m.host(0, 0)+" a."+m.host(1, 0)) }},
 	{"site not canonical", byDomain, "I1", "is not canonical", func(m *maker) { m.renameHost(0, m.host(0, 0)+" A."+m.host(0, 0)) }},
-	{"unit as its own site", byDomain, "I1", "belongs to the unit", func(m *maker) { m.renameHost(0, m.host(0, 0)+" "+m.host(0, 0)) }},
+	{"key as its own site", byDomain, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(0, m.host(0, 0)+" "+m.host(0, 0)) }},
 	{"observed in another slot", byDomain, "I2", "observed host", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) { c.Hosts[0].Slot++ })
 	}},
@@ -402,17 +402,17 @@ var madeCorruptions = []corruption{
 	{"pending at another address", byIP, "I2", "has the address", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
 			a := "[" + m.addr(1, 1).String() + "]"
-			r.Queued[0].Host, r.Queued[0].Slot = a, m.hash.Slot(a)
+			r.Queued[0].Key, r.Queued[0].Slot = a, m.hash.Slot(a)
 		})
 	}},
 	{"pending at no address", byIP, "I2", "is no address of it", func(m *maker) {
-		m.state(1, func(r *blobschema.Run) { r.Queued[0].Host = m.host(1, 3) })
+		m.state(1, func(r *blobschema.Run) { r.Queued[0].Key = m.host(1, 3) })
 	}},
 	{"mailed to another address", byIP, "I2", "has the address", func(m *maker) {
-		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(1, 1).String() + "]" })
+		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Key = "[" + m.addr(1, 1).String() + "]" })
 	}},
 	{"mailed to another's address", byIP, "I3", "was mailed to partition 1", func(m *maker) {
-		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(3, 0).String() + "]" })
+		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Key = "[" + m.addr(3, 0).String() + "]" })
 	}},
 	{"asked at an address of another slot", byIP, "I2", "was requested at", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
@@ -438,16 +438,16 @@ var madeCorruptions = []corruption{
 	{"at two addresses", byIP, "I8", "known in two slots", func(m *maker) {
 		m.last(2, func(c *blobschema.Commit) {
 			q := m.queued("http://"+m.host(0, 0)+"/2", 0)
-			q.Host = "[" + m.addr(2, 0).String() + "]"
-			q.Slot = m.hash.Slot(q.Host)
+			q.Key = "[" + m.addr(2, 0).String() + "]"
+			q.Slot = m.hash.Slot(q.Key)
 			c.State.Queued = append(c.State.Queued, q)
 		})
 	}},
 	{"in two slots of a partition", byIP, "I8", "known in two slots", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
 			q := r.Queued[0]
-			q.Host = "[" + m.addr(1, 1).String() + "]"
-			q.Slot = m.hash.Slot(q.Host)
+			q.Key = "[" + m.addr(1, 1).String() + "]"
+			q.Slot = m.hash.Slot(q.Key)
 			r.Queued = append(r.Queued, q)
 		})
 	}},
@@ -459,15 +459,15 @@ var madeCorruptions = []corruption{
 	{"forwarded with an origin", byIP, "I7", "and it was forwarded", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
 			i := slices.IndexFunc(r.Settled, func(s blobschema.Settled) bool { return s.State == blobschema.Forwarded })
-			r.Settled[i].Origin.Seq = 1
+			r.Settled[i].Record.Seq = 1
 		})
 	}},
 	{"total of forwarded URLs", byIP, "I7", "total of forwarded", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Forwarded = 0 }) }},
 	{"more forwarded than there are", byIP, "I7", "total of forwarded", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Forwarded++ }) }},
-	{"unit is an address without brackets", byIP, "I1", "belongs to the unit", func(m *maker) { m.renameHost(1, m.addr(1, 0).String()) }},
-	{"unit is an address not canonical", byIP, "I1", "not canonical", func(m *maker) { m.renameHost(1, "[::ffff:"+m.addr(1, 0).String()+"]") }},
-	{"site of a name", byIP, "I1", "belongs to the unit", func(m *maker) { m.renameHost(0, m.host(0, 0)+" "+m.host(0, 1)) }},
-	{"site of another address", byIP, "I1", "belongs to the unit", func(m *maker) {
+	{"key is an address without brackets", byIP, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(1, m.addr(1, 0).String()) }},
+	{"key is an address not canonical", byIP, "I1", "not canonical", func(m *maker) { m.renameHost(1, "[::ffff:"+m.addr(1, 0).String()+"]") }},
+	{"site of a name", byIP, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(0, m.host(0, 0)+" "+m.host(0, 1)) }},
+	{"site of another address", byIP, "I1", "belongs to the politeness key", func(m *maker) {
 		m.renameHost(1, "["+m.addr(1, 0).String()+"] "+m.addr(1, 1).String())
 	}},
 
@@ -494,7 +494,7 @@ var madeCorruptions = []corruption{
 	{"left out late, elsewhere", capped, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
 			for i := range r.Settled {
-				r.Settled[i].Origin.Seq = 2
+				r.Settled[i].Record.Seq = 2
 			}
 		})
 	}},
@@ -541,7 +541,7 @@ func TestFindsCorruptionByHand(t *testing.T) {
 func TestDomainCap(t *testing.T) {
 	m := capped(t)
 	edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10 })
-	m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 1, Capped: []string{m.host(0, 0)}})
+	m.put(naming.DesiredKey(crawlID), blobschema.DesiredState{Version: 1, Capped: []string{m.host(0, 0)}})
 	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() {
 		t.Errorf("found %v", rep.Violations)
 	}
@@ -559,7 +559,7 @@ func TestSettledTwice(t *testing.T) {
 	}
 }
 
-// TestFewerPages: what was asked for on purpose is not in the total of pages.
+// TestFewerPages: what was requested is not in the total of pages.
 func TestFewerPages(t *testing.T) {
 	m := recrawled(t)
 	edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Totals.Pages-- })

@@ -98,20 +98,20 @@ func (m *maker) queued(url string, gen uint32) blobschema.Queued {
 	if err != nil {
 		m.Fatal(err)
 	}
-	q := blobschema.Queued{URL: url, Host: string(u.Host()), Rank: 1, Generation: gen}
+	q := blobschema.Queued{URL: url, Key: string(u.Host()), Rank: 1, Generation: gen}
 	switch m.crawl.Settings.PartitionBy {
 	case blobschema.ByDomain:
-		q.Host = u.Host().RegistrableDomain()
+		q.Key = u.Host().RegistrableDomain()
 	case blobschema.ByIP:
-		a, pinned := m.pins[q.Host]
+		a, pinned := m.pins[q.Key]
 		if !pinned {
-			a, _ = netip.ParseAddr(q.Host)
+			a, _ = netip.ParseAddr(q.Key)
 		}
 		if a.IsValid() {
-			q.Host, q.Flags = "["+a.String()+"]", blobschema.FlagPlaced
+			q.Key, q.Flags = "["+a.String()+"]", blobschema.FlagPlaced
 		}
 	}
-	q.Slot = m.hash.Slot(q.Host)
+	q.Slot = m.hash.Slot(q.Key)
 	return q
 }
 
@@ -138,7 +138,7 @@ func (m *maker) answer(p partition.ID, url string, gen uint32, body string, of *
 	q := m.queued(url, gen)
 	ip := netip.AddrFrom4([4]byte{192, 0, 2, 200}).String()
 	if q.Flags&blobschema.FlagPlaced != 0 {
-		ip = q.Host[1 : len(q.Host)-1]
+		ip = q.Key[1 : len(q.Key)-1]
 	}
 	r := warc.Record{
 		Type: warc.TypeResponse, Date: m.now, TargetURI: url, IPAddress: ip, Header: []byte("HTTP/1.1 200 OK\r\n\r\n"),
@@ -240,7 +240,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 		}
 		s := blobschema.Settled{
 			Slot: m.queued(pg.URL, 0).Slot, Fingerprint: m.hash.Fingerprint(pg.URL), Generation: pg.Generation, State: blobschema.Refused,
-			Origin: blobschema.Origin{Partition: p, Seq: uint32(man.Seq)},
+			Record: blobschema.RecordRef{Partition: p, Seq: uint32(man.Seq)},
 		}
 		if pg.Outcome.Answered() {
 			s.State = blobschema.Fetched
@@ -334,7 +334,7 @@ func (m *maker) move(from, to partition.ID, moved ...partition.Slot) partition.E
 	m.chart = next
 	r.Version++
 	r.Epoch, r.Partitions = next.Epoch(), max(r.Partitions, int(to)+1)
-	r.Former, r.Object = append([]string{r.Object}, r.Former...), name
+	r.Previous, r.Object = append([]string{r.Object}, r.Previous...), name
 	r.Moving = append(r.Moving, blobschema.Moving{Epoch: r.Epoch, From: from, To: to, Slots: partition.SlotsOf(moved)})
 	m.put(naming.MapKey(crawlID), r)
 	return r.Epoch
@@ -370,7 +370,7 @@ func (m *maker) take(p, from partition.ID) {
 		if g.To != p || g.Epoch <= holding.Seen(g.Slots[0]) {
 			continue
 		}
-		holding.Add(blobschema.Moved{Epoch: g.Epoch, Held: true, Slots: g.Slots})
+		holding.Add(blobschema.Moved{Epoch: g.Epoch, Received: true, Slots: g.Slots})
 		mp.man.Runs = append(slices.Clone(mp.man.Runs), g.Runs...)
 		mp.state = *blobschema.MergeRuns(m.hash, []*blobschema.Run{&mp.state, &m.parts[from].state})
 	}

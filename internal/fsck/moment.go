@@ -63,7 +63,7 @@ func (c *checker) readMoment() bool {
 	c.numbered = later.Sent
 	// The desired state may be later than the heads: a domain that has reached its cap stays
 	// there, and older ranks of hosts are named until newer ones exist.
-	c.wish, _ = record[blobschema.Wish](c, naming.WishKey(c.id))
+	c.desired, _ = record[blobschema.DesiredState](c, naming.DesiredKey(c.id))
 	// The record of the crawl names a batch of seeds before its mail is sent, so read after the
 	// heads it has every batch that they may have applied.
 	if crawl, found := record[blobschema.Crawl](c, key); found {
@@ -219,7 +219,7 @@ func (c *checker) placeSlots() (problems []string) {
 				if c.pmap.Owner(s) == p.id {
 					owners[s]--
 				}
-				if m.Held {
+				if m.Received {
 					owners[s]++
 					a.home[s] = p.id
 				}

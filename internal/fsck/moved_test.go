@@ -56,7 +56,7 @@ func moved(t testing.TB) *maker {
 	m.commit(4, blobschema.Commit{})
 	m.confirm(4)
 
-	// It goes on with it, and with what was asked for before.
+	// It continues with it, and with what was requested before.
 	delete(m.parts[4].unexamined, slot(a))
 	m.answer(4, a+"2", 0, body+"2", nil)
 	m.answer(4, a, 1, body, &first)
@@ -160,7 +160,7 @@ var movedCorruptions = []corruption{
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved = nil })
 	}},
 	{"held again by the same epoch", moved, "I3", "way round, by the same epoch", func(m *maker) {
-		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Held = false })
+		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Received = false })
 	}},
 	{"epoch above that of the map", moved, "I3", "the map is of epoch 4", func(m *maker) {
 		m.manifest(0, func(man *blobschema.Manifest) { man.Epoch = 5 })
@@ -227,7 +227,7 @@ var movedCorruptions = []corruption{
 		m.at(0, 1, func(c *blobschema.Commit) { c.Pages = c.Pages[:1] })
 	}},
 	{"origin in the new partition", moved, "I7", "is not the commit with its record", func(m *maker) {
-		m.at(4, 3, func(c *blobschema.Commit) { c.State.Settled[0].Origin.Partition = 0 })
+		m.at(4, 3, func(c *blobschema.Commit) { c.State.Settled[0].Record.Partition = 0 })
 	}},
 	{"asked too soon after the move", moved, "I9", "after the request before", func(m *maker) {
 		at := m.own(1).Pages[0].Time
@@ -297,9 +297,9 @@ var movedCorruptions = []corruption{
 	}},
 	{"map missing", moved, "I6", "does not exist", func(m *maker) { delete(m.objects, m.moves.Object) }},
 	{"map damaged", moved, "I6", "map", func(m *maker) { m.flip(m.moves.Object, 5) }},
-	{"former map missing", moved, "I6", "does not exist", func(m *maker) { delete(m.objects, m.moves.Former[0]) }},
+	{"former map missing", moved, "I6", "does not exist", func(m *maker) { delete(m.objects, m.moves.Previous[0]) }},
 	{"map of another epoch", moved, "I3", "that of its map", func(m *maker) {
-		m.record(func(r *blobschema.MapRecord) { r.Object = r.Former[0] })
+		m.record(func(r *blobschema.MapRecord) { r.Object = r.Previous[0] })
 	}},
 	{"target missing", moved, "I6", "does not exist", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Target = crawlID + "/maps/e00000009-0" })

@@ -80,7 +80,7 @@ func (c *checker) readBatches() {
 	for to := range c.parts {
 		c.report.Requests += int64(c.numbered[partition.ID(to)])
 	}
-	c.onPurpose = c.onPurpose || c.report.Requests > 0 || c.crawl.Settings.RecrawlPerHour > 0
+	c.requested = c.requested || c.report.Requests > 0 || c.crawl.Settings.RecrawlPerHour > 0
 }
 
 // readBatch reads a batch. A URL of it is on its way until its mail is applied.
@@ -88,7 +88,7 @@ func (c *checker) readBatch(f *batch) {
 	c.name(f.object, f.by)
 	b, data, ok := decoded(c, f.object, f.by, blobschema.DecodeSeeds)
 	if ok {
-		f.number, f.content, f.urls = b.Number, data, c.places(b.URLs)
+		f.number, f.content, f.urls = b.Number, data, c.locateAll(b.URLs)
 	}
 	from, number := partition.Requests, f.mail.Number
 	if f.seeds > 0 {
@@ -151,7 +151,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	f.links = section(&err, r, (*blobschema.CommitReader).Links)
 	f.outbox = section(&err, r, (*blobschema.CommitReader).Outbox)
 	f.delta = section(&err, r, (*blobschema.CommitReader).Run)
-	held := section(&err, r, (*blobschema.CommitReader).Held)
+	held := section(&err, r, (*blobschema.CommitReader).Buffered)
 	away := section(&err, r, (*blobschema.CommitReader).Outside)
 	hosts := section(&err, r, (*blobschema.CommitReader).Hosts)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		c.show(&f.pages[i])
 	}
 	for _, h := range hosts {
-		c.show(&located{object: name, what: "observed host", name: h.Host, unit: h.Host, slot: h.Slot, err: c.checkUnit(h.Host)})
+		c.show(&located{object: name, what: "observed host", name: h.Host, key: h.Host, slot: h.Slot, err: c.checkKey(h.Host)})
 	}
 	out := &urls{where: name}
 	for _, q := range away {
@@ -189,8 +189,8 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		c.showLetter(c.openLetter(f, out))
 	}
 	for _, to := range slices.Sorted(maps.Keys(held)) {
-		first, waits := p.man.HeldFrom[to]
-		c.showLetter(&letter{commit: f, to: to, held: true, waits: waits && m.Seq >= first, urls: c.places(held[to])})
+		first, waits := p.man.BufferedFrom[to]
+		c.showLetter(&letter{commit: f, to: to, buffered: true, waits: waits && m.Seq >= first, urls: c.locateAll(held[to])})
 	}
 	return f
 }
@@ -209,7 +209,7 @@ func (c *checker) openLetter(f *commit, out blobschema.OutMail) *letter {
 	l.mail, l.err = blobschema.DecodeMail(out.Body)
 	m := &l.mail
 	l.fits = m.Crawl == c.id && m.From == f.id && m.To == out.To && m.Number == out.Number && int(out.To) < len(c.parts)
-	l.urls = c.places(m.URLs)
+	l.urls = c.locateAll(m.URLs)
 	return l
 }
 
@@ -271,15 +271,15 @@ func (c *checker) countPage(pg *page) {
 func (c *checker) showLetter(l *letter) {
 	c.show(l)
 	c.show(&urls{l.name, l.urls})
-	if l.err != nil || !l.held && !l.fits || int(l.to) >= len(c.parts) {
+	if l.err != nil || !l.buffered && !l.fits || int(l.to) >= len(c.parts) {
 		return
 	}
-	flies := l.waits || !l.held && !c.parts[l.to].hasApplied(l.id, l.number)
+	flies := l.waits || !l.buffered && !c.parts[l.to].hasApplied(l.id, l.number)
 	for i := range l.urls {
 		a := &l.urls[i]
-		c.onPurpose = c.onPurpose || !l.held && a.flags&blobschema.FlagAgain != 0
+		c.requested = c.requested || !l.buffered && a.flags&blobschema.FlagAgain != 0
 		if l.waits && a.err == nil {
-			l.counted.Held++
+			l.counted.Buffered++
 		}
 		if flies && a.err == nil {
 			c.flies(a)

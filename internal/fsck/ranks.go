@@ -247,7 +247,7 @@ func (r *rankPart) addAnchors(name string, anchors []ranks.AnchorTarget) {
 	r.sizes.Anchors += int64(len(anchors))
 	for i := range anchors {
 		host := anchors[i].Host
-		r.show(&located{object: name, what: "texts of links to", name: host, unit: r.unitOf(host), slot: anchors[i].Slot})
+		r.show(&located{object: name, what: "texts of links to", name: host, key: r.keyOf(host), slot: anchors[i].Slot})
 	}
 }
 

@@ -59,11 +59,11 @@ func (m *maker) rankOf(p partition.ID, job, seq uint64) ranks.Result {
 func ranked(t testing.TB) *maker {
 	m := recrawled(t)
 	sizes := ranks.Totals{Pages: 3 * partitions, Crawled: 2 * partitions, Hosts: partitions, Anchors: partitions}
-	former := ranks.Job{
+	previous := ranks.Job{
 		Version: wire.Version, Number: 4, Params: ranks.DefaultParams(), Started: m.now, Done: m.now, Rounds: 9, Totals: sizes,
 		HostRanks: m.text("a.example\t2\nb.example\t1\n"), PageRanks: m.text("http://a.example/\t1\n"),
 	}
-	job := ranks.Job{Version: wire.Version, Number: 5, Params: former.Params, Started: m.now, Previous: &former}
+	job := ranks.Job{Version: wire.Version, Number: 5, Params: previous.Params, Started: m.now, Previous: &previous}
 	for p := range partition.ID(partitions) {
 		in := ranks.Input{Partition: p}
 		if m.parts[p].man.Seq > 0 {
@@ -84,7 +84,7 @@ func ranked(t testing.TB) *maker {
 		m.put(naming.RankHeadKey(crawlID, p), h)
 	}
 	m.put(naming.RankKey(crawlID), job)
-	m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 1, HostRanks: m.text("c.example\t1\n")})
+	m.put(naming.DesiredKey(crawlID), blobschema.DesiredState{Version: 1, HostRanks: m.text("c.example\t1\n")})
 	return m
 }
 
@@ -247,7 +247,7 @@ var rankCorruptions = []corruption{
 	{"text that is none", finished, "ranks", "line 1", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { j.HostRanks = m.text("<html>\n") })
 	}},
-	{"ranks that the wish names", ranked, "I6", "wish names it", func(m *maker) { delete(m.objects, m.text("c.example\t1\n")) }},
+	{"ranks that the desired state names", ranked, "I6", "wish names it", func(m *maker) { delete(m.objects, m.text("c.example\t1\n")) }},
 }
 
 // TestRanksMove checks ranks that go on while they are read.

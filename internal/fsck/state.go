@@ -14,7 +14,7 @@ import (
 // entry is what the state says of a URL.
 type entry struct {
 	fp     uint64
-	origin blobschema.Origin // of its page record; of a pending URL, that of the generation before
+	record blobschema.RecordRef // of its page record; of a pending URL, that of the generation before
 	gen    uint32
 	slot   uint16 // a partition.Slot
 	state  blobschema.State
@@ -31,7 +31,7 @@ func (a entry) compare(b entry) int {
 // beats reports whether a wins over b when runs are merged: the rule of blobschema.Join,
 // written a second time.
 func (a entry) beats(b entry) bool {
-	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.origin.Compare(b.origin)) > 0
+	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.record.Compare(b.record)) > 0
 }
 
 // join keeps the highest entry of each URL and slot, sorted.
@@ -80,7 +80,7 @@ func (c *checker) readState() {
 			holds[s] = p.holding.Holds(s)
 			takes[s] = holds[s] || c.awaits(p, s)
 		}
-		c.settle(c.readRuns(p, p.man.Runs, takes), &counts{part: p, sums: p.sums, of: holds})
+		c.distribute(c.readRuns(p, p.man.Runs, takes), &counts{part: p, sums: p.sums, of: holds})
 		for g := range p.handovers() {
 			// Of slots that were taken it is out of date, but whole as long as it is named.
 			takes := make([]bool, n)
@@ -90,7 +90,7 @@ func (c *checker) readState() {
 				}
 			}
 			state := c.readRuns(p, g.Runs, takes)
-			c.settle(state, &counts{part: p, sums: c.whole(p, g.State), of: takes})
+			c.distribute(state, &counts{part: p, sums: c.whole(p, g.State), of: takes})
 		}
 	}
 	for _, p := range c.parts {
@@ -117,8 +117,8 @@ func (c *checker) whole(p *part, parts []blobschema.SlotSummary) []blobschema.Sl
 	return sums
 }
 
-// settle counts joined entries by slot, and gives them to the homes of their slots.
-func (c *checker) settle(state []entry, f *counts) {
+// distribute counts joined entries by slot, and gives them to the homes of their slots.
+func (c *checker) distribute(state []entry, f *counts) {
 	f.counts = map[partition.Slot]slotCount{}
 	for _, e := range state {
 		slot := partition.Slot(e.slot)
@@ -184,7 +184,7 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 	var entries blobschema.Run
 	for _, b := range ix.Blocks(0, partition.MaxSlots-1) {
 		// The last entries of the block before stay, for the order of the run.
-		entries.Settled, entries.Queued, entries.Hosts = lastOf(entries.Settled), lastOf(entries.Queued), lastOf(entries.Hosts)
+		entries.Settled, entries.Queued, entries.Keys = lastOf(entries.Settled), lastOf(entries.Queued), lastOf(entries.Keys)
 		settled, queues := len(entries.Settled), len(entries.Queued)
 		raw, err := piece(data, b.Offset, b.Length)
 		if err == nil {
@@ -194,18 +194,18 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 			return fmt.Errorf("block at %d: %w", b.Offset, err)
 		}
 		for _, s := range entries.Settled[settled:] {
-			each(entry{fp: s.Fingerprint, slot: uint16(s.Slot), gen: s.Generation, state: s.State, origin: s.Origin}, s.Slot)
+			each(entry{fp: s.Fingerprint, slot: uint16(s.Slot), gen: s.Generation, state: s.State, record: s.Record}, s.Slot)
 		}
 		for _, q := range entries.Queued[queues:] {
-			each(entry{fp: c.hash.Fingerprint(q.URL), slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, origin: q.Former}, q.Slot)
+			each(entry{fp: c.hash.Fingerprint(q.URL), slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, record: q.Previous}, q.Slot)
 		}
 		if show {
-			f := &block{r, entries.Settled, entries.Queued, c.places(entries.Queued), entries.Hosts}
+			f := &block{r, entries.Settled, entries.Queued, c.locateAll(entries.Queued), entries.Keys}
 			c.show(f)
 			c.show(&urls{r.object, f.urls})
-			for _, h := range f.hosts {
-				unit, _, _ := strings.Cut(h.Host, " ")
-				c.show(&located{object: r.object, what: "stored host", name: h.Host, unit: unit, slot: h.Slot, err: c.checkUnitName(h.Host)})
+			for _, h := range f.keys {
+				key, _, _ := strings.Cut(h.Key, " ")
+				c.show(&located{object: r.object, what: "stored host", name: h.Key, key: key, slot: h.Slot, err: c.checkKeyName(h.Key)})
 			}
 		}
 	}

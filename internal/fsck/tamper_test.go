@@ -70,7 +70,7 @@ func (h *hand) commit(name string) *blobschema.Commit {
 	c.Manifest, errs[0] = r.Manifest()
 	c.Pages, errs[1] = r.Pages()
 	c.Links, errs[2] = r.Links()
-	c.Held, errs[3] = r.Held()
+	c.Buffered, errs[3] = r.Buffered()
 	c.Outbox, errs[4] = r.Outbox()
 	c.Outside, errs[5] = r.Outside()
 	c.Hosts, errs[6] = r.Hosts()
@@ -214,13 +214,13 @@ var corruptions = []struct {
 	}},
 	{"host state in another slot", "I2", "belongs to", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
-			c.State = &blobschema.Run{Hosts: []blobschema.HostState{{Slot: h.wrong(0, elsewhere(h, 0)), Host: elsewhere(h, 0)}}}
+			c.State = &blobschema.Run{Keys: []blobschema.KeyState{{Slot: h.wrong(0, elsewhere(h, 0)), Key: elsewhere(h, 0)}}}
 		})
 	}},
 	{"pending URL in another slot", "I2", "belongs to", func(h *hand) {
 		host := elsewhere(h, 0)
 		h.last(0, func(c *blobschema.Commit) {
-			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.wrong(0, host), Host: host, URL: "http://" + host + "/"}}}
+			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.wrong(0, host), Key: host, URL: "http://" + host + "/"}}}
 		})
 	}},
 	{"link to a slot that is none", "I2", "a link goes to slot", func(h *hand) {
@@ -344,8 +344,8 @@ var corruptions = []struct {
 	{"crawl without key", "I6", "hash key", func(h *hand) {
 		edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.HashKey = nil })
 	}},
-	{"head's wish", "I6", "wish", func(h *hand) {
-		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Wish += 5 })
+	{"head's desired state", "I6", "desired state", func(h *hand) {
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Desired += 5 })
 	}},
 	{"record elsewhere", "I6", "no response begins at", func(h *hand) { h.page(func(p *blobschema.Page) { p.Offset++ }) }},
 	{"record without page", "I6", "has no page record", func(h *hand) {
@@ -391,7 +391,7 @@ var corruptions = []struct {
 	}},
 	{"held link lost", "I7", "was held for", func(h *hand) {
 		h.rewrite(h.object("p00000/c0000000001"), func(c *blobschema.Commit) {
-			c.Held = map[partition.ID][]blobschema.Queued{1: {{URL: "http://" + elsewhere(h, 1) + "/lost"}}}
+			c.Buffered = map[partition.ID][]blobschema.Queued{1: {{URL: "http://" + elsewhere(h, 1) + "/lost"}}}
 		})
 	}},
 	{"seed lost", "I7", "a seed", func(h *hand) {
@@ -408,7 +408,7 @@ var corruptions = []struct {
 	}},
 	{"total of pages", "I7", "total of pages", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Pages++ }) }},
 	{"total of robots.txt", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
-	{"total of held links", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Held++ }) }},
+	{"total of held links", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
 	{"total of bytes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
 	{"totals of outcomes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
 	{"total of URLs", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
@@ -435,7 +435,7 @@ var corruptions = []struct {
 		u := "http://" + host + "/"
 		h.last(0, func(c *blobschema.Commit) {
 			c.Pages = append(c.Pages, blobschema.Page{URL: u, Outcome: blobschema.OutcomeDNS})
-			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.hash.Slot(host), Host: host, URL: u}}}
+			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.hash.Slot(host), Key: host, URL: u}}}
 		})
 	}},
 	{"host asked too soon", "I9", "after the request before", func(h *hand) {

@@ -100,7 +100,7 @@ func verify(name string, data []byte, pages []*page) (found []string) {
 			say("record at %d: %s", rec.Offset, what)
 		}
 		if a, err := netip.ParseAddr(rec.IPAddress); err == nil {
-			pg.asked = a.Unmap()
+			pg.contacted = a.Unmap()
 		}
 	}
 	for _, pg := range pages {

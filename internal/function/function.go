@@ -307,8 +307,8 @@ func (f *Function) Coordinate(ctx context.Context) error {
 			return err
 		}
 		*line = append(*line, "crawl", rep.Crawl.ID, "outcome", outcome(&rep))
-		if rep.Wish.Why != "" {
-			*line = append(*line, "why", rep.Wish.Why)
+		if rep.Desired.Why != "" {
+			*line = append(*line, "why", rep.Desired.Why)
 		}
 		if !rep.Idle {
 			*line = append(*line, "woken", len(rep.Woken), "leased", rep.Leased, "pages", rep.Totals.Pages, "pending", rep.Totals.Pending+rep.Totals.Unexamined)
@@ -319,9 +319,9 @@ func (f *Function) Coordinate(ctx context.Context) error {
 
 func outcome(rep *crawl.Report) string {
 	switch {
-	case rep.Wish.Stop:
+	case rep.Desired.Stop:
 		return "stopped"
-	case rep.Wish.Pause:
+	case rep.Desired.Pause:
 		return "paused"
 	case rep.Finished:
 		return "finished"
@@ -363,7 +363,7 @@ func asks(m actor.Message) bool {
 
 // invoke calls work on the open platform, and writes its log line.
 func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]any) error) error {
-	return f.Tell(kind, func(line *[]any) error {
+	return f.Log(kind, func(line *[]any) error {
 		if err := f.prepared(ctx); err != nil {
 			return err
 		}
@@ -371,8 +371,8 @@ func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]an
 	})
 }
 
-// Tell calls work and writes its log line, to which work may append attributes.
-func (f *Function) Tell(kind string, work func(line *[]any) error) error {
+// Log calls work and writes its log line, to which work may append attributes.
+func (f *Function) Log(kind string, work func(line *[]any) error) error {
 	began, before := time.Now(), f.ledger.Counts()
 	line := []any{"cold", f.cold}
 	f.cold = false

@@ -235,10 +235,10 @@ func textless(mime string) bool {
 
 // member is a page that is to be read, and where its payload is.
 type member struct {
-	id    segment.ID
-	page  *blobschema.Page
-	at    blobschema.Original
-	place int64 // position in the batch
+	id       segment.ID
+	page     *blobschema.Page
+	at       blobschema.Original
+	position int64 // position in the batch
 }
 
 // members returns the pages that have new versions, in order of position.
@@ -248,7 +248,7 @@ func (b *batch) members() (all []member) {
 			all = append(all, member{id, c.Page, c.Payload(), c.at})
 		}
 	}
-	slices.SortFunc(all, func(x, y member) int { return cmp.Compare(x.place, y.place) })
+	slices.SortFunc(all, func(x, y member) int { return cmp.Compare(x.position, y.position) })
 	return all
 }
 
@@ -316,7 +316,7 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 		// that gets slower.
 		if next, unstored := b.s.resize(n, t.Now().Mono-began), t.Now().Mono-begun; len(all) > 0 && b.s.left(t) < 2*(next+unstored) {
 			b.s.report.Behind = true
-			b.end(all[0].place)
+			b.end(all[0].position)
 			break
 		}
 	}

@@ -67,7 +67,7 @@ func TestPart(t *testing.T) {
 					a.generation = g + 1
 				}
 				generations[a.url] = a.generation
-				former, ok := last[a.url]
+				previous, ok := last[a.url]
 				switch k := r.IntN(8); {
 				case k == 0:
 					a.outcome = blobschema.OutcomeClientError
@@ -76,7 +76,7 @@ func TestPart(t *testing.T) {
 				case k == 2:
 					a.noIndex, a.body = true, page("hidden", "words")
 				case k == 3 && ok:
-					a.same = &former
+					a.same = &previous
 				default:
 					a.body = page(fmt.Sprint("t", r.IntN(1000)), "words")
 				}

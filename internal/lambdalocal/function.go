@@ -199,7 +199,7 @@ func (f *Function) run(e event) Invocation {
 			break
 		}
 		if i.invoke(&inv, e) {
-			f.settle(i, inv.Outcome)
+			f.release(i, inv.Outcome)
 			return inv
 		}
 		// It died while it was idle; Lambda does not notice that either.
@@ -213,7 +213,7 @@ func (f *Function) run(e event) Invocation {
 	if i.init(&inv) && !i.invoke(&inv, e) {
 		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Exited, "Runtime.ExitError", i.exitStatus()
 	}
-	f.settle(i, inv.Outcome)
+	f.release(i, inv.Outcome)
 	return inv
 }
 
@@ -253,8 +253,8 @@ func (f *Function) forget(i *instance) {
 	f.idle = slices.DeleteFunc(f.idle, func(other *instance) bool { return other == i })
 }
 
-// settle keeps an instance for the next invocation, or ends it.
-func (f *Function) settle(i *instance, o Outcome) {
+// release keeps an instance for the next invocation, or ends it.
+func (f *Function) release(i *instance, o Outcome) {
 	if o != Succeeded && o != Failed { // a function may report an error and go on
 		i.end()
 		return

@@ -13,7 +13,7 @@ import (
 
 // ownGroup puts the process into a group of its own, so that signals reach what it starts
 // and nothing else. If we die first, the system continues and hangs up groups that are
-// left stopped (setpgid(2), orphaned groups), so nothing stays frozen for ever.
+// left stopped (setpgid(2), orphaned groups), so nothing stays frozen forever.
 func ownGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return nil

@@ -92,10 +92,10 @@ func TestEstimateKnowsHowHeadsGrow(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 7, 19, 123456789, time.UTC)
 	head := blobschema.Head{
 		Partition: 7, Fence: 1234, Owner: "0123456789abcdef/12345678", LeaseUntil: at, Commit: naming.Commit("20261121-090719", 7, 1234, 1234),
-		Seq: 1234, Epoch: 3, Wish: 4, Due: at, Applied: 123456, Requests: 12, Published: 1233, WakeAt: at, LooksDue: at, Threshold: 1.5,
+		Seq: 1234, Epoch: 3, Desired: 4, Due: at, Applied: 123456, Requests: 12, Published: 1233, WakeAt: at, RevisitsDue: at, Threshold: 1.5,
 		Calls: blobschema.Calls{QueueRequests: 123456, KVReadUnits: 123456, KVWriteUnits: 123456, BlobPuts: 12345, BlobGets: 12345, BlobPutBytes: 1e10, BlobGetBytes: 1e10, Functions: 1234, FunctionMBMillis: 1e9},
 		Totals: blobschema.Totals{
-			Known: 1234567, Pending: 123456, Unexamined: 1234, Held: 123, Hosts: 1234, Pages: 123456, Bytes: 1e11, Stored: 1e10, Duplicates: 1234,
+			Known: 1234567, Pending: 123456, Unexamined: 1234, Buffered: 123, Hosts: 1234, Pages: 123456, Bytes: 1e11, Stored: 1e10, Duplicates: 1234,
 			OutOfScope: 123456, WaitMillis: 1e9, Retries: 1234, Robots: 1234, Capped: 1234,
 			Outcomes: map[string]int64{"ok": 123456, "unchanged": 12345, "redirect": 12345, "client-error": 1234, "server-error": 1234, "timeout": 123, "robots": 1234},
 		},

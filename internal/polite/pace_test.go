@@ -238,7 +238,7 @@ func TestBackoffBusy(t *testing.T) {
 	}
 }
 
-// TestBackoffStays: another connection's answer does not end what Retry-After asked for.
+// TestBackoffStays: another connection's answer does not end what Retry-After requested.
 func TestBackoffStays(t *testing.T) {
 	p := NewPace()
 	p.Done(epoch, End{Outcome: serverErr, Status: 503, RetryAfter: time.Hour}, 0)

@@ -95,7 +95,7 @@ func (b *builder) end() {
 }
 
 // copy adds a page of another graph, with the links that from has there.
-func (b *builder) copy(page, from place) {
+func (b *builder) copy(page, from node) {
 	p := &page.g.Pages[page.i]
 	b.begin(p.Fingerprint, page.g.Hosts[p.Host], *p)
 	if from.g != nil {
@@ -110,23 +110,23 @@ func (b *builder) copy(page, from place) {
 	b.end()
 }
 
-// place is a page of a graph and where its links begin.
-type place struct {
+// node is a page of a graph and where its links begin.
+type node struct {
 	g          *ranks.Graph
 	i          int
 	link, outI uint32 // its first link and out
 }
 
-func (p place) page() *ranks.Page   { return &p.g.Pages[p.i] }
-func (p place) host() ranks.Host    { return p.g.Hosts[p.page().Host] }
-func (p place) links() []ranks.Link { return p.g.Links[p.link:][:p.page().Links] }
-func (p place) outs() []uint32      { return p.g.Outs[p.outI:][:p.page().Outs] }
+func (p node) page() *ranks.Page   { return &p.g.Pages[p.i] }
+func (p node) host() ranks.Host    { return p.g.Hosts[p.page().Host] }
+func (p node) links() []ranks.Link { return p.g.Links[p.link:][:p.page().Links] }
+func (p node) outs() []uint32      { return p.g.Outs[p.outI:][:p.page().Outs] }
 
-// places yields all pages of some pieces.
-func places(pieces []*ranks.Graph) func(yield func(place) bool) {
-	return func(yield func(place) bool) {
+// allNodes yields all pages of some pieces.
+func allNodes(pieces []*ranks.Graph) func(yield func(node) bool) {
+	return func(yield func(node) bool) {
 		for _, g := range pieces {
-			p := place{g: g}
+			p := node{g: g}
 			for i := range g.Pages {
 				p.i = i
 				if !yield(p) {
@@ -147,18 +147,18 @@ func tidy(text string) string {
 // join makes one page of the answers of each page, for the slots of this partition: the highest generation
 // decides, and of equal ones the last in the given order. The result is in order of host and fingerprint.
 func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph {
-	var all []place
-	for p := range places(pieces) {
+	var all []node
+	for p := range allNodes(pieces) {
 		if ours(p.host().Slot) {
 			all = append(all, p)
 		}
 	}
 	// Fold the answers of each page, oldest first.
-	slices.SortStableFunc(all, func(a, b place) int {
+	slices.SortStableFunc(all, func(a, b node) int {
 		x, y := a.page(), b.page()
 		return cmp.Or(cmp.Compare(x.Fingerprint, y.Fingerprint), cmp.Compare(x.Generation, y.Generation))
 	})
-	type folded struct{ page, from place }
+	type folded struct{ page, from node }
 	var pages []folded
 	for len(all) > 0 {
 		n := 1
@@ -199,8 +199,8 @@ func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph 
 
 // inOrder reports whether the pages of a graph are in order of host and fingerprint, each once.
 func inOrder(pieces []*ranks.Graph) bool {
-	var last place
-	for p := range places(pieces) {
+	var last node
+	for p := range allNodes(pieces) {
 		if last.g != nil && cmp.Or(strings.Compare(last.host().Name, p.host().Name), cmp.Compare(last.page().Fingerprint, p.page().Fingerprint)) >= 0 {
 			return false
 		}

@@ -131,13 +131,13 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 	for k, i := range nodes {
 		at[s.warm.layout.Nodes[i]] = k
 	}
-	in := map[blobschema.Origin]bool{}
-	for p := range places(graph) {
+	in := map[blobschema.RecordRef]bool{}
+	for p := range allNodes(graph) {
 		if _, ok := at[p.page().Fingerprint]; ok {
-			in[p.page().Origin] = true
+			in[p.page().Record] = true
 		}
 	}
-	names, err := s.originNames(t, in)
+	names, err := s.commitNames(t, in)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +163,8 @@ func (s *Step) findURLs(commit []byte, at map[uint64]int, urls []string) error {
 	return nil
 }
 
-// originNames returns the commits of some origins, in order.
-func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]string, error) {
+// commitNames returns the commits of some origins, in order.
+func (s *Step) commitNames(t *actor.Task, in map[blobschema.RecordRef]bool) ([]string, error) {
 	before := map[partition.ID]uint64{} // the commit before the first of each partition
 	for o := range in {
 		if first, ok := before[o.Partition]; !ok || uint64(o.Seq) <= first {
@@ -185,7 +185,7 @@ func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]stri
 			if err != nil {
 				return nil, err
 			}
-			if in[blobschema.Origin{Partition: p, Seq: uint32(seq)}] {
+			if in[blobschema.RecordRef{Partition: p, Seq: uint32(seq)}] {
 				names = append(names, name)
 			}
 		}

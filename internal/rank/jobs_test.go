@@ -107,7 +107,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // TestFaults has effects fail now and then, before or after they took place: steps try again, or fail and
-// are begun anew.
+// are begun again.
 func TestFaults(t *testing.T) {
 	before := newWorld(t)
 	before.made(random(6, 40), 2, blobschema.ByHost)

@@ -13,7 +13,7 @@ import (
 func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.Layout {
 	l := &ranks.Layout{}
 	// Number the hosts.
-	for p := range places(pieces) {
+	for p := range allNodes(pieces) {
 		l.HostNames = append(l.HostNames, p.host().Name)
 	}
 	l.HostNames = slices.Compact(l.HostNames)
@@ -31,7 +31,7 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 	l.Hosts.InFirst = []uint32{0}
 	// Collect the pages, then what each partition sends, in its order.
 	var nodes []ranks.Node
-	for p := range places(pieces) {
+	for p := range allNodes(pieces) {
 		nodes = append(nodes, ranks.Node{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
 	}
 	pages := len(nodes)
@@ -95,7 +95,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		l.Hosts.OutFirst = append(l.Hosts.OutFirst, uint32(len(l.Hosts.Out)))
 		to, host = to[:0], host+1
 	}
-	for p := range places(pieces) {
+	for p := range allNodes(pieces) {
 		if p.g != last {
 			last, piece = p.g, piece+1
 		}

@@ -24,7 +24,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	for p := range places(kept) {
+	for p := range allNodes(kept) {
 		if o := s.owner(p.host().Slot); o != s.cfg.Partition {
 			owners[o].copy(p, p)
 		}
@@ -166,7 +166,7 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 			own, of[fp] = &links[list[0]], list[1:]
 		}
 		s.add(owners, string(u.Host()), fp, ranks.Page{
-			Generation: page.Generation, Kind: kind, Origin: blobschema.Origin{Partition: p, Seq: uint32(seq)},
+			Generation: page.Generation, Kind: kind, Record: blobschema.RecordRef{Partition: p, Seq: uint32(seq)},
 		}, own)
 	}
 	return nil

@@ -116,7 +116,7 @@ func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.Ancho
 	var last *ranks.Graph
 	var ofText []uint32
 	// Collect all links with a text. Hosts are numbered in order of pages.
-	for p := range places(pieces) {
+	for p := range allNodes(pieces) {
 		if p.g != last {
 			last, at = p.g, at+1
 			ofText = make([]uint32, len(p.g.Texts))

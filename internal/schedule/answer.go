@@ -43,7 +43,7 @@ func (s *Schedule) end(w spot, state blobschema.State) *Ended {
 	s.countSettled(st, 1)
 	e := Ended{
 		Key: st.key, Item: w.item, Fingerprint: it.fp, State: state, Queued: blobschema.Queued{
-			Rank: it.rank, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Flags: it.flags, Topic: it.topic, Former: p.rareOf(w.item).former,
+			Rank: it.rank, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Flags: it.flags, Topic: it.topic, Previous: p.rareOf(w.item).previous,
 		},
 	}
 	s.ended = append(s.ended, e)
@@ -54,7 +54,7 @@ func (s *Schedule) end(w spot, state blobschema.State) *Ended {
 func (s *Schedule) refuse(w spot, o blobschema.Outcome, detail string) {
 	e := s.end(w, blobschema.Refused)
 	e.URL, e.Outcome, e.Detail = w.pool.url(w.it()), o, detail
-	k := w.pool.lanes[w.it().lane].stand.key
+	k := w.pool.lanes[w.it().lane].topicQueue.key
 	k.observed = true // its figures have changed, though it got no request
 	s.changes.key(k)
 }
@@ -81,14 +81,14 @@ const (
 func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict, next *blobschema.Queued) {
 	l, k := t.lane, t.Key()
 	s.seen = now
-	l.pool.asked--
-	k.asked--
-	s.tally.counts.Asked--
+	l.pool.inFlight--
+	k.inFlight--
+	s.tally.counts.InFlight--
 	if k.starting == l {
 		k.starting = nil
 	}
 	s.queues.dequeue(k)
-	k.place = busy // until Close: what is added meanwhile must not give it a turn
+	k.state = busy // until Close: what is added meanwhile must not give it a turn
 	if t.Request.Resolve {
 		return s.resolved(now, k, o), nil
 	}
@@ -96,7 +96,7 @@ func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict
 	if !t.page {
 		return s.robotsDone(now, t, o), nil
 	}
-	l.asked = false
+	l.inFlight = false
 	l.enlist(now)
 	return s.urlDone(now, t, o)
 }
@@ -108,7 +108,7 @@ func (s *Schedule) Close(now time.Time, t *Task, o *actor.Outcome) {
 		s.pause(now, t, o)
 	}
 	if k.starting == nil {
-		k.place = idle
+		k.state = idle
 		s.queues.enqueue(k, now)
 	}
 }
@@ -177,10 +177,10 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 		it.attempts++
 		again, after = s.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, it.attempts)
 	}
-	w, wished := p.wishes[t.item]
+	w, wished := p.followUps[t.item]
 	if again {
-		it.bits &^= isAsked
-		delete(p.wishes, t.item)
+		it.bits &^= isInFlight
+		delete(p.followUps, t.item)
 		if wished {
 			s.grant(p, t.item, w)
 		}
@@ -202,7 +202,7 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 	switch {
 	case wished:
 		return Final, &blobschema.Queued{
-			Host: k.name, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic, Change: t.Change,
+			Key: k.name, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic, Change: t.Change,
 		}
 	case s.cfg.Revisits:
 		s.changes.key(k)
@@ -211,9 +211,9 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 	return Final, nil
 }
 
-// grant gives an item whose request failed the properties of the wish for it. It needs no next
+// grant gives an item whose request failed the properties of the desired state for it. It needs no next
 // generation if nobody knows of that yet.
-func (s *Schedule) grant(p *Pool, i uint32, w wish) {
+func (s *Schedule) grant(p *Pool, i uint32, w followUp) {
 	it := &p.items[i]
 	s.tally.rank(p, it.rank, -1)
 	if w.firm {

@@ -1,6 +1,6 @@
 package schedule
 
-// BreadthFirst asks for URLs in the order of their depth and lets units take turns: both
+// BreadthFirst asks for URLs in the order of their depth and lets politeness keys take turns: both
 // queues of the paper are first-in, first-out (Cao, Jiang, Singh). The order by depth is that of a queue
 // into which each page's links are put as it comes, and unlike that it is kept when a slot is
 // loaded again; URLs of one depth go in the order in which they came.
@@ -9,8 +9,8 @@ type BreadthFirst struct{ byDepth }
 // Name is "breadth-first".
 func (BreadthFirst) Name() string { return "breadth-first" }
 
-// HostRank is the same for every unit.
-func (BreadthFirst) HostRank(*HostView) float64 { return 0 }
+// KeyRank is the same for every politeness key.
+func (BreadthFirst) KeyRank(*KeyView) float64 { return 0 }
 
 // byDepth orders URLs first-in, first-out.
 type byDepth struct{}

@@ -98,14 +98,14 @@ func (c *changes) takeStates(run *blobschema.Run) {
 	for _, k := range c.keys {
 		k.dirty = false
 		k.version++
-		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: k.group.Slot, Host: k.name, Version: k.version, Data: k.encode()})
+		run.Keys = append(run.Keys, blobschema.KeyState{Slot: k.group.Slot, Key: k.name, Version: k.version, Data: k.encode()})
 	}
 	c.keys = c.keys[:0]
 	for _, st := range c.sites {
 		st.dirty = false
 		st.version++
-		run.Hosts = append(run.Hosts, blobschema.HostState{
-			Slot: st.key.group.Slot, Host: joinSite(st.key.name, st.name), Version: st.version, Data: st.encode(),
+		run.Keys = append(run.Keys, blobschema.KeyState{
+			Slot: st.key.group.Slot, Key: joinSite(st.key.name, st.name), Version: st.version, Data: st.encode(),
 		})
 	}
 	c.sites = c.sites[:0]
@@ -114,7 +114,7 @@ func (c *changes) takeStates(run *blobschema.Run) {
 // observation is what other partitions may know of a key. The score is the capability under
 // every policy.
 func (k *Key) observation(quality func(Waiting) float64) blobschema.HostObservation {
-	view := HostView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, stands: k.stands}
+	view := KeyView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, topicQueues: k.topicQueues}
 	return blobschema.HostObservation{
 		Host: k.name, Slot: k.group.Slot, Conn: k.pace.ConnTime, Resp: k.pace.RespTime,
 		PerConnection: k.pace.PerConnection, Requests: k.requests, Failures: k.failures,

@@ -12,7 +12,7 @@ func (r *rig) check() {
 	for _, p := range r.pools {
 		want.Pending += int64(p.npend)
 		want.Urgent += int64(p.urgent)
-		want.Asked += int64(p.asked)
+		want.InFlight += int64(p.inFlight)
 		want.Revisits += int64(p.revisits)
 		r.checkPool(p, bySite, byKey)
 		for i := range p.items {
@@ -38,8 +38,8 @@ func (r *rig) check() {
 		asking[st.key] += r.checkOrigins(st)
 	}
 	for _, k := range r.group.keys {
-		if byKey[k]+asking[k] != k.asked {
-			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, and counts %d", k.name, byKey[k], asking[k], k.asked)
+		if byKey[k]+asking[k] != k.inFlight {
+			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, and counts %d", k.name, byKey[k], asking[k], k.inFlight)
 		}
 	}
 	r.checkQueues()
@@ -52,19 +52,19 @@ func (r *rig) check() {
 func (r *rig) checkQueues() {
 	r.t.Helper()
 	s := r.s
-	for n, h := range slices.Concat(s.queues.ready.heaps, s.queues.ready.looks) {
+	for n, h := range slices.Concat(s.queues.ready.heaps, s.queues.ready.revisits) {
 		topic, revisits := n%len(s.queues.ready.heaps), n >= len(s.queues.ready.heaps)
 		for i, st := range h {
 			k := st.key
-			if k.place != ready || st.index != i || int(st.topic) != topic || (st.urgent == revisit) != revisits || s.keys[k.name] != k ||
+			if k.state != ready || st.index != i || int(st.topic) != topic || (st.urgent == revisit) != revisits || s.keys[k.name] != k ||
 				st.urgent != st.urgency() || k.readyAt().After(r.now) || len(st.lanes) == 0 || i > 0 && h[i].before(h[(i-1)/2]) {
-				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, k.name, k.place, st.index)
+				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, k.name, k.state, st.index)
 			}
 		}
 	}
 	for i, k := range s.queues.timers {
-		if k.place != waiting || k.index != i || s.keys[k.name] != k || !k.at.Equal(k.readyAt()) || i > 0 && k.before(s.queues.timers[(i-1)/2]) {
-			r.t.Errorf("waiting key %d (%s) stands in %d at %d", i, k.name, k.place, k.index)
+		if k.state != waiting || k.index != i || s.keys[k.name] != k || !k.at.Equal(k.readyAt()) || i > 0 && k.before(s.queues.timers[(i-1)/2]) {
+			r.t.Errorf("waiting key %d (%s) stands in %d at %d", i, k.name, k.state, k.index)
 		}
 	}
 }
@@ -83,11 +83,11 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 		}
 		st := p.lanes[it.lane].origin.site
 		bySite[st]++
-		if it.bits&isAsked != 0 {
+		if it.bits&isInFlight != 0 {
 			asked++
 			byKey[st.key]++
-		} else if _, ok := p.wishes[uint32(i)]; ok {
-			r.t.Errorf("%s has no request under way, but a wish", p.url(it))
+		} else if _, ok := p.followUps[uint32(i)]; ok {
+			r.t.Errorf("%s has no request under way, but a follow-up", p.url(it))
 		}
 		if it.rank == 0 {
 			urgent++
@@ -106,13 +106,13 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 		if l.pool != p || int(l.number) != n || !slices.Contains(l.origin.lanes, l) {
 			r.t.Errorf("lane %d is another's", n)
 		}
-		if l.asked {
+		if l.inFlight {
 			busyLanes++
 		}
 		for pos, i := range l.queue {
 			waits++
 			it := &p.items[i]
-			if it.bits&isAsked != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || it.topic != l.topic || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
+			if it.bits&isInFlight != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || it.topic != l.topic || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
 				r.t.Errorf("%s waits, but should not, or elsewhere", p.url(it))
 			}
 		}
@@ -123,7 +123,7 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 				continue
 			}
 			waits++
-			if it := d.it(); int(it.pos) != i || p.rareOf(d.item).notBefore != d.at || it.bits&isAsked != 0 || i > 0 && d.before(k.later[(i-1)/2]) {
+			if it := d.it(); int(it.pos) != i || p.rareOf(d.item).notBefore != d.at || it.bits&isInFlight != 0 || i > 0 && d.before(k.later[(i-1)/2]) {
 				r.t.Errorf("%s waits for %d", p.url(it), d.at)
 			}
 		}
@@ -134,32 +134,32 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 	}
 }
 
-// checkKey looks at a key's stands and lanes.
+// checkKey looks at a key's topic queues and lanes.
 func (r *rig) checkKey(k *Key, frozen bool) {
 	r.t.Helper()
-	if k.asked < 0 || k.asked > k.allowed || (k.place == busy) != (k.asked == k.allowed || k.starting != nil) || k.starting != nil && k.asked == 0 {
-		r.t.Errorf("key %s has %d of %d requests under way, and stands in %d", k.name, k.asked, k.allowed, k.place)
+	if k.inFlight < 0 || k.inFlight > k.allowed || (k.state == busy) != (k.inFlight == k.allowed || k.starting != nil) || k.starting != nil && k.inFlight == 0 {
+		r.t.Errorf("key %s has %d of %d requests under way, and stands in %d", k.name, k.inFlight, k.allowed, k.state)
 	}
-	if k.place == idle && k.waits() && !frozen {
+	if k.state == idle && k.waits() && !frozen {
 		r.t.Errorf("key %s has URLs and stands nowhere", k.name)
 	}
 	topics := map[uint8]bool{}
-	for _, st := range k.stands {
+	for _, st := range k.topicQueues {
 		if st.key != k || topics[st.topic] {
 			r.t.Errorf("a stand of %s is not its own, or there twice", k.name)
 		}
 		topics[st.topic] = true
-		if queued := k.place == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
+		if queued := k.state == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
 			r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", k.name, st.topic, st.index, len(st.lanes))
 		}
 		for i, l := range st.lanes {
-			if l.where != open || l.index != i || l.stand != st || l.topic != st.topic || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && st.lanes[i].before(st.lanes[(i-1)/2]) {
+			if l.where != open || l.index != i || l.topicQueue != st || l.topic != st.topic || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && st.lanes[i].before(st.lanes[(i-1)/2]) {
 				r.t.Errorf("lane %d of %s is out of place", i, k.name)
 			}
 		}
 	}
 	for i, l := range k.blocked {
-		if l.where != held || l.index != i || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && k.blocked[i].before(k.blocked[(i-1)/2]) {
+		if l.where != blocked || l.index != i || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && k.blocked[i].before(k.blocked[(i-1)/2]) {
 			r.t.Errorf("blocked lane %d of %s is out of place", i, k.name)
 		}
 	}
@@ -177,10 +177,10 @@ func (r *rig) checkOrigins(st *site) (asking int) {
 			asking++
 		}
 		for _, l := range d.lanes {
-			if l.origin != d || l.pool.lanes[l.number] != l || l.stand.key != st.key {
+			if l.origin != d || l.pool.lanes[l.number] != l || l.topicQueue.key != st.key {
 				r.t.Errorf("a lane of %s is another's", st.name)
 			}
-			closed := len(l.queue) == 0 || l.asked || d.asking || l.pool.full
+			closed := len(l.queue) == 0 || l.inFlight || d.asking || l.pool.full
 			if (l.where == nowhere) != closed {
 				r.t.Errorf("a lane of %s has %d URLs and is in %d", st.name, len(l.queue), l.where)
 			}

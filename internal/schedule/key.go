@@ -13,37 +13,37 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// place says in which queue a politeness key stands.
-type place uint8
+// queueState says in which queue a politeness key stands.
+type queueState uint8
 
 const (
-	idle    place = iota // no URL waits
-	waiting              // in the timers, until its pace allows a request
-	ready                // in the ready queue
-	busy                 // a request is under way
+	idle    queueState = iota // no URL waits
+	waiting                   // in the timers, until its pace allows a request
+	ready                     // in the ready queue
+	busy                      // a request is under way
 )
 
 // Key is a politeness key: everything with its name shares one pace.
 type Key struct {
 	// First stand the fields that each new URL needs, so that they share cache lines.
-	name     string
-	group    *Group
-	domain   *domain
-	addr     netip.Addr // of a placed key, or what a name is pinned to
-	placed   bool       // the name is an address
-	place    place
-	resolves uint8             // failed attempts to resolve the name
-	allowed  int               // requests that may be under way at once
-	asked    int               // requests under way
-	pending  int               // URLs in memory that are not settled
-	blocked  heap[blockedLane] // lanes whose robots.txt may not be requested yet
-	later    heap[delayed]     // URLs that wait for a time
-	stands   []*stand          // of the topics that it has, or had, URLs of
-	own      site              // whose authority is the name, if there is one
-	pace     polite.Pace
-	starting *lane         // of the request that was taken and has not begun
-	delay    time.Duration // configured
-	hold     time.Time     // earliest time of the next attempt to resolve the name
+	name        string
+	group       *Group
+	domain      *domain
+	addr        netip.Addr // of a placed key, or what a name is pinned to
+	placed      bool       // the name is an address
+	state       queueState
+	resolves    uint8             // failed attempts to resolve the name
+	allowed     int               // requests that may be under way at once
+	inFlight    int               // requests under way
+	pending     int               // URLs in memory that are not settled
+	blocked     heap[blockedLane] // lanes whose robots.txt may not be requested yet
+	later       heap[delayed]     // URLs that wait for a time
+	topicQueues []*topicQueue     // of the topics that it has, or had, URLs of
+	own         site              // whose authority is the name, if there is one
+	pace        polite.Pace
+	starting    *lane         // of the request that was taken and has not begun
+	delay       time.Duration // configured
+	hold        time.Time     // earliest time of the next attempt to resolve the name
 
 	revisits    bool              // its pages are revisited
 	revisited   bool              // the last request was a revisit
@@ -107,9 +107,9 @@ func address(name string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// stand is where the URLs of one key and topic wait: the lanes with some that may be requested,
-// by the best of each. A ready key has each of its stands in the queue of its topic.
-type stand struct {
+// topicQueue is where the URLs of one key and topic wait: the lanes with some that may be requested,
+// by the best of each. A ready key has each of its topic queues in the queue of its topic.
+type topicQueue struct {
 	key    *Key
 	topic  uint8
 	lanes  heap[*lane]
@@ -120,11 +120,11 @@ type stand struct {
 	urgent urgency
 }
 
-func (st *stand) moved(at int) { st.index = at }
+func (st *topicQueue) moved(at int) { st.index = at }
 
-// before orders the ready stands of one topic: those with a URL requested on purpose first, then
+// before orders the ready topic queues of one topic: those with a URL requested first, then
 // those of keys with an open connection, then by rank, then by turn.
-func (st *stand) before(o *stand) bool {
+func (st *topicQueue) before(o *topicQueue) bool {
 	switch {
 	case st.urgent != o.urgent:
 		return st.urgent > o.urgent
@@ -139,24 +139,24 @@ func (st *stand) before(o *stand) bool {
 }
 
 // best is the rank of the best URL that may be requested; the worst rank if there is none.
-func (st *stand) best() uint32 {
+func (st *topicQueue) best() uint32 {
 	if len(st.lanes) == 0 {
 		return math.MaxUint32
 	}
 	return st.lanes[0].best().rank
 }
 
-// urgency says what the best URL of a stand is.
+// urgency says what the best URL of a topic queue is.
 type urgency uint8
 
 const (
 	found     urgency = iota
 	revisit           // it is due for a revisit
-	onPurpose         // it is requested on purpose
+	requested         // it is requested
 )
 
 // urgency is that of the best URL that may be requested.
-func (st *stand) urgency() urgency {
+func (st *topicQueue) urgency() urgency {
 	if len(st.lanes) == 0 {
 		return found
 	}
@@ -239,7 +239,7 @@ func (d *origin) lane(p *Pool, topic, sub uint8) *lane {
 			return l
 		}
 	}
-	l := &lane{origin: d, pool: p, stand: d.site.key.stand(topic), number: uint32(len(p.lanes)), topic: topic, sub: sub}
+	l := &lane{origin: d, pool: p, topicQueue: d.site.key.topicQueue(topic), number: uint32(len(p.lanes)), topic: topic, sub: sub}
 	d.lanes, p.lanes = append(d.lanes, l), append(p.lanes, l)
 	return l
 }
@@ -299,7 +299,7 @@ func (st *site) further() bool { return st != &st.key.own }
 
 // open reports whether any URL may be requested as far as robots.txt goes.
 func (k *Key) open() bool {
-	for _, st := range k.stands {
+	for _, st := range k.topicQueues {
 		if len(st.lanes) > 0 {
 			return true
 		}
@@ -310,15 +310,15 @@ func (k *Key) open() bool {
 // waits reports whether any URL waits for anything.
 func (k *Key) waits() bool { return len(k.blocked)+len(k.later) > 0 || k.open() }
 
-// stand returns the stand of a topic.
-func (k *Key) stand(topic uint8) *stand {
-	for _, st := range k.stands {
+// topicQueue returns the topic queue of a topic.
+func (k *Key) topicQueue(topic uint8) *topicQueue {
+	for _, st := range k.topicQueues {
 		if st.topic == topic {
 			return st
 		}
 	}
-	st := &stand{key: k, topic: topic, index: -1}
-	k.stands = append(k.stands, st)
+	st := &topicQueue{key: k, topic: topic, index: -1}
+	k.topicQueues = append(k.topicQueues, st)
 	return st
 }
 
@@ -374,7 +374,7 @@ func (k *Key) hasUntried() bool {
 // each queue only: few URLs in them are revisits or have failed.
 func (k *Key) hasAny(wanted func(*item) bool) bool {
 	const places = 64
-	for _, st := range k.stands {
+	for _, st := range k.topicQueues {
 		for _, l := range st.lanes {
 			for _, i := range l.queue[:min(places, len(l.queue))] {
 				if wanted(&l.pool.items[i]) {

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// TestBest: the best of a unit's queues are what sorting them would find.
+// TestBest: the best of a politeness key's queues are what sorting them would find.
 func TestBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	r := newRig(t, Config{})
@@ -18,12 +18,12 @@ func TestBest(t *testing.T) {
 	for i := range 500 {
 		rank := 1 + rng.Uint32N(300)
 		ranks = append(ranks, rank)
-		r.add(r.pools[i%2], fmt.Sprintf("https://h%d.a.example/%d", rng.IntN(20), i), blobschema.Queued{Host: "a.example", Rank: rank})
+		r.add(r.pools[i%2], fmt.Sprintf("https://h%d.a.example/%d", rng.IntN(20), i), blobschema.Queued{Key: "a.example", Rank: rank})
 	}
 	slices.Sort(ranks)
 	for _, n := range []int{0, 1, 2, 50, 499, 500, 501} {
 		var got []uint32
-		for _, w := range (&HostView{stands: r.s.keys["a.example"].stands}).Best(n) {
+		for _, w := range (&KeyView{topicQueues: r.s.keys["a.example"].topicQueues}).Best(n) {
 			got = append(got, w.Rank)
 		}
 		if want := ranks[:min(n, 500)]; !slices.Equal(got, want) {
@@ -66,8 +66,8 @@ func TestAddress(t *testing.T) {
 	}
 	cfg := Config{Resolve: true, Hosts: map[string]HostRule{"a.example": {Connections: 3, Delay: time.Second}, "[192.0.2.1]": {Connections: 3, Delay: time.Second}}}
 	r := newRig(t, cfg)
-	r.add(r.pools[0], "https://a.example/", blobschema.Queued{Host: "a.example"})
-	r.add(r.pools[1], "https://a.example/1", blobschema.Queued{Host: "[192.0.2.1]", Flags: blobschema.FlagPlaced})
+	r.add(r.pools[0], "https://a.example/", blobschema.Queued{Key: "a.example"})
+	r.add(r.pools[1], "https://a.example/1", blobschema.Queued{Key: "[192.0.2.1]", Flags: blobschema.FlagPlaced})
 	if name, placed := r.s.keys["a.example"], r.s.keys["[192.0.2.1]"]; name.allowed != 1 || placed.allowed != 3 || name.Address() != "[invalid IP]" || placed.Address() != placed.name {
 		t.Errorf("a name is resolved by %d at once, its address asked by %d", name.allowed, placed.allowed)
 	}

@@ -5,24 +5,24 @@ import "time"
 // lane is a queue of URLs of one origin: those of one pool, topic and sub-queue. At most one
 // request for them is under way.
 type lane struct {
-	origin *origin
-	pool   *Pool
-	stand  *stand
-	number uint32 // in the pool's list
-	topic  uint8
-	sub    uint8
-	asked  bool // a request is under way
-	where  laneWhere
-	index  int      // in its heap
-	queue  []uint32 // items that may be requested now: a heap, best first
+	origin     *origin
+	pool       *Pool
+	topicQueue *topicQueue
+	number     uint32 // in the pool's list
+	topic      uint8
+	sub        uint8
+	inFlight   bool // a request is under way
+	where      laneWhere
+	index      int      // in its heap
+	queue      []uint32 // items that may be requested now: a heap, best first
 }
 
 type laneWhere uint8
 
 const (
 	nowhere laneWhere = iota // empty, or not to be asked while a request is under way
-	open                     // in stand.lanes
-	held                     // in Key.blocked
+	open                     // in topicQueue.lanes
+	blocked                  // in Key.blocked
 )
 
 func (l *lane) moved(at int) { l.index = at }
@@ -39,14 +39,14 @@ func (l blockedLane) before(o blockedLane) bool { return l.origin.retry.Before(o
 func (l *lane) enlist(now time.Time) {
 	where := open
 	switch {
-	case len(l.queue) == 0 || l.asked || l.origin.asking || l.pool.full:
+	case len(l.queue) == 0 || l.inFlight || l.origin.asking || l.pool.full:
 		where = nowhere
 	case l.origin.closed(now):
-		where = held
+		where = blocked
 	}
 	switch {
 	case where == open && l.where == open:
-		l.stand.lanes.fix(l.index)
+		l.topicQueue.lanes.fix(l.index)
 		return
 	case where == l.where: // the time it is held to changes only through delist
 		return
@@ -54,9 +54,9 @@ func (l *lane) enlist(now time.Time) {
 	l.delist()
 	switch l.where = where; where {
 	case open:
-		l.stand.lanes.push(l)
-	case held:
-		l.stand.key.blocked.push(blockedLane{l})
+		l.topicQueue.lanes.push(l)
+	case blocked:
+		l.topicQueue.key.blocked.push(blockedLane{l})
 	}
 }
 
@@ -64,9 +64,9 @@ func (l *lane) enlist(now time.Time) {
 func (l *lane) delist() {
 	switch l.where {
 	case open:
-		l.stand.lanes.remove(l.index)
-	case held:
-		l.stand.key.blocked.remove(l.index)
+		l.topicQueue.lanes.remove(l.index)
+	case blocked:
+		l.topicQueue.key.blocked.remove(l.index)
 	}
 	l.where = nowhere
 }
@@ -76,15 +76,15 @@ func (l *lane) putBack(now time.Time, pause time.Duration) {
 	i := l.pop()
 	l.pool.setNotBefore(i, now.Add(pause).UnixMilli())
 	l.enlist(now)
-	l.stand.key.add(l.pool, i, now)
+	l.topicQueue.key.add(l.pool, i, now)
 }
 
 // urgency is that of the best URL of a lane that has any.
 func (l *lane) urgency() urgency {
 	switch it := l.best(); {
 	case it.rank == 0:
-		return onPurpose
-	case l.stand.key.isRevisit(it):
+		return requested
+	case l.topicQueue.key.isRevisit(it):
 		return revisit
 	}
 	return found

@@ -49,8 +49,8 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	i := p.newItem(item{
 		fp: fp, seq: s.seq, rank: q.Rank, gen: q.Generation, lane: l.number, topic: l.topic, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
 	}, u.RequestURI())
-	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) {
-		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
+	if q.NotBefore != 0 || q.Previous != (blobschema.RecordRef{}) || q.Change != (blobschema.Change{}) {
+		p.setRare(i, func(r *rare) { r.notBefore, r.previous, r.change = q.NotBefore, q.Previous, q.Change })
 	}
 	s.tally.counts.Pending++
 	s.tally.pending[l.topic]++
@@ -69,8 +69,8 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 // does. It reports whether anything changed.
 func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, from Source) bool {
 	it := &p.items[i]
-	if it.bits&isAsked != 0 && q.Generation > it.gen {
-		return s.wish(p, i, q, true)
+	if it.bits&isInFlight != 0 && q.Generation > it.gen {
+		return s.fetchAgain(p, i, q, true)
 	}
 	old, oldMore := *it, p.rareOf(i)
 	more, topic := oldMore, it.topic
@@ -93,8 +93,8 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 		it.flags = it.flags.Join(q.Flags)
 		topic = min(topic, q.Topic)
 	}
-	if q.Former.Compare(more.former) > 0 {
-		more.former = q.Former
+	if q.Previous.Compare(more.previous) > 0 {
+		more.previous = q.Previous
 	}
 	if q.Change.Compare(more.change) > 0 {
 		more.change = q.Change
@@ -113,13 +113,13 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 	return true
 }
 
-// Again prepares a pending URL to be requested on purpose, and reports whether it changed it
+// Again prepares a pending URL to be requested, and reports whether it changed it
 // already. If it did not, q is the entry to join.
 func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued) (done, changed bool) {
 	it := &p.items[i]
 	switch {
-	case it.bits&isAsked != 0:
-		return true, s.wish(p, i, q, false)
+	case it.bits&isInFlight != 0:
+		return true, s.fetchAgain(p, i, q, false)
 	case p.waitsForRevisit(i):
 		s.reschedule(now, p, i, now, 0)
 		return true, true
@@ -128,7 +128,7 @@ func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued)
 	return false, false
 }
 
-// RetryRobots allows the robots.txt of a URL that was requested on purpose to be fetched again, if it
+// RetryRobots allows the robots.txt of a URL that was requested to be fetched again, if it
 // could not be fetched the last time: it would refuse the URL for a day.
 func (s *Schedule) RetryRobots(now time.Time, p *Pool, i uint32) {
 	if d := p.lanes[p.items[i].lane].origin; d.rules != nil && d.rules.Unreachable() && d.until.After(now) {
@@ -154,7 +154,7 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 	}
 	s.tally.rank(p, oldRank, -1)
 	s.tally.rank(p, it.rank, 1)
-	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
+	if it.bits&isInFlight != 0 || p.rareOf(i).notBefore != 0 {
 		s.tally.setLane(p, it, lane)
 		return // in no queue that goes by rank
 	}
@@ -163,26 +163,26 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 		l.remove(int(it.pos))
 		l.enlist(now)
 		s.tally.setLane(p, it, lane)
-		l.stand.key.push(p, i, now)
+		l.topicQueue.key.push(p, i, now)
 	} else {
 		l.up(int(it.pos))
 		l.down(int(it.pos))
 		l.enlist(now)
 	}
-	s.queues.enqueue(l.stand.key, now)
+	s.queues.enqueue(l.topicQueue.key, now)
 }
 
-// wish notes that an item whose request is under way is to be requested once more. It reports
+// fetchAgain notes that an item whose request is under way is to be requested once more. It reports
 // whether that is new.
-func (s *Schedule) wish(p *Pool, i uint32, q *blobschema.Queued, firm bool) bool {
+func (s *Schedule) fetchAgain(p *Pool, i uint32, q *blobschema.Queued, firm bool) bool {
 	it := &p.items[i]
-	w, ok := p.wishes[i]
+	w, ok := p.followUps[i]
 	old := w
 	switch {
 	case !ok && !firm:
-		w = wish{gen: it.gen + 1, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic}
+		w = followUp{gen: it.gen + 1, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic}
 	case !ok || firm && q.Generation > w.gen:
-		w = wish{gen: q.Generation, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic, firm: true}
+		w = followUp{gen: q.Generation, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic, firm: true}
 	case firm && q.Generation < w.gen:
 		return false
 	default:
@@ -192,10 +192,10 @@ func (s *Schedule) wish(p *Pool, i uint32, q *blobschema.Queued, firm bool) bool
 	if ok && w == old {
 		return false
 	}
-	if p.wishes == nil {
-		p.wishes = map[uint32]wish{}
+	if p.followUps == nil {
+		p.followUps = map[uint32]followUp{}
 	}
-	p.wishes[i] = w
+	p.followUps[i] = w
 	s.changes.item(p, i)
 	return true
 }
@@ -218,7 +218,7 @@ func (s *Schedule) move(w spot, to *Key, now time.Time) {
 	p, it := w.pool, w.it()
 	l := p.lanes[it.lane]
 	l.origin.site.pending--
-	l.stand.key.pending--
+	l.topicQueue.key.pending--
 	url := p.url(it)
 	st := s.sites.of(to, url)
 	st.pending++

@@ -7,8 +7,8 @@ type Performance struct{ byDepth }
 // Name is "performance".
 func (Performance) Name() string { return "performance" }
 
-// HostRank is R = P / T: pages per second of the unit's next connection.
-func (Performance) HostRank(h *HostView) float64 {
+// KeyRank is R = P / T: pages per second of the politeness key's next connection.
+func (Performance) KeyRank(h *KeyView) float64 {
 	pages, cost := h.Pace.Connection(h.Pending, h.Allowed)
 	return float64(pages) / cost.Seconds()
 }

@@ -15,20 +15,20 @@ type Policy interface {
 	// Name is the name in [PolicyByName].
 	Name() string
 	// URLRank orders the URLs of a key, lower first. It is 1 or more: 0 is reserved for URLs that are
-	// requested on purpose. The partition that finds a URL computes it, for [blobschema.Queued].Rank.
+	// requested. The partition that finds a URL computes it, for [blobschema.Queued].Rank.
 	URLRank(c Candidate) uint32
 	// Found is the rank of a pending URL that is found again, from its present rank and the rank of
 	// the new find. It is at most the lower of the two, because merges of runs keep the lower rank.
 	Found(rank, again uint32) uint32
-	// HostRank orders the keys that are ready, higher first; equal keys take turns. It is
+	// KeyRank orders the keys that are ready, higher first; equal keys take turns. It is
 	// computed when a visit to the key may begin, not for each request.
-	HostRank(h *HostView) float64
+	KeyRank(h *KeyView) float64
 }
 
 // Rated is a [Policy] whose ranks carry qualities.
 type Rated interface {
 	Policy
-	// Quality returns the quality of a rank; it is 1 for URLs requested on purpose.
+	// Quality returns the quality of a rank; it is 1 for URLs requested.
 	Quality(rank uint32) float64
 	// Adds reports whether the qualities of several finds add up. Then finds of a known URL count too.
 	Adds() bool
@@ -50,22 +50,22 @@ type Waiting struct {
 	Depth uint16
 }
 
-// HostView is the knowledge of a policy about a key.
-type HostView struct {
-	Pending int // URLs that are not settled
-	Allowed int // requests that may be under way at once; 0 is 1
-	Pace    *polite.Pace
-	stands  []*stand
+// KeyView is the knowledge of a policy about a key.
+type KeyView struct {
+	Pending     int // URLs that are not settled
+	Allowed     int // requests that may be under way at once; 0 is 1
+	Pace        *polite.Pace
+	topicQueues []*topicQueue
 }
 
 // Best returns the first n URLs that may be requested now, best first, or all if there are fewer. It takes
 // time in proportion to n log n, however many URLs wait.
-func (h *HostView) Best(n int) []Waiting {
+func (h *KeyView) Best(n int) []Waiting {
 	if n <= 0 {
 		return nil
 	}
 	var open heap[rung]
-	for _, st := range h.stands {
+	for _, st := range h.topicQueues {
 		if len(st.lanes) > 0 {
 			open = append(open, rung{st: st})
 		}
@@ -90,9 +90,9 @@ func (h *HostView) Best(n int) []Waiting {
 	return out
 }
 
-// rung is a place in the queue of a lane of a stand.
+// rung is a place in the queue of a lane of a topic queue.
 type rung struct {
-	st        *stand
+	st        *topicQueue
 	lane, pos int
 }
 
@@ -145,7 +145,7 @@ const maxBest = 100
 
 // capability is the sum of the qualities of the URLs that one connection will bring, for each
 // second that it is expected to take.
-func (h *HostView) capability(quality func(Waiting) float64) float64 {
+func (h *KeyView) capability(quality func(Waiting) float64) float64 {
 	pages, cost := h.Pace.Connection(min(h.Pending, maxBest), h.Allowed)
 	sum := 0.0
 	for _, w := range h.Best(pages) {

@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestPolicies: what each policy makes of two units and of two URLs.
+// TestPolicies: what each policy makes of two politeness keys and of two URLs.
 func TestPolicies(t *testing.T) {
 	const ms = time.Millisecond
 	// near has the better URLs, quick the shorter times, and many the most requests per second.
@@ -22,7 +22,7 @@ func TestPolicies(t *testing.T) {
 	rows := map[string]bool{}
 	for _, c := range []struct {
 		policy Policy
-		near   float64 // rank of the unit
+		near   float64 // rank of the politeness key
 		quick  float64
 		many   float64
 		order  []Candidate // best first
@@ -46,7 +46,7 @@ func TestPolicies(t *testing.T) {
 				want float64
 			}{{"near", near, c.near}, {"quick", quick, c.quick}, {"many", many, c.many}} {
 				if got := u.of.rank(t, c.policy); math.Abs(got-u.want) > u.want/5000 {
-					t.Errorf("the unit %s is worth %g, want %g", u.name, got, u.want)
+					t.Errorf("the politeness key %s is worth %g, want %g", u.name, got, u.want)
 				}
 			}
 			for i := range c.order[1:] {
@@ -71,7 +71,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// ranked is a unit to be ranked.
+// ranked is a politeness key to be ranked.
 type ranked struct {
 	conn, resp time.Duration
 	per        float64
@@ -83,19 +83,19 @@ func (r ranked) rank(t *testing.T, p Policy) float64 {
 	rig := newRig(t, Config{Policy: p})
 	for i, d := range r.depths {
 		rank := p.URLRank(Candidate{Depth: d})
-		rig.add(rig.pools[0], "https://a.example/"+string(rune('a'+i)), blobschema.Queued{Host: "a.example", Depth: d, Rank: rank})
+		rig.add(rig.pools[0], "https://a.example/"+string(rune('a'+i)), blobschema.Queued{Key: "a.example", Depth: d, Rank: rank})
 	}
 	pace := polite.Pace{ConnTime: r.conn, RespTime: r.resp, PerConnection: r.per}
-	return p.HostRank(&HostView{Pending: len(r.depths), Pace: &pace, stands: rig.s.keys["a.example"].stands})
+	return p.KeyRank(&KeyView{Pending: len(r.depths), Pace: &pace, topicQueues: rig.s.keys["a.example"].topicQueues})
 }
 
 // TestConnectionsOfAHost: over HTTP/2 several requests share a connection.
 func TestConnectionsOfAHost(t *testing.T) {
 	pace := polite.Pace{ConnTime: 100 * time.Millisecond, RespTime: 100 * time.Millisecond, PerConnection: 8}
-	view := HostView{Pending: 100, Allowed: 4, Pace: &pace}
-	one := Performance{}.HostRank(&view)
+	view := KeyView{Pending: 100, Allowed: 4, Pace: &pace}
+	one := Performance{}.KeyRank(&view)
 	pace.ObserveProtocol(true)
-	if many := (Performance{}).HostRank(&view); one != 8 || many != 20 {
+	if many := (Performance{}).KeyRank(&view); one != 8 || many != 20 {
 		t.Errorf("ranks are %g and %g", one, many)
 	}
 }

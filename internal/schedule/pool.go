@@ -26,19 +26,19 @@ type Group struct {
 //
 // It is a few large arrays without pointers: an entry of forty bytes and its text for each URL.
 type Pool struct {
-	group  *Group
-	items  []item
-	spare  uint32 // list of items not in use, linked by pos: place + 1 of the first
-	npend  int    // items in use
-	text   []byte // path and query of each item
-	dead   int    // bytes of text that belong to no item
-	lanes  []*lane
-	rare   map[uint32]rare // of the items that have any of it
-	wishes map[uint32]wish // of items under way
-	dirty  []uint32        // items changed since the last delta, and stale places
+	group     *Group
+	items     []item
+	spare     uint32 // list of items not in use, linked by pos: place + 1 of the first
+	npend     int    // items in use
+	text      []byte // path and query of each item
+	dead      int    // bytes of text that belong to no item
+	lanes     []*lane
+	rare      map[uint32]rare     // of the items that have any of it
+	followUps map[uint32]followUp // of items under way
+	dirty     []uint32            // items changed since the last delta, and stale places
 
 	full     bool   // see Stop
-	asked    int    // requests under way
+	inFlight int    // requests under way
 	urgent   int    // URLs of rank 0; kept when the pool is emptied
 	revisits int    // URLs that wait for a revisit
 	touched  uint64 // the delta that the last change came before
@@ -64,23 +64,23 @@ type item struct {
 type itemBits uint8
 
 const (
-	isDirty itemBits = 1 << iota // changed since the last delta
-	isAsked                      // a request for it is under way
-	isRare                       // the pool's map has more of it
+	isDirty    itemBits = 1 << iota // changed since the last delta
+	isInFlight                      // a request for it is under way
+	isRare                          // the pool's map has more of it
 )
 
 // rare is what few items have.
 type rare struct {
 	notBefore int64 // Unix milliseconds
-	former    blobschema.Origin
+	previous  blobschema.RecordRef
 	change    blobschema.Change
 	visited   int64 // last visit in Unix milliseconds; 0 for unknown: it is not stored
 	hint      hint  // not stored
 	inLine    bool  // see putOff; not stored
 }
 
-// wish is the next generation of an item whose request is under way.
-type wish struct {
+// followUp is the next generation of an item whose request is under way.
+type followUp struct {
 	gen   uint32
 	rank  uint32
 	depth uint16
@@ -106,8 +106,8 @@ func (p *Pool) Len() int { return p.npend }
 // Urgent returns the number of URLs of rank 0. An emptied pool keeps it.
 func (p *Pool) Urgent() int { return p.urgent }
 
-// Asked returns the number of requests under way.
-func (p *Pool) Asked() int { return p.asked }
+// InFlight returns the number of requests under way.
+func (p *Pool) InFlight() int { return p.inFlight }
 
 // Full reports whether Stop was called.
 func (p *Pool) Full() bool { return p.full }
@@ -155,8 +155,8 @@ func (p *Pool) Drop(i uint32) {
 	if it.bits&isRare != 0 {
 		delete(p.rare, i)
 	}
-	if it.bits&isAsked != 0 {
-		delete(p.wishes, i)
+	if it.bits&isInFlight != 0 {
+		delete(p.followUps, i)
 	}
 	p.dead += int(it.length)
 	*it = item{pos: p.spare}
@@ -226,11 +226,11 @@ func (p *Pool) setNotBefore(i uint32, ms int64) { p.setRare(i, func(r *rare) { r
 // Generation returns that of an item.
 func (p *Pool) Generation(i uint32) uint32 { return p.items[i].gen }
 
-// SetFormer says where the previous answer of an item is, unless a later one is known.
-func (p *Pool) SetFormer(i uint32, o blobschema.Origin) {
+// SetPrevious says where the previous answer of an item is, unless a later one is known.
+func (p *Pool) SetPrevious(i uint32, o blobschema.RecordRef) {
 	p.setRare(i, func(r *rare) {
-		if o.Compare(r.former) > 0 {
-			r.former = o
+		if o.Compare(r.previous) > 0 {
+			r.previous = o
 		}
 	})
 }
@@ -241,16 +241,16 @@ func (p *Pool) queued(i uint32) blobschema.Queued {
 	it := &p.items[i]
 	r, l := p.rareOf(i), p.lanes[it.lane]
 	q := blobschema.Queued{
-		Slot: p.group.Slot, Host: l.origin.site.key.name, Rank: it.rank, URL: p.url(it).String(), Generation: it.gen,
-		Depth: it.depth, Attempts: it.attempts, Flags: it.flags, NotBefore: r.notBefore, Former: r.former,
+		Slot: p.group.Slot, Key: l.origin.site.key.name, Rank: it.rank, URL: p.url(it).String(), Generation: it.gen,
+		Depth: it.depth, Attempts: it.attempts, Flags: it.flags, NotBefore: r.notBefore, Previous: r.previous,
 		Topic: l.topic, Change: r.change,
 	}
-	if it.bits&isAsked == 0 {
+	if it.bits&isInFlight == 0 {
 		return q
 	}
-	if w, ok := p.wishes[i]; ok {
+	if w, ok := p.followUps[i]; ok {
 		w.firm = true // from now on a commit has it
-		p.wishes[i] = w
+		p.followUps[i] = w
 		q.Generation, q.Rank, q.Depth, q.Flags, q.Attempts, q.NotBefore, q.Topic = w.gen, w.rank, w.depth, w.flags, 0, 0, w.topic
 	}
 	return q
@@ -269,11 +269,11 @@ func (p *Pool) FirstDue(urgentOnly bool) int64 {
 	for _, l := range p.lanes {
 		switch k := l.origin.site.key; {
 		case urgentOnly && len(l.queue) > 0 && l.urgency() == found:
-		case l.asked || k.place == busy && len(l.queue) > 0:
+		case l.inFlight || k.state == busy && len(l.queue) > 0:
 			sooner(1)
 		case len(l.queue) > 0:
 			at := k.pausedUntil()
-			if l.where == held && l.origin.retry.After(at) {
+			if l.where == blocked && l.origin.retry.After(at) {
 				at = l.origin.retry
 			}
 			sooner(at.UnixMilli())

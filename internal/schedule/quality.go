@@ -1,14 +1,14 @@
 package schedule
 
-// QualityFirst asks for the best URL of all that may be asked for: a unit is worth what its
+// QualityFirst asks for the best URL of all that may be requested: a politeness key is worth what its
 // best URL is (Cao, Jiang, Singh, "quality").
 type QualityFirst struct{ byQuality }
 
 // Name is "quality".
 func (QualityFirst) Name() string { return "quality" }
 
-// HostRank is the quality of the unit's best URL.
-func (p QualityFirst) HostRank(h *HostView) float64 {
+// KeyRank is the quality of the politeness key's best URL.
+func (p QualityFirst) KeyRank(h *KeyView) float64 {
 	for _, w := range h.Best(1) {
 		return p.Quality(w.Rank)
 	}

@@ -9,9 +9,9 @@ type queues struct {
 	timers  heap[*Key]
 	pauses  [pauseKinds]int // keys in the timers, by their reason
 	turn    uint64
-	virtual uint64    // time of fair queueing: the turn of the key taken last
-	view    HostView  // for rank, which is called often
-	viewed  [1]*stand // by it
+	virtual uint64         // time of fair queueing: the turn of the key taken last
+	view    KeyView        // for rank, which is called often
+	viewed  [1]*topicQueue // by it
 }
 
 // wake enqueues the keys whose time has come, and returns how long they waited, in milliseconds.
@@ -19,7 +19,7 @@ func (q *queues) wake(now time.Time) (waited int64) {
 	for len(q.timers) > 0 && !q.timers[0].at.After(now) {
 		k := q.timers.pop()
 		waited += now.Sub(k.since).Milliseconds()
-		k.place = idle
+		k.state = idle
 		q.pauses[k.pause]--
 		q.enqueue(k, now)
 	}
@@ -28,17 +28,17 @@ func (q *queues) wake(now time.Time) (waited int64) {
 
 // enqueue puts a key that is not busy into the queue it belongs in.
 func (q *queues) enqueue(k *Key, now time.Time) {
-	if k.place == busy || k.group.Filling { // Filled does it for all keys
+	if k.state == busy || k.group.Filling { // Filled does it for all keys
 		return
 	}
 	k.promote(now)
 	if k.group.Frozen {
 		return
 	}
-	switch k.place {
+	switch k.state {
 	case ready: // it keeps its turn
 		if k.open() {
-			q.stand(k)
+			q.updateReady(k)
 			return
 		}
 		q.dequeue(k)
@@ -63,16 +63,16 @@ func (q *queues) enqueue(k *Key, now time.Time) {
 	if !k.connected { // else its visit goes on: the turn is the same
 		k.start = k.domain.nextTurn(q.virtual)
 	}
-	k.place = ready
-	q.stand(k)
+	k.state = ready
+	q.updateReady(k)
 }
 
-// rank sets what a visit to a stand, which has URLs, is worth now by the policy.
-func (q *queues) rank(st *stand) {
+// rank sets what a visit to a topic queue, which has URLs, is worth now by the policy.
+func (q *queues) rank(st *topicQueue) {
 	k := st.key
 	q.viewed[0] = st
-	q.view = HostView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, stands: q.viewed[:]}
-	st.rank = q.policy.HostRank(&q.view)
+	q.view = KeyView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, topicQueues: q.viewed[:]}
+	st.rank = q.policy.KeyRank(&q.view)
 	st.ranked, st.top = k.pending, st.best()
 }
 
@@ -80,7 +80,7 @@ func (q *queues) rank(st *stand) {
 // that is ready. The first answer tells how long an answer takes; later ones change little, and
 // are no reason to leave an open connection.
 func (q *queues) outranked(k *Key) bool {
-	for _, st := range k.stands {
+	for _, st := range k.topicQueues {
 		if len(st.lanes) == 0 {
 			continue
 		}
@@ -92,10 +92,10 @@ func (q *queues) outranked(k *Key) bool {
 	return false
 }
 
-// stand puts the stands of a ready key into the queues of their topics, and takes out those
+// updateReady puts the topic queues of a ready key into the queues of their topics, and takes out those
 // that have no URL.
-func (q *queues) stand(k *Key) {
-	for _, st := range k.stands {
+func (q *queues) updateReady(k *Key) {
+	for _, st := range k.topicQueues {
 		urgent := st.urgency()
 		if st.urgent != urgent {
 			q.ready.remove(st)
@@ -119,23 +119,23 @@ func (q *queues) stand(k *Key) {
 
 // dequeue takes a key out of the queue it is in, if any.
 func (q *queues) dequeue(k *Key) {
-	switch k.place {
+	switch k.state {
 	case waiting:
 		q.timers.remove(k.index)
 		q.pauses[k.pause]--
 	case ready:
-		for _, st := range k.stands {
+		for _, st := range k.topicQueues {
 			q.ready.remove(st)
 		}
 	default:
 		return
 	}
-	k.place = idle
+	k.state = idle
 }
 
 // await puts an idle key into the timers.
 func (q *queues) await(k *Key, at, now time.Time) {
-	k.place, k.at, k.since = waiting, at, now
+	k.state, k.at, k.since = waiting, at, now
 	switch {
 	case !k.pace.BackoffUntil.After(now):
 		k.pause = paced
@@ -160,11 +160,11 @@ func (q *queues) awaitUrgent(now time.Time, revisits bool) {
 		}
 	}
 	for _, k := range hidden {
-		if k.place != ready { // it has several stands
+		if k.state != ready { // it has several topic queues
 			continue
 		}
 		k.revisited = false // new URLs have no turn now
-		if q.enqueue(k, now); k.hasUrgent() || k.place != ready {
+		if q.enqueue(k, now); k.hasUrgent() || k.state != ready {
 			continue
 		}
 		if at := k.nextTry(); !at.IsZero() {

@@ -15,7 +15,7 @@ import (
 // changed. In a crawl with revisits (Config.Revisits) such a URL is pending again at once, in its
 // next generation. It is due when the revisit is worth the threshold: see package fresh.
 
-// revisitRank is the rank of revisits: after URLs requested on purpose, before new URLs, whose rank
+// revisitRank is the rank of revisits: after URLs requested, before new URLs, whose rank
 // is higher in a crawl with revisits.
 const revisitRank = 1
 
@@ -145,7 +145,7 @@ func (k *Key) putOff(d delayed, now time.Time) bool {
 
 // awaitsRevisit reports whether a due revisit is in a queue already.
 func (k *Key) awaitsRevisit() bool {
-	return slices.ContainsFunc(k.stands, func(st *stand) bool { return st.urgency() == revisit })
+	return slices.ContainsFunc(k.topicQueues, func(st *topicQueue) bool { return st.urgency() == revisit })
 }
 
 // hasFound reports whether a new URL may be requested now.
@@ -153,10 +153,10 @@ func (k *Key) hasFound() bool {
 	return k.hasAny(func(it *item) bool { return !k.isRevisit(it) })
 }
 
-// standBack delays the revisit at the top of a lane by one pause of revisits, because new URLs, which were
+// deferRevisit delays the revisit at the top of a lane by one pause of revisits, because new URLs, which were
 // not in memory when it took its place, have their turn. It returns false where there is no pause.
-func (l *lane) standBack(now time.Time) bool {
-	k := l.stand.key
+func (l *lane) deferRevisit(now time.Time) bool {
+	k := l.topicQueue.key
 	pause := 2 * max(k.delay, k.pace.Delay)
 	if pause <= 0 {
 		return false
@@ -213,7 +213,7 @@ func (s *Schedule) Hint(now time.Time, p *Pool, i uint32, modified time.Time) {
 		return
 	}
 	it := &p.items[i]
-	k := p.lanes[it.lane].stand.key
+	k := p.lanes[it.lane].topicQueue.key
 	change := k.believed(r.change)
 	visited := visitedAt(now, it.fp, &r, fresh.Interval(change, 1, s.revisits.threshold))
 	r.hint = hintSame
@@ -265,7 +265,7 @@ func (s *Schedule) postpone(now time.Time, items []spot) (others []spot) {
 	}
 	for _, w := range items {
 		it := w.it()
-		if !w.pool.lanes[it.lane].stand.key.isRevisit(it) {
+		if !w.pool.lanes[it.lane].topicQueue.key.isRevisit(it) {
 			others = append(others, w)
 			continue
 		}
@@ -279,7 +279,7 @@ func (s *Schedule) postpone(now time.Time, items []spot) (others []spot) {
 // waitsForRevisit reports whether an item waits for the time of its revisit, and for nothing else.
 func (p *Pool) waitsForRevisit(i uint32) bool {
 	it := &p.items[i]
-	return p.lanes[it.lane].stand.key.isRevisit(it) && it.bits&isAsked == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
+	return p.lanes[it.lane].topicQueue.key.isRevisit(it) && it.bits&isInFlight == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
 }
 
 // Visited notes that a URL that is pending again with next was answered now.
@@ -318,22 +318,22 @@ func (r *revisits) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blob
 		wait = max(wait, afterFailure)
 	case o.Page.Outcome == blobschema.OutcomeClientError:
 		wait = max(wait, goneAfter)
-	case t.former == (blobschema.Origin{}):
+	case t.previous == (blobschema.RecordRef{}):
 		wait = firstOf(t.fp, wait)
 	}
 	return &blobschema.Queued{
-		Host: k.name, Rank: revisitRank, Generation: was.Generation + 1, Depth: was.Depth, Flags: was.Flags, Topic: was.Topic,
+		Key: k.name, Rank: revisitRank, Generation: was.Generation + 1, Depth: was.Depth, Flags: was.Flags, Topic: was.Topic,
 		NotBefore: r.at(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
 	}
 }
 
 // learn updates the estimates of a URL and its key from a revisit.
 func (k *Key) learn(t *Task, o *actor.Outcome) blobschema.Change {
-	former := t.Request.Former
-	if former == nil || !o.Page.Outcome.Answered() {
+	previous := t.Request.Previous
+	if previous == nil || !o.Page.Outcome.Answered() {
 		return t.Change
 	}
-	l := fresh.Look{Hours: o.Page.Time.Sub(former.Time).Hours(), Changed: Changed(former, &o.Page), Hinted: t.hint == hintChanged}
+	l := fresh.Revisit{Hours: o.Page.Time.Sub(previous.Time).Hours(), Changed: Changed(previous, &o.Page), Hinted: t.hint == hintChanged}
 	if t.hint != hintNone {
 		k.trust = k.trust.Learn(l.Hinted, l.Changed)
 	}

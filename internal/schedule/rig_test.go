@@ -62,7 +62,7 @@ func (r *rig) add(p *Pool, raw string, q blobschema.Queued) {
 		r.s.Join(r.now, w.pool, w.item, &q, Outside)
 		return
 	}
-	r.at[fp] = spot{p, r.s.Insert(r.now, p, r.s.Key(r.group, q.Host), u, fp, &q, Outside)}
+	r.at[fp] = spot{p, r.s.Insert(r.now, p, r.s.Key(r.group, q.Key), u, fp, &q, Outside)}
 }
 
 // end ends a task with an outcome.
@@ -121,7 +121,7 @@ func TestSchedules(t *testing.T) {
 			switch n := rng.IntN(20); {
 			case n < 6:
 				host := fmt.Sprintf("%c.example", 'a'+rng.IntN(4))
-				q := blobschema.Queued{Host: host, Rank: uint32(rng.IntN(5)), Topic: uint8(rng.IntN(3)), Depth: 3, Generation: uint32(rng.IntN(2))}
+				q := blobschema.Queued{Key: host, Rank: uint32(rng.IntN(5)), Topic: uint8(rng.IntN(3)), Depth: 3, Generation: uint32(rng.IntN(2))}
 				if rng.IntN(4) == 0 {
 					q.NotBefore = r.now.Add(time.Duration(rng.IntN(60)) * time.Second).UnixMilli()
 				}
@@ -147,7 +147,7 @@ func TestSchedules(t *testing.T) {
 				run := &blobschema.Run{}
 				r.s.Delta(run)
 			case n == 18 && rng.IntN(5) == 0:
-				if p := r.pools[rng.IntN(2)]; p.Asked() == 0 {
+				if p := r.pools[rng.IntN(2)]; p.InFlight() == 0 {
 					for fp, w := range r.at {
 						if w.pool == p {
 							delete(r.at, fp)

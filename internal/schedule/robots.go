@@ -36,7 +36,7 @@ func (s *Schedule) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 	s.changes.key(k)
 	d.relist(now, func() { d.asking = true })
 	return Task{
-		Request: actor.Request{URL: target, Host: k.name, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
+		Request: actor.Request{URL: target, Key: k.name, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
 		Topic:   l.topic,
 		lane:    l,
 	}, true

@@ -41,7 +41,7 @@ type HostRule struct {
 // Schedule decides which pending URL is requested next.
 //
 // It has three levels (Fan, Li; Cao, Jiang, Singh). Topics have priorities, and turns among
-// equals. The keys of a topic that are ready stand in one queue. The URLs of each wait in lanes,
+// equals. The keys of a topic that are ready topic queue in one queue. The URLs of each wait in lanes,
 // one for each origin, pool, topic and sub-queue. Keys of equal rank share by registrable domain
 // (start-time fair queueing: Goyal, Vin, Cheng), so that a domain with 100,000 names has one turn
 // at a time. A key has one request under way, or as many as its operator allows, one per lane.
@@ -65,10 +65,10 @@ type Schedule struct {
 // Counts are figures of the URLs and keys in memory, and of the urgent URLs of all pools.
 type Counts struct {
 	Pending    int64
-	Urgent     int64 // requested on purpose
+	Urgent     int64 // requested
 	Revisits   int64 // URLs that wait for a revisit and nothing else
 	Keys       int64
-	Asked      int64 // requests under way
+	InFlight   int64 // requests under way
 	WaitMillis int64 // time that keys with a URL waited for their pace
 }
 
@@ -100,7 +100,7 @@ func (s *Schedule) PendingOf(topic uint8) int64 { return s.tally.pending[topic] 
 func (s *Schedule) SetTopics(topics []Topic) { s.queues.ready.setTopics(topics) }
 
 // Active reports whether any request is under way or may be made now.
-func (s *Schedule) Active() bool { return s.tally.counts.Asked > 0 || !s.queues.ready.empty() }
+func (s *Schedule) Active() bool { return s.tally.counts.InFlight > 0 || !s.queues.ready.empty() }
 
 // Floor forbids any request to a key before at plus the key's pace. Call it on an empty schedule.
 func (s *Schedule) Floor(at time.Time) { s.floor = at }
@@ -160,7 +160,7 @@ func (s *Schedule) Stop(p *Pool, now time.Time) {
 		l.delist()
 	}
 	for _, l := range p.lanes {
-		s.queues.enqueue(l.stand.key, now)
+		s.queues.enqueue(l.topicQueue.key, now)
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A key is stored as one HostState, with the site whose authority is its key; each
+// A key is stored as one KeyState, with the site whose authority is its key; each
 // further site as another, whose Host is the name of the key, a space, and the authority, so
 // that a domain with many names is not written whole each time.
 
-// joinSite returns the Host of a HostState for a further site of a key.
+// joinSite returns the Host of a KeyState for a further site of a key.
 func joinSite(key, site string) string { return key + " " + site }
 
 // SplitSite undoes joinSite. For the state of a key site is "".
@@ -44,9 +44,9 @@ type stored struct {
 	Hold     int64           `cbor:"10,keyasint,omitempty"` // Unix milliseconds
 	Asks     []byte          `cbor:"11,keyasint,omitempty"` // askBytes each
 
-	Changes *blobschema.Change `cbor:"12,keyasint,omitempty"`
-	Trust   *fresh.Trust       `cbor:"13,keyasint,omitempty"`
-	Looked  bool               `cbor:"14,keyasint,omitempty"`
+	Changes   *blobschema.Change `cbor:"12,keyasint,omitempty"`
+	Trust     *fresh.Trust       `cbor:"13,keyasint,omitempty"`
+	Revisited bool               `cbor:"14,keyasint,omitempty"`
 }
 
 type storedRobots struct {
@@ -60,7 +60,7 @@ type storedRobots struct {
 }
 
 // maxStoredRules bounds the rules of a robots.txt that are stored, so that two of them
-// fit in a HostState. Larger ones are fetched again after the next load.
+// fit in a KeyState. Larger ones are fetched again after the next load.
 const maxStoredRules = 400 << 10
 
 func (k *Key) encode() []byte {
@@ -73,7 +73,7 @@ func (k *Key) encode() []byte {
 	if k.trust != (fresh.Trust{}) {
 		st.Trust = &k.trust
 	}
-	st.Looked = k.revisited
+	st.Revisited = k.revisited
 	if k.Pinned() {
 		st.Addr = k.addr.AsSlice()
 	}
@@ -123,7 +123,7 @@ func (k *Key) decode(b []byte) error {
 	if st.Trust != nil {
 		k.trust = *st.Trust
 	}
-	k.revisited = st.Looked
+	k.revisited = st.Revisited
 	var err error
 	if k.asks, err = decodeAsks(st.Asks); err != nil {
 		return err
@@ -207,7 +207,7 @@ type RobotsInfo struct {
 	Retry    time.Time      // earliest time of the next attempt; zero for at once
 }
 
-// DecodeHost reads the Data of a [blobschema.HostState]. It keeps nothing of data.
+// DecodeHost reads the Data of a [blobschema.KeyState]. It keeps nothing of data.
 func DecodeHost(data []byte) (HostInfo, error) {
 	k := Key{}
 	k.own.key = &k
@@ -229,7 +229,7 @@ func (k *Key) Info() HostInfo {
 	return info
 }
 
-// ask is a request from outside for one URL, remembered with the unit.
+// ask is a request from outside for one URL, remembered with the politeness key.
 type ask struct {
 	id   uint64 // hash of request and URL
 	unix uint32 // seconds
@@ -282,8 +282,8 @@ func decodeAsks(b []byte) ([]ask, error) {
 }
 
 // LoadState restores a key of a group, or a further site of one.
-func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.HostState) error {
-	key, name := SplitSite(hs.Host)
+func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.KeyState) error {
+	key, name := SplitSite(hs.Key)
 	k := s.Key(g, key)
 	if k.group != g {
 		return fmt.Errorf("it is of slot %d", k.group.Slot)

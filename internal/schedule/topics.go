@@ -13,7 +13,7 @@ type Topic struct {
 	Slice    time.Duration // of a turn; 0: blobschema.DefaultSlice
 }
 
-// readyQueue holds the stands that may send a request now, by topic. The topic of the highest
+// readyQueue holds the topic queues that may send a request now, by topic. The topic of the highest
 // priority goes first: it preempts others between two requests, and no connection is closed for
 // that. Topics of one priority take turns, each as long as its slice; requests that the topic
 // in turn cannot use go to the others, one each.
@@ -22,13 +22,13 @@ type Topic struct {
 // but while new URLs are ready, at most every other request is a revisit: where the connections
 // are few, a crawl that is behind with its revisits would never fetch anything new.
 type readyQueue struct {
-	topics  []Topic
-	began   time.Time      // start of the first round of slices
-	pending *[256]int64    // URLs of parts in memory that are not settled, by topic
-	heaps   []heap[*stand] // by topic: new URLs, and those requested on purpose
-	looks   []heap[*stand] // by topic: due revisits
-	fillers map[int]int    // topic that had the last request that the one in turn could not use, by priority
-	revisit bool           // the last request was a revisit
+	topics   []Topic
+	began    time.Time           // start of the first round of slices
+	pending  *[256]int64         // URLs of parts in memory that are not settled, by topic
+	heaps    []heap[*topicQueue] // by topic: new URLs, and those requested
+	revisits []heap[*topicQueue] // by topic: due revisits
+	fillers  map[int]int         // topic that had the last request that the one in turn could not use, by priority
+	revisit  bool                // the last request was a revisit
 }
 
 // setTopics changes priorities and slices; there may be more topics than before.
@@ -40,15 +40,15 @@ func (q *readyQueue) setTopics(topics []Topic) {
 // grow makes heaps for at least n topics, and for one.
 func (q *readyQueue) grow(n int) {
 	for len(q.heaps) < max(1, n) {
-		q.heaps, q.looks = append(q.heaps, nil), append(q.looks, nil)
+		q.heaps, q.revisits = append(q.heaps, nil), append(q.revisits, nil)
 	}
 }
 
-// heap returns the heap for a stand. An unknown topic has priority 0.
-func (q *readyQueue) heap(st *stand) *heap[*stand] {
+// heap returns the heap for a topic queue. An unknown topic has priority 0.
+func (q *readyQueue) heap(st *topicQueue) *heap[*topicQueue] {
 	q.grow(int(st.topic) + 1)
 	if st.urgent == revisit {
-		return &q.looks[st.topic]
+		return &q.revisits[st.topic]
 	}
 	return &q.heaps[st.topic]
 }
@@ -60,29 +60,29 @@ func (q *readyQueue) rule(topic int) (t Topic) {
 	return Topic{}
 }
 
-// remove takes a stand out of its queue, if it is in one.
-func (q *readyQueue) remove(st *stand) {
+// remove takes a topic queue out of its queue, if it is in one.
+func (q *readyQueue) remove(st *topicQueue) {
 	if st.index >= 0 {
 		q.heap(st).remove(st.index)
 	}
 }
 
-// empty reports whether no stand is ready.
+// empty reports whether no topic queue is ready.
 func (q *readyQueue) empty() bool {
 	for i := range q.heaps {
-		if len(q.heaps[i])+len(q.looks[i]) > 0 {
+		if len(q.heaps[i])+len(q.revisits[i]) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// next returns the stand to send the next request, nil for none: first URLs that are requested on
-// purpose, whatever their topic. With urgentOnly it returns no stand whose best URL is new.
-func (q *readyQueue) next(now time.Time, urgentOnly bool) *stand {
-	first, look := q.top(q.heaps), q.top(q.looks)
+// next returns the topic queue to send the next request, nil for none: first URLs that are requested,
+// whatever their topic. With urgentOnly it returns no topic queue whose best URL is new.
+func (q *readyQueue) next(now time.Time, urgentOnly bool) *topicQueue {
+	first, look := q.top(q.heaps), q.top(q.revisits)
 	switch {
-	case first != nil && first.urgent == onPurpose:
+	case first != nil && first.urgent == requested:
 		return first
 	case look != nil && (first == nil || urgentOnly || !q.revisit):
 		return look
@@ -94,9 +94,9 @@ func (q *readyQueue) next(now time.Time, urgentOnly bool) *stand {
 	return q.heaps[q.turn(q.rule(int(first.topic)).Priority, now)][0]
 }
 
-// top returns the first stand of the topic with the highest priority, or of the highest that has
+// top returns the first topic queue of the topic with the highest priority, or of the highest that has
 // one on purpose; nil for none.
-func (q *readyQueue) top(heaps []heap[*stand]) (top *stand) {
+func (q *readyQueue) top(heaps []heap[*topicQueue]) (top *topicQueue) {
 	for _, h := range heaps {
 		if len(h) > 0 && (top == nil || cmp.Or(cmp.Compare(h[0].urgent, top.urgent),
 			cmp.Compare(q.rule(int(h[0].topic)).Priority, q.rule(int(top.topic)).Priority)) > 0) {
@@ -106,7 +106,7 @@ func (q *readyQueue) top(heaps []heap[*stand]) (top *stand) {
 	return top
 }
 
-// turn returns the topic of a priority that is to be asked now; one of them has a stand. Whose slice it is
+// turn returns the topic of a priority that is to be asked now; one of them has a topic queue. Whose slice it is
 // follows from the clock, so that a step without memory goes on where the one before was. Only topics with
 // pending URLs have slices.
 func (q *readyQueue) turn(priority int, now time.Time) int {
@@ -145,7 +145,7 @@ func (q *readyQueue) slice(topic, priority int) time.Duration {
 	return rule.Slice
 }
 
-// after is the next topic of a priority that has a stand.
+// after is the next topic of a priority that has a topic queue.
 func (q *readyQueue) after(topic, priority int) int {
 	for i := range q.heaps {
 		next := (topic + 1 + i) % len(q.heaps)

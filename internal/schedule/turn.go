@@ -12,29 +12,29 @@ import (
 
 // Task is one request to make. It ends with Answered and Close.
 type Task struct {
-	Request actor.Request
-	Flags   blobschema.QueuedFlags
-	Topic   uint8             // of the URL, or of the one that needs the robots.txt
-	Change  blobschema.Change // what is known of how often the URL changes
-	former  blobschema.Origin
-	lane    *lane
-	item    uint32
-	fp      uint64 // 0: not for an item
-	page    bool   // for an item
-	urgent  bool   // requested on purpose
-	rank    uint32 // of the item
-	revisit bool
-	hint    hint
+	Request  actor.Request
+	Flags    blobschema.QueuedFlags
+	Topic    uint8             // of the URL, or of the one that needs the robots.txt
+	Change   blobschema.Change // what is known of how often the URL changes
+	previous blobschema.RecordRef
+	lane     *lane
+	item     uint32
+	fp       uint64 // 0: not for an item
+	page     bool   // for an item
+	urgent   bool   // requested
+	rank     uint32 // of the item
+	revisit  bool
+	hint     hint
 }
 
 // Key is the politeness key of the request.
-func (t *Task) Key() *Key { return t.lane.stand.key }
+func (t *Task) Key() *Key { return t.lane.topicQueue.key }
 
 // Pool returns the pool of the URL.
 func (t *Task) Pool() *Pool { return t.lane.pool }
 
-// Host is the name of the politeness key.
-func (t *Task) Host() string { return t.lane.origin.site.key.name }
+// KeyName is the name of the politeness key.
+func (t *Task) KeyName() string { return t.lane.origin.site.key.name }
 
 // Fingerprint is that of the URL, 0 for a robots.txt or a name to resolve.
 func (t *Task) Fingerprint() uint64 { return t.fp }
@@ -50,10 +50,10 @@ func (t *Task) FlagsNow() blobschema.QueuedFlags {
 // Rank is that of the URL, 0 if the task is for none.
 func (t *Task) Rank() uint32 { return t.rank }
 
-// Former is where the page record of the URL's previous generation is; zero for none.
-func (t *Task) Former() blobschema.Origin { return t.former }
+// Previous is where the page record of the URL's previous generation is; zero for none.
+func (t *Task) Previous() blobschema.RecordRef { return t.previous }
 
-// Urgent reports whether the task is for a URL that was requested on purpose.
+// Urgent reports whether the task is for a URL that was requested.
 func (t *Task) Urgent() bool { return t.urgent }
 
 // Revisit reports whether the task is for a URL that was settled with an answer, and may have
@@ -62,7 +62,7 @@ func (t *Task) Revisit() bool { return t.revisit }
 
 // Next returns the best request that may be made now, if there is one. Its key is
 // busy until Close, or, if it allows several requests at once, until Begun. With urgentOnly it is
-// one for a URL that is requested on purpose or due for a revisit.
+// one for a URL that is requested or due for a revisit.
 func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	s.seen = now
 	s.tally.counts.WaitMillis += s.queues.wake(now)
@@ -79,10 +79,10 @@ func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 		if t, ok := s.take(st, now, urgentOnly); ok {
 			s.queues.ready.revisit = st.urgent == revisit
 			s.queues.virtual = max(s.queues.virtual, k.start)
-			t.lane.pool.asked++
-			s.tally.counts.Asked++
-			k.asked++
-			k.place, k.starting = busy, t.lane
+			t.lane.pool.inFlight++
+			s.tally.counts.InFlight++
+			k.inFlight++
+			k.state, k.starting = busy, t.lane
 			return t, true
 		}
 		s.queues.enqueue(k, now)
@@ -99,15 +99,15 @@ func (s *Schedule) Begun(now time.Time, t Task) {
 	}
 	k.starting = nil
 	k.pace.Floor(now, d.delay())
-	if k.asked < k.allowed {
-		k.place = idle
+	if k.inFlight < k.allowed {
+		k.state = idle
 		s.queues.enqueue(k, now)
 	}
 }
 
 // hasUrgent reports whether a URL that may be requested is so on purpose, or due for a revisit.
 func (k *Key) hasUrgent() bool {
-	return slices.ContainsFunc(k.stands, func(st *stand) bool { return st.urgency() != found })
+	return slices.ContainsFunc(k.topicQueues, func(st *topicQueue) bool { return st.urgency() != found })
 }
 
 // NextAt is when Next may have something that it has not now; zero when only a
@@ -119,9 +119,9 @@ func (s *Schedule) NextAt() time.Time {
 	return s.queues.timers[0].at
 }
 
-// take makes the next task of a stand that was ready. It ends URLs that robots.txt
+// take makes the next task of a topic queue that was ready. It ends URLs that robots.txt
 // forbids; false means that nothing is left to request now.
-func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) {
+func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, bool) {
 	k := st.key
 	k.promote(now)
 	if k.readyAt().After(now) {
@@ -131,10 +131,10 @@ func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		l := st.lanes[0]
 		p, d, i := l.pool, l.origin, l.queue[0]
 		it := &p.items[i]
-		if urgentOnly && l.stand.urgency() == found {
+		if urgentOnly && l.topicQueue.urgency() == found {
 			return Task{}, false
 		}
-		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasFound() && l.standBack(now) {
+		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasFound() && l.deferRevisit(now) {
 			continue
 		}
 		if !urgentOnly && it.attempts > 0 && !k.isRevisit(it) && l.yield(now) {
@@ -143,7 +143,7 @@ func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		url := p.url(it)
 		if s.cfg.Resolve && !k.placed {
 			// The URLs stay in their queues.
-			return Task{Request: actor.Request{URL: url, Host: k.name, Resolve: true, Attempt: k.resolves}, lane: l}, true
+			return Task{Request: actor.Request{URL: url, Key: k.name, Resolve: true, Attempt: k.resolves}, lane: l}, true
 		}
 		if d.rules == nil || !d.until.After(now) {
 			return s.robotsTask(l, url, now)
@@ -154,10 +154,10 @@ func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 			s.refuse(spot{p, i}, d.rules.Refusal(), reason(d.rules, rule))
 			continue
 		}
-		l.asked = true
+		l.inFlight = true
 		l.delist()
 		k.revisited = k.isRevisit(it)
-		it.bits |= isAsked
+		it.bits |= isInFlight
 		k.pace.Start(now, d.delay())
 		s.changes.key(k)
 		var next time.Time
@@ -166,11 +166,11 @@ func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		}
 		return Task{
 			Request: actor.Request{
-				URL: url, Host: k.name, Addr: k.addr, Next: next, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
+				URL: url, Key: k.name, Addr: k.addr, Next: next, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
 			Flags: it.flags, Topic: l.topic, Change: p.rareOf(i).change,
-			former: p.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
+			previous: p.rareOf(i).previous, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
 			revisit: k.isRevisit(it), hint: p.rareOf(i).hint,
 		}, true
 	}
@@ -180,7 +180,7 @@ func (s *Schedule) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 // yield delays the best URL of a lane, which has failed before, by two delays if its key has
 // not answered since the last failure and has other URLs. The next one tells whether the host fails, or single pages.
 func (l *lane) yield(now time.Time) bool {
-	k := l.stand.key
+	k := l.topicQueue.key
 	if k.pace.Failures == 0 || !k.hasUntried() {
 		return false
 	}
@@ -209,20 +209,20 @@ const (
 // Rest describes the keys whose URLs may not be requested yet.
 type Rest struct {
 	Until  time.Time // when the first may be; zero if none waits
-	Units  int       // that wait
+	Keys   int       // that wait
 	Failed int       // of them, those that failed or asked for a pause
 	Silent int       // of them, those that did not answer
 }
 
 // Rest describes the keys that wait, as of the last call that changed it.
 func (s *Schedule) Rest() Rest {
-	return Rest{Until: s.NextAt(), Units: len(s.queues.timers), Failed: s.queues.pauses[backedOff], Silent: s.queues.pauses[unanswered]}
+	return Rest{Until: s.NextAt(), Keys: len(s.queues.timers), Failed: s.queues.pauses[backedOff], Silent: s.queues.pauses[unanswered]}
 }
 
 // Add adds the keys of another schedule.
 func (r *Rest) Add(o *Rest) {
-	if o.Units > 0 && (r.Until.IsZero() || o.Until.Before(r.Until)) {
+	if o.Keys > 0 && (r.Until.IsZero() || o.Until.Before(r.Until)) {
 		r.Until = o.Until
 	}
-	r.Units, r.Failed, r.Silent = r.Units+o.Units, r.Failed+o.Failed, r.Silent+o.Silent
+	r.Keys, r.Failed, r.Silent = r.Keys+o.Keys, r.Failed+o.Failed, r.Silent+o.Silent
 }

@@ -84,8 +84,8 @@ func (c *cache) claim(k key) (e *entry, mine bool) {
 	return e, true
 }
 
-// settle sets the value of a claimed entry. An error goes to those who wait, but is not kept.
-func (c *cache) settle(e *entry, value any, size int64, err error) {
+// fill sets the value of a claimed entry. An error goes to those who wait, but is not kept.
+func (c *cache) fill(e *entry, value any, size int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.value, e.bytes, e.err = value, size, err
@@ -123,7 +123,7 @@ func cached[T any](ctx context.Context, c *cache, k key, load func() (T, int64, 
 		if mine {
 			var size int64
 			err = errors.New("the read did not end") // stays if load panics, so that no call waits forever
-			defer func() { c.settle(e, value, size, err) }()
+			defer func() { c.fill(e, value, size, err) }()
 			value, size, err = load()
 			return value, err
 		}
@@ -245,14 +245,14 @@ func (r *reader) fill(ctx context.Context, object string, size int64, claimed []
 		for i, e := range run {
 			if err != nil {
 				failed = err
-				r.cache.settle(e, nil, 0, err)
+				r.cache.fill(e, nil, 0, err)
 				continue
 			}
 			block := data[i*blockSize : min((i+1)*blockSize, len(data))]
 			if n > 1 {
 				block = bytes.Clone(block) // the cache drops each by itself
 			}
-			r.cache.settle(e, block, int64(len(block)), nil)
+			r.cache.fill(e, block, int64(len(block)), nil)
 		}
 	}
 	return failed

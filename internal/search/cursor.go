@@ -23,12 +23,12 @@ type cursor interface {
 	seek(to uint32)
 	// freq returns how often the document has it in any form, and as it was written.
 	freq() (n, exact int)
-	// places appends where it begins there, ascending. Only cursors made with positions know.
-	places(buf []place) []place
+	// appendPositions appends where it begins there, ascending. Only cursors made with positions know.
+	appendPositions(buf []position) []position
 }
 
-// place is a position, doubled, plus 1 if the word stands there as it was written.
-type place int32
+// position is a position, doubled, plus 1 if the word stands there as it was written.
+type position int32
 
 // meter bounds the work of a query on a segment. When it is used up, or the query is cancelled, all cursors end.
 type meter struct {
@@ -88,11 +88,11 @@ func (c *listCursor) move(more bool) {
 
 func (c *listCursor) freq() (n, exact int) { return c.p.Freq(), c.p.Freq() }
 
-func (c *listCursor) places(buf []place) []place {
+func (c *listCursor) appendPositions(buf []position) []position {
 	c.meter.spend(int64(c.p.Freq() / 16)) // positions are read faster than documents
 	c.buf = c.p.Positions(c.buf[:0])
 	for _, p := range c.buf {
-		buf = append(buf, place(p)<<1|1)
+		buf = append(buf, position(p)<<1|1)
 	}
 	return buf
 }
@@ -129,9 +129,9 @@ func (c *formCursor) freq() (n, exact int) {
 	return n, 0
 }
 
-func (c *formCursor) places(buf []place) []place {
+func (c *formCursor) appendPositions(buf []position) []position {
 	from := len(buf)
-	buf = c.cursor.places(buf)
+	buf = c.cursor.appendPositions(buf)
 	for i := range buf[from:] {
 		buf[from+i] &^= 1
 	}
@@ -183,16 +183,16 @@ func (c *anyCursor) freq() (n, exact int) {
 	return n, exact
 }
 
-func (c *anyCursor) places(buf []place) []place {
+func (c *anyCursor) appendPositions(buf []position) []position {
 	from := len(buf)
 	for _, o := range c.of {
 		if o.at() == c.doc {
-			buf = o.places(buf)
+			buf = o.appendPositions(buf)
 		}
 	}
 	// Of one position the exact place comes first, and stays.
-	slices.SortFunc(buf[from:], func(a, b place) int { return cmp.Compare(a^1, b^1) })
-	same := func(a, b place) bool { return a>>1 == b>>1 }
+	slices.SortFunc(buf[from:], func(a, b position) int { return cmp.Compare(a^1, b^1) })
+	same := func(a, b position) bool { return a>>1 == b>>1 }
 	return buf[:from+len(slices.CompactFunc(buf[from:], same))]
 }
 
@@ -202,8 +202,8 @@ type rowCursor struct {
 	offsets []int32
 	begun   bool
 	doc     uint32
-	starts  []place // in the document
-	next    []place // scratch
+	starts  []position // in the document
+	next    []position // scratch
 }
 
 func newRow(of []cursor, offsets []int32) cursor {
@@ -245,14 +245,14 @@ func (c *rowCursor) find(to uint32) {
 
 // match finds where the row begins in the document that all cursors are at.
 func (c *rowCursor) match() bool {
-	c.starts = c.of[0].places(c.starts[:0])
+	c.starts = c.of[0].appendPositions(c.starts[:0])
 	for i := 1; i < len(c.of) && len(c.starts) > 0; i++ {
 		// Keep the beginnings that the i-th cursor continues at its offset.
-		next := c.of[i].places(c.next[:0])
+		next := c.of[i].appendPositions(c.next[:0])
 		c.next = next
 		kept, j := c.starts[:0], 0
 		for _, p := range c.starts {
-			want := p>>1 + place(c.offsets[i]-c.offsets[0])
+			want := p>>1 + position(c.offsets[i]-c.offsets[0])
 			for j < len(next) && next[j]>>1 < want {
 				j++
 			}
@@ -272,7 +272,7 @@ func (c *rowCursor) freq() (n, exact int) {
 	return len(c.starts), exact
 }
 
-func (c *rowCursor) places(buf []place) []place { return append(buf, c.starts...) }
+func (c *rowCursor) appendPositions(buf []position) []position { return append(buf, c.starts...) }
 
 // hit is a document that an anchor text belongs to.
 type hit struct {
@@ -298,8 +298,8 @@ func (c *hitsCursor) seek(to uint32) {
 	c.i += sort.Search(len(c.hits)-c.i, func(i int) bool { return c.hits[c.i+i].doc >= to })
 }
 
-func (c *hitsCursor) freq() (n, exact int)       { return int(c.hits[c.i].freq), int(c.hits[c.i].freq) }
-func (c *hitsCursor) places(buf []place) []place { return buf }
+func (c *hitsCursor) freq() (n, exact int)                      { return int(c.hits[c.i].freq), int(c.hits[c.i].freq) }
+func (c *hitsCursor) appendPositions(buf []position) []position { return buf }
 
 // A lister makes the cursors of a segment for one use. Making them reads nothing, so that all lists can be read together
 // afterwards, and none if no document can match.

@@ -33,7 +33,7 @@ type evaluation struct {
 	weights Weights
 	keep    int // number of best hits wanted
 
-	held   *semaphore.Weighted // bytes of lists in memory
+	memory *semaphore.Weighted // bytes of lists in memory
 	leaves []*leaf             // of the query; those that exclude come last
 	sums   []sums              // by leaf
 	hits   map[*seg][][]hit    // by segment and leaf: documents whose anchor texts have the leaf
@@ -108,7 +108,7 @@ type matches struct {
 func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	// Find out what the segments have together.
 	e.leaves, e.sums = e.q.leaves(), nil
-	e.held = semaphore.NewWeighted(e.ix.listBytes())
+	e.memory = semaphore.NewWeighted(e.ix.listBytes())
 	if err := e.lookup(ctx); err != nil {
 		return nil, err
 	}

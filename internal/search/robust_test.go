@@ -128,7 +128,7 @@ func TestRefreshMoved(t *testing.T) {
 	}
 }
 
-// TestVanished: segments that were merged and dropped since are looked for anew, once.
+// TestVanished: segments that were merged and dropped since are looked for again, once.
 func TestVanished(t *testing.T) {
 	c := newCorpus(t, 1)
 	old := c.segment(0, []*page{{url: site + "a", body: "coffee"}}, false)
@@ -343,7 +343,7 @@ func TestListsAreReleased(t *testing.T) {
 			t.Error("lists without bytes")
 		}
 	}
-	if !e.held.TryAcquire(ix.listBytes()) {
+	if !e.memory.TryAcquire(ix.listBytes()) {
 		t.Error("room is not given back")
 	}
 	if a := ask(t, ix, Request{Query: `"coffee beans" x*`, Explain: true, Limit: 100}); a.Results[99].Explain.Score != a.Results[99].Score {

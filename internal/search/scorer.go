@@ -36,10 +36,10 @@ func (l *leafCursor) seek(to uint32) uint32 {
 	if l.doc >= to {
 		return l.doc
 	}
-	return l.settle(to)
+	return l.advance(to)
 }
 
-func (l *leafCursor) settle(to uint32) uint32 {
+func (l *leafCursor) advance(to uint32) uint32 {
 	l.doc = end
 	for _, c := range l.fields {
 		if c != nil {
@@ -128,7 +128,7 @@ func (s *scorer) load(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range s.leaves {
-		s.leaves[i].settle(0)
+		s.leaves[i].advance(0)
 	}
 	return nil
 }
@@ -328,10 +328,10 @@ func (e *evaluation) lister(ctx context.Context, t *terms) *lister {
 // hold waits until there is memory for some lists, reads them, calls f, and releases the memory.
 func (e *evaluation) hold(ctx context.Context, l *lister, f func() error) error {
 	size := min(l.size(), e.ix.listBytes())
-	if err := e.held.Acquire(ctx, size); err != nil {
+	if err := e.memory.Acquire(ctx, size); err != nil {
 		return err
 	}
-	defer e.held.Release(size)
+	defer e.memory.Release(size)
 	if err := l.read(); err != nil {
 		return err
 	}

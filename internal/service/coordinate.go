@@ -71,7 +71,7 @@ func (s *Service) known(rep *crawl.Report) {
 	if rep.Map.Version == 0 || last != nil && last.Map.Version == rep.Map.Version {
 		return
 	}
-	s.look()
+	s.signalOrders()
 	if parts, err := s.Partitioning(); err == nil { // on failure the steps share memory as before
 		s.owning.Store(int64(len(parts.Map.Partitions())))
 	}
@@ -142,7 +142,7 @@ func (s *Service) round() (End, error) {
 		return Finished, nil
 	case rep.Limited:
 		return Limited, nil
-	case rep.Wish.Stop && rep.Leased == 0:
+	case rep.Desired.Stop && rep.Leased == 0:
 		return Halted, nil
 	case rep.Quiet:
 		s.AskTick() // a second run decides
@@ -160,7 +160,7 @@ func (s *Service) shut() error {
 // Follow runs jobs until they have processed everything that is crawled, and crawls nothing. Begin comes first. Follow
 // calls prepare when it serves jobs, and progress, which may be nil, after each coordinator run.
 func (s *Service) Follow(ctx context.Context, prepare func(context.Context) error, progress func(*crawl.Report)) error {
-	s.cfg.Tick.Settle = true
+	s.cfg.Tick.FollowNow = true
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -285,7 +285,7 @@ func (s *Service) control(a actor.Actor) error {
 	if err := s.Engine.Run(a); err != nil {
 		return err
 	}
-	s.look()
+	s.signalOrders()
 	s.AskTick()
 	return nil
 }

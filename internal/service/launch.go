@@ -17,13 +17,13 @@ import (
 
 // running is a running step. mu of the service guards its fields except runner and step.
 type running struct {
-	runner   *engine.Runner
-	step     *crawl.Step
-	appetite crawl.Appetite
-	again    bool               // its partition was woken again, perhaps for something that this step does not see
-	from     *blobschema.Totals // totals when it began; nil: not read yet
-	now      crawl.Progress
-	looked   time.Time // time when now was read
+	runner *engine.Runner
+	step   *crawl.Step
+	demand crawl.Demand
+	again  bool               // its partition was woken again, perhaps for something that this step does not see
+	from   *blobschema.Totals // totals when it began; nil: not read yet
+	now    crawl.Progress
+	readAt time.Time // time when now was read
 }
 
 // ending describes how a step ended.
@@ -107,17 +107,17 @@ func (r *running) see(pr crawl.Progress) {
 	if r.from == nil {
 		r.from = &pr.Totals
 	}
-	r.now, r.looked = pr, time.Now()
+	r.now, r.readAt = pr, time.Now()
 }
 
-// watch reads a step between two of its events: its appetite for the other steps, and its progress for a display.
+// watch reads a step between two of its events: its demand for the other steps, and its progress for a display.
 func (s *Service) watch(p partition.ID, r *running) {
-	a := r.step.Appetite()
+	a := r.step.Demand()
 	s.mu.Lock()
-	changed := r.appetite != a
-	r.appetite = a
+	changed := r.demand != a
+	r.demand = a
 	// A resting step is read at each event, because its next event may be far away.
-	if r.from == nil || time.Since(r.looked) > 100*time.Millisecond || r.step.Resting() {
+	if r.from == nil || time.Since(r.readAt) > 100*time.Millisecond || r.step.Resting() {
 		if pr, ok := r.step.Progress(); ok {
 			r.see(pr)
 			s.live[p] = pr
@@ -125,7 +125,7 @@ func (s *Service) watch(p partition.ID, r *running) {
 	}
 	s.mu.Unlock()
 	if changed {
-		s.tellAppetites()
+		s.sendDemands()
 	}
 }
 
@@ -134,30 +134,30 @@ func (r *running) offer(sig crawl.Signal) {
 	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
 }
 
-// tellAppetites tells the running steps the appetites of all.
-func (s *Service) tellAppetites() {
+// sendDemands tells the running steps the demand of all.
+func (s *Service) sendDemands() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := make([]crawl.Appetite, s.partitions())
+	of := make([]crawl.Demand, s.partitions())
 	for p := range of {
 		switch r := s.running[partition.ID(p)]; {
 		case r != nil:
-			of[p] = r.appetite
-		case !s.shared: // otherwise its process tells its appetite
-			of[p] = crawl.Starved // only mail would start it
+			of[p] = r.demand
+		case !s.shared: // otherwise its process tells its demand
+			of[p] = crawl.HighDemand // only mail would start it
 		}
 	}
 	for _, r := range s.running {
-		r.offer(crawl.Appetites{Of: of})
+		r.offer(crawl.Demands{Of: of})
 	}
 }
 
-// look makes the steps of this process read the desired state and the map.
-func (s *Service) look() {
+// signalOrders makes the steps of this process read the desired state and the map.
+func (s *Service) signalOrders() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.running {
-		r.offer(crawl.Look{})
+		r.offer(crawl.ReadOrders{})
 	}
 }
 
@@ -213,7 +213,7 @@ func (s *Service) ended(p partition.ID, e ending) {
 	if e.again && e.err == nil {
 		s.startStep(p)
 	}
-	s.tellAppetites()
+	s.sendDemands()
 	s.AskTick()
 }
 

@@ -217,7 +217,7 @@ func (s *session) ended(p partition.ID, e ending) {
 		s.wake(p)
 	}
 	<-s.room
-	s.tellAppetites()
+	s.sendDemands()
 	s.AskTick()
 }
 
@@ -256,7 +256,7 @@ func (s *session) runCoordinator() (wait time.Duration, err error) {
 	if err != nil {
 		return wait, err
 	}
-	over := rep.Leased == 0 && (rep.Finished || rep.Limited || rep.Wish.Stop)
+	over := rep.Leased == 0 && (rep.Finished || rep.Limited || rep.Desired.Stop)
 	switch {
 	case over && s.w.cfg.UntilOver:
 		s.end(errOver)

@@ -74,7 +74,7 @@ type Worker struct {
 	cfg      WorkConfig
 	platform *platform.Platform
 	opener   *Service // reads the record of the active crawl
-	looked   bool     // whether the record was read, or is known to be missing
+	read     bool     // whether the record was read, or is known to be missing
 	share    *share
 
 	mu      sync.Mutex
@@ -160,11 +160,11 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 		c, err = w.opener.active()
 		switch {
 		case err == nil:
-			w.looked = true
+			w.read = true
 			return c, nil
 		case errors.Is(err, crawl.ErrNoCrawl):
-			w.looked = true
-		case !w.looked || errors.Is(err, wire.ErrVersion):
+			w.read = true
+		case !w.read || errors.Is(err, wire.ErrVersion):
 			return c, err
 		default:
 			w.cfg.Log.Warn("look for a crawl", "error", err)

@@ -22,7 +22,7 @@ func (w *world) check() error {
 	if err != nil {
 		return err
 	}
-	if err := w.checkWishes(all); err != nil {
+	if err := w.checkRecrawls(all); err != nil {
 		return err
 	}
 	got := map[string]simweb.Got{}
@@ -62,7 +62,7 @@ func (w *world) check() error {
 	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
 	if w.cfg.Scope == blobschema.ScopeHost {
 		scope.Seeds, scope.Within = slices.Clone(w.cfg.Seeds), w.inScope()
-		for _, wi := range w.wishes { // the crawl follows requested URLs that are in scope
+		for _, wi := range w.recrawls { // the crawl follows requested URLs that are in scope
 			if _, fetched := got[wi.url]; fetched && scope.Within(wi.url) {
 				scope.Seeds = append(scope.Seeds, wi.url)
 			}
@@ -222,8 +222,8 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 		}
 	}
 	most := min(want, w.cfg.MaxPages)
-	if len(w.wishes) > 0 { // a requested URL may link to pages that the seeds do not lead to
-		most = w.cfg.MaxPages + int64(len(w.wishes))
+	if len(w.recrawls) > 0 { // a requested URL may link to pages that the seeds do not lead to
+		most = w.cfg.MaxPages + int64(len(w.recrawls))
 	}
 	if n < min(want, w.cfg.MaxPages) || n > most {
 		return broken("limit", "%d pages are stored; the limit is %d, and the web has %d", n, w.cfg.MaxPages, want)
@@ -238,11 +238,11 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 	return v, nil
 }
 
-// checkWishes checks that each requested URL in scope was fetched or refused after it was requested, and no more often than
+// checkRecrawls checks that each requested URL in scope was fetched or refused after it was requested, and no more often than
 // it was requested.
-func (w *world) checkWishes(got map[string][]blobschema.Page) error {
+func (w *world) checkRecrawls(got map[string][]blobschema.Page) error {
 	requests, last := map[string]map[string]bool{}, map[string]time.Duration{}
-	for _, wi := range w.wishes {
+	for _, wi := range w.recrawls {
 		if requests[wi.url] == nil {
 			requests[wi.url] = map[string]bool{}
 		}

@@ -91,8 +91,8 @@ func (p *proc) wroteHead(value []byte) error {
 	if err := w.committed(p.part, s); err != nil {
 		return err
 	}
-	for w.writes++; len(w.looks) > 0 && slices.Contains(w.looks, w.writes); {
-		w.looks = slices.DeleteFunc(w.looks, func(n int) bool { return n == w.writes })
+	for w.writes++; len(w.checks) > 0 && slices.Contains(w.checks, w.writes); {
+		w.checks = slices.DeleteFunc(w.checks, func(n int) bool { return n == w.writes })
 		return w.fsck()
 	}
 	return nil
@@ -138,7 +138,7 @@ func (w *world) committed(id partition.ID, s *part) error {
 }
 
 func sameMoved(a, b blobschema.Moved) bool {
-	return a.Epoch == b.Epoch && a.Held == b.Held && slices.Equal(a.Slots, b.Slots)
+	return a.Epoch == b.Epoch && a.Received == b.Received && slices.Equal(a.Slots, b.Slots)
 }
 
 // moved checks I3 after a partition has given or taken slots: each slot is held by one partition, or offered to one that
@@ -188,7 +188,7 @@ func (p *proc) wroteMap(value []byte) error {
 		return err
 	}
 	old := w.mapRecord
-	if w.mapRecord = rec; p.kind == "tick" && len(rec.Former) > len(old.Former) {
+	if w.mapRecord = rec; p.kind == "tick" && len(rec.Previous) > len(old.Previous) {
 		w.count(MapMade)
 	}
 	m, err := w.openMap(rec.Object)
@@ -277,7 +277,7 @@ func (p *proc) mayAsk(req *actor.Request) error {
 	case req.Deadline.Before(p.wall()):
 		return broken("I4", "a request of %s for %s begins after its deadline", p.name, url)
 	}
-	if slot := w.hash.Slot(req.Host); !s.holding.Holds(slot) {
+	if slot := w.hash.Slot(req.Key); !s.holding.Holds(slot) {
 		return broken("I3", "%s requests %s of slot %d, which partition %d does not hold", p.name, url, slot, p.part)
 	}
 	if req.Resolve {
@@ -285,18 +285,18 @@ func (p *proc) mayAsk(req *actor.Request) error {
 	}
 	at := 1
 	for _, other := range p.fetching {
-		if other.Host == req.Host && !other.Resolve {
+		if other.Key == req.Key && !other.Resolve {
 			at++
 		}
 	}
 	if at > max(1, w.cfg.Allowed) {
-		return broken("I9", "%s gets %d requests at once from %s", req.Host, at, p.name)
+		return broken("I9", "%s gets %d requests at once from %s", req.Key, at, p.name)
 	}
-	last, ok := w.asked[req.Host]
+	last, ok := w.lastRequests[req.Key]
 	if !ok {
 		return nil
 	}
-	pace := max(w.pace[last.host], p.learnt[last.host])
+	pace := max(w.pace[last.key], p.learnt[last.key])
 	if !last.robots {
 		pace = max(pace, w.cfg.Delay)
 	}
@@ -304,7 +304,7 @@ func (p *proc) mayAsk(req *actor.Request) error {
 		pace -= max(0, p.ahead+w.skew())
 	}
 	if gap := w.Mono - last.at; gap < pace {
-		return broken("I9", "%s was requested %v after the last request, its pace is %v (%s, then %s)", req.Host, gap, pace, last.by.name, p.name)
+		return broken("I9", "%s was requested %v after the last request, its pace is %v (%s, then %s)", req.Key, gap, pace, last.by.name, p.name)
 	}
 	return nil
 }

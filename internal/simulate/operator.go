@@ -58,8 +58,8 @@ func (w *world) resume() {
 	if w.closing || w.Mono < w.resumeAt+10*time.Minute {
 		return
 	}
-	r := w.Table[naming.WishKey(w.crawl.ID)]
-	if wish, err := decodeJSON[blobschema.Wish](r.Value); err == nil && (wish.Stop || wish.Pause) {
+	r := w.Table[naming.DesiredKey(w.crawl.ID)]
+	if recrawl, err := decodeJSON[blobschema.DesiredState](r.Value); err == nil && (recrawl.Stop || recrawl.Pause) {
 		w.order(crawl.OrderResume)
 	}
 }
@@ -83,13 +83,13 @@ func (w *world) finish(began time.Duration, rep *crawl.Report) {
 	case w.late != givenAll:
 		w.giveRest()
 	case w.repartitionAtEnd():
-	case len(w.wishes) < w.cfg.Recrawls:
+	case len(w.recrawls) < w.cfg.Recrawls:
 		w.recrawl()
-	case !w.settledWishes() || !w.settledMap() || w.taken > began: // the run read the crawl before the last request was taken
+	case !w.recrawlsTaken() || !w.settledMap() || w.taken > began: // the run read the crawl before the last request was taken
 	case !rep.Following():
 		w.done = true
 	default:
-		if w.closing = true; !rep.Wish.Stop {
+		if w.closing = true; !rep.Desired.Stop {
 			w.order(crawl.OrderStop)
 		}
 	}
@@ -98,15 +98,15 @@ func (w *world) finish(began time.Duration, rep *crawl.Report) {
 // newsAfter is the time without a request for something new after which there is nothing new left: longer than any pause.
 const newsAfter = 3 * time.Hour
 
-// onlyLooks reports whether only revisits are left to do, and some were made. It stays true once the crawl is stopped,
+// onlyRevisits reports whether only revisits are left to do, and some were made. It stays true once the crawl is stopped,
 // although links that were found again may be left then.
-func (w *world) onlyLooks(rep *crawl.Report) bool {
+func (w *world) onlyRevisits(rep *crawl.Report) bool {
 	t := &rep.Totals
 	return w.closing || w.cfg.PerHour > 0 && t.Unexamined+t.Urgent == 0 && w.Mono > max(w.news, w.taken)+newsAfter && t.Again > t.Pages
 }
 
-// wish is a request from outside for one URL.
-type wish struct {
+// recrawl is a request from outside for one URL.
+type recrawl struct {
 	url string
 	id  string
 	at  time.Duration // time of the first request
@@ -114,15 +114,15 @@ type wish struct {
 
 // recrawl requests a random URL of the web again. Now and then it repeats an earlier request, which must change nothing.
 func (w *world) recrawl() {
-	id := newIdentity(w.cfg.Seed, fmt.Sprint("recrawl ", len(w.wishes)))
-	var wi wish
-	if len(w.wishes) > 0 && id.rng.IntN(4) == 0 {
-		wi = w.wishes[id.rng.IntN(len(w.wishes))]
+	id := newIdentity(w.cfg.Seed, fmt.Sprint("recrawl ", len(w.recrawls)))
+	var wi recrawl
+	if len(w.recrawls) > 0 && id.rng.IntN(4) == 0 {
+		wi = w.recrawls[id.rng.IntN(len(w.recrawls))]
 	} else {
 		urls := w.reachable()
-		wi = wish{url: urls[id.rng.IntN(len(urls))], id: fmt.Sprint("r", len(w.wishes)), at: w.Mono}
+		wi = recrawl{url: urls[id.rng.IntN(len(urls))], id: fmt.Sprint("r", len(w.recrawls)), at: w.Mono}
 	}
-	w.wishes = append(w.wishes, wi)
+	w.recrawls = append(w.recrawls, wi)
 	w.count(Recrawl)
 	w.note("recrawl", wi.url, wi.id)
 	body, err := blobschema.EncodeRequest(blobschema.Request{ID: wi.id, Recrawl: []string{wi.url}})
@@ -153,8 +153,8 @@ func (w *world) reachable() []string {
 	return w.urls
 }
 
-// settledWishes reports whether no request waits in the intake queue.
-func (w *world) settledWishes() bool {
+// recrawlsTaken reports whether no request waits in the intake queue.
+func (w *world) recrawlsTaken() bool {
 	visible, inFlight, delayed, err := w.queues.Depth(w.Wall(), naming.IntakeQueue)
 	if err != nil {
 		w.fail(err)

@@ -62,11 +62,11 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 			return
 		}
 		rep := k.Report()
-		if w.cfg.Local && rep.Map.Version != w.looked { // as package service does
-			w.looked = rep.Map.Version
+		if w.cfg.Local && rep.Map.Version != w.toldMap { // as package service does
+			w.toldMap = rep.Map.Version
 			for _, q := range slices.Clone(w.live) {
 				if q.step != nil && !q.ended {
-					q.took(q.step.Signal(q.now(), crawl.Look{}))
+					q.took(q.step.Signal(q.now(), crawl.ReadOrders{}))
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
 			w.fail(broken("end", "a coordinator run finds the crawl finished while slots are moving"))
 		}
-		if w.onlyLooks(&rep) || (rep.Finished || rep.Limited) && !rep.Following() {
+		if w.onlyRevisits(&rep) || (rep.Finished || rep.Limited) && !rep.Following() {
 			w.finish(began, &rep)
 		}
 	}

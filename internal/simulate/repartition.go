@@ -130,10 +130,10 @@ func (w *world) wantedMap(k Kind, cur crawl.Partitioning, r *rand.Rand) (*partit
 		r.Shuffle(len(owners), func(i, j int) { owners[i], owners[j] = owners[j], owners[i] })
 		owners = owners[:1+r.IntN(len(owners))]
 	case RollBack:
-		if len(cur.Record.Former) == 0 {
+		if len(cur.Record.Previous) == 0 {
 			return nil, nil
 		}
-		return w.openMap(cur.Record.Former[0])
+		return w.openMap(cur.Record.Previous[0])
 	default:
 		to := cur.Target.Owners()
 		for range 1 + r.IntN(3) {

@@ -67,7 +67,7 @@ func Scenario(seed uint64) Config {
 		cfg.Delay = max(cfg.Delay, time.Second)
 	}
 	cfg.SweepEvery = seconds(r, 0, 60, 300)
-	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
+	cfg.Checks = []int{0, 0, 1, 3}[r.IntN(4)]
 	r = rand.New(rand.NewPCG(seed, 0x0f1007))
 	if often(CrashMoving, 0, 1); cfg.Faults.Chances[CrashMoving] > 0 && r.IntN(2) == 0 {
 		cfg.Delay = seconds(r, 5, 20) // longer than a takeover, so that leaving the last requested host alone shows

@@ -124,7 +124,7 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return set(&c.SlowQueues, 0) },
 	func(c *Config) bool { return set(&c.MergeFanIn, 0) },
 	func(c *Config) bool { return set(&c.Late, false) },
-	func(c *Config) bool { return set(&c.Looks, 0) },
+	func(c *Config) bool { return set(&c.Checks, 0) },
 	func(c *Config) bool { return set(&c.MaxPages, 0) },
 	func(c *Config) bool { c.Seeds = nil; return set(&c.Scope, blobschema.ScopeAny) },
 	func(c *Config) bool { return less(&c.Partitions, 1) },

@@ -99,7 +99,7 @@ type Config struct {
 	// Attempts is the number of attempts for a URL; 0: 4. It exceeds the number of failures of any URL, so that the truth
 	// is the same whatever happens to hosts.
 	Attempts uint8
-	Looks    int // number of checks by package fsck while the crawl runs
+	Checks   int // number of checks by package fsck while the crawl runs
 	// Index makes the index follow the crawl. IndexGrace is the time for which objects that no index names are kept.
 	Index      bool
 	IndexGrace time.Duration
@@ -141,8 +141,8 @@ type world struct {
 	crawl                   blobschema.Crawl
 	memory                  *crawl.TickMemory
 	warm                    map[machine]*crawl.Warm
-	hits                    map[string]int   // requests by URL
-	asked                   map[string]asked // last request, by politeness key
+	hits                    map[string]int         // requests by URL
+	lastRequests            map[string]lastRequest // last request, by politeness key
 	parts                   map[partition.ID]*part
 	seen                    map[pageKey]string // the commit that made a page visible
 	hash                    partition.Hash
@@ -152,20 +152,20 @@ type world struct {
 	trouble                 map[string]*trouble      // current trouble, by host
 	spoilt                  map[string]int           // answers spoilt by trouble, by URL
 	changed                 map[string]bool          // hosts with pages that have changed
-	looks                   []int                    // numbers of the head writes after which fsck runs
+	checks                  []int                    // numbers of the head writes after which fsck runs
 	writes                  int                      // number of head writes
 	pace                    map[string]time.Duration // least time between requests, by host, learnt from robots.txt
 	pinned                  map[string]netip.Addr    // address at which each host was requested
 	urls                    []string                 // see reachable
 	news                    time.Duration            // time of the last request for something that had no answer before
 	met                     map[string]bool          // hosts of which more than robots.txt was requested
-	wishes                  []wish
+	recrawls                []recrawl
 	orders                  []*mapOrder
 	ordering                int           // orders under way
 	resumeAt                time.Duration // time of the resume after the last order to halt
 	closing                 bool          // the crawl is stopped finally
 	mapRecord               blobschema.MapRecord
-	looked                  uint64        // version of the map that steps were told to read
+	toldMap                 uint64        // version of the map that steps were told to read
 	taken                   time.Duration // time when the last request was taken, or the rest of the seeds given
 	late                    lateness
 	crashes                 int // crashes of processes, by a fault or a page
@@ -261,7 +261,7 @@ func newWorld(cfg Config) (*world, error) {
 		queues: embedded.NewQueues(nil), Store: virtual.NewStore(),
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[machine]*crawl.Warm{}, hits: map[string]int{},
-		asked: map[string]asked{}, met: map[string]bool{}, pace: map[string]time.Duration{}, procs: map[string]int{},
+		lastRequests: map[string]lastRequest{}, met: map[string]bool{}, pace: map[string]time.Duration{}, procs: map[string]int{},
 		bodies: map[embedded.Receipt][]byte{}, pinned: map[string]netip.Addr{}, clocks: map[machine]*clock{},
 		parts: map[partition.ID]*part{}, seen: map[pageKey]string{},
 		trouble: map[string]*trouble{}, spoilt: map[string]int{}, changed: map[string]bool{},
@@ -275,8 +275,8 @@ func newWorld(cfg Config) (*world, error) {
 			w.only[f] = true
 		}
 	}
-	for range cfg.Looks {
-		w.looks = append(w.looks, 1+w.outside.rng.IntN(50))
+	for range cfg.Checks {
+		w.checks = append(w.checks, 1+w.outside.rng.IntN(50))
 	}
 	for _, q := range append([]string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}, w.mailboxes()...) {
 		if err := w.queues.Create(q, 6*time.Minute); err != nil {

@@ -122,7 +122,7 @@ func TestFailingPages(t *testing.T) {
 }
 
 // TestNotModified checks that scenarios contain what only some settings bring about: answers of
-// status 304 to refetches, and pages that only a sitemap lists.
+// status 304 to revisits, and pages that only a sitemap lists.
 func TestNotModified(t *testing.T) {
 	unchanged, listed := 0, 0
 	for seed := uint64(1); seed <= 40 && (unchanged == 0 || listed == 0); seed++ {

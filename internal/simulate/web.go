@@ -21,11 +21,11 @@ const (
 	begin   = time.Millisecond // time between the effect and the start of the request
 )
 
-// asked is the last request of a politeness key. A request for robots.txt does not count for the pace of the operator, only
+// lastRequest is the last request of a politeness key. A request for robots.txt does not count for the pace of the operator, only
 // for one that the host demands.
-type asked struct {
+type lastRequest struct {
 	at     time.Duration
-	host   string
+	key    string
 	robots bool
 	by     *proc
 }
@@ -70,7 +70,7 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 	if w.cfg.PartitionBy == blobschema.ByIP {
 		w.checkPin(string(req.URL.Host()), req.Addr)
 	}
-	w.asked[req.Host] = asked{at: w.Mono, host: paced(req), robots: req.Robots, by: p}
+	w.lastRequests[req.Key] = lastRequest{at: w.Mono, key: paced(req), robots: req.Robots, by: p}
 	if host := string(req.URL.Host()); req.Generation == 0 && (!req.Robots || !w.met[host]) { // a failing robots.txt is requested once an hour
 		w.news = w.Mono
 		w.met[host] = w.met[host] || !req.Robots
@@ -189,9 +189,9 @@ func (p *proc) newTrouble() *trouble {
 // host redirects counts for that other host.
 func paced(req actor.Request) string {
 	if req.Robots && req.Site != "" {
-		return req.Host + " " + req.Site
+		return req.Key + " " + req.Site
 	}
-	return req.Host + " " + string(req.URL.Host())
+	return req.Key + " " + string(req.URL.Host())
 }
 
 // resolve looks up the address of a name.

@@ -226,7 +226,7 @@ func check(t *testing.T, text string, tokens []Token) {
 }
 
 // TestBoundaries holds the places where words are cut to those of Unicode (UAX #29): no
-// term reaches over one, but for those of scripts without spaces and of programming
+// term reaches over one, except for those of scripts without spaces and of programming
 // languages.
 func TestBoundaries(t *testing.T) {
 	for lang, text := range texts {

@@ -11,7 +11,7 @@ import (
 
 // HostReport is the state of a host.
 type HostReport struct {
-	Place
+	Location
 	Known      bool             `json:"known"` // it was requested, or has pending URLs
 	Why        []string         `json:"why,omitempty"`
 	With       []string         `json:"with,omitempty"` // other hosts of the politeness key, at most 20
@@ -38,12 +38,12 @@ const maxWith = 20
 
 // ExplainHost reports on a host. It reads the page records of the partitions that held its slot.
 func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, error) {
-	places, err := v.placesOf(ctx, name)
+	places, err := v.slotStates(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	at := places[len(places)-1]
-	r := &HostReport{Place: at.Place}
+	r := &HostReport{Location: at.Location}
 	c, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 		r.Pending += p.pendingOf(name)
 	}
 	r.URLs, r.Capped = int64(at.site.Settled)+r.Pending, at.site.Capped
-	r.Known = r.URLs > 0 || at.Unit == r.Host && i.Requests > 0
-	rule, ok := crawl.HostRules(&c.Settings)[at.Unit]
+	r.Known = r.URLs > 0 || at.Key == r.Host && i.Requests > 0
+	rule, ok := crawl.HostRules(&c.Settings)[at.Key]
 	if !ok {
 		rule.Delay = c.Settings.Delay
 	}
@@ -87,7 +87,7 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 		}
 	}
 	if !r.Known {
-		w, err := v.Wish(ctx)
+		w, err := v.Desired(ctx)
 		if err != nil {
 			return nil, err
 		}

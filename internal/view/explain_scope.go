@@ -14,7 +14,7 @@ import (
 
 // outOfScope returns the reason why links to u are not followed, or "" if they are. A topic may admit a URL that the
 // crawl's own scope refuses.
-func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, u weburl.URL) (string, error) {
+func (v *View) outOfScope(ctx context.Context, c *blobschema.Crawl, w *blobschema.DesiredState, u weburl.URL) (string, error) {
 	// Scope 0 is the crawl's own, the others are those of the topics by number. Rows of one topic share a scope: of the first.
 	s := &c.Settings
 	scopes := append([]blobschema.Topic{{Scope: s.Scope, Include: s.Include, Exclude: s.Exclude}}, s.Topics...)

@@ -11,46 +11,46 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// place is a slot with URLs of a host, and its state.
-type place struct {
-	Place
+// slotState is a slot with URLs of a host, and its state.
+type slotState struct {
+	Location
 	run     *blobschema.Run   // state of the slot
 	info    schedule.HostInfo // of the politeness key; zero if it was never requested
 	site    schedule.HostInfo // of the host itself, which may be all of the politeness key
 	pending int64             // URLs of the politeness key
 }
 
-// placesOf returns the places of a host; the last one requests its URLs. A crawl by address has
+// slotStates returns the places of a host; the last one requests its URLs. A crawl by address has
 // two: the slot of the name resolves the address, and forwards the URLs to its slot.
-func (v *View) placesOf(ctx context.Context, h weburl.Host) ([]*place, error) {
+func (v *View) slotStates(ctx context.Context, h weburl.Host) ([]*slotState, error) {
 	key, placed := v.by.Key(string(h))
-	p, err := v.place(ctx, key, h)
+	p, err := v.slotState(ctx, key, h)
 	if err != nil || v.by != blobschema.ByIP || placed || !p.info.Addr.IsValid() {
-		return []*place{p}, err
+		return []*slotState{p}, err
 	}
-	q, err := v.place(ctx, blobschema.AddressKey(p.info.Addr), h)
-	return []*place{p, q}, err
+	q, err := v.slotState(ctx, blobschema.AddressKey(p.info.Addr), h)
+	return []*slotState{p, q}, err
 }
 
-func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, error) {
-	slot := v.hash.Slot(unit)
+func (v *View) slotState(ctx context.Context, key string, h weburl.Host) (*slotState, error) {
+	slot := v.hash.Slot(key)
 	at, err := v.home(ctx, slot)
 	if err != nil {
 		return nil, err
 	}
-	p := &place{Place: Place{string(h), unit, slot, at.at.id, at.move()}}
+	p := &slotState{Location: Location{string(h), key, slot, at.at.id, at.move()}}
 	if p.run, err = v.state(ctx, at.runs(), partition.Slots{slot}); err != nil {
 		return nil, err
 	}
-	for i := range p.run.Hosts {
-		s := &p.run.Hosts[i]
-		switch of, site := schedule.SplitSite(s.Host); {
-		case of != unit:
+	for i := range p.run.Keys {
+		s := &p.run.Keys[i]
+		switch of, site := schedule.SplitSite(s.Key); {
+		case of != key:
 		case site == "":
 			if p.info, err = decodeHost(s); err != nil {
 				return nil, err
 			}
-			if unit == string(h) {
+			if key == string(h) {
 				p.site = p.info
 			}
 		case site == string(h):
@@ -60,26 +60,26 @@ func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, e
 		}
 	}
 	for i := range p.run.Queued {
-		if p.run.Queued[i].Host == unit {
+		if p.run.Queued[i].Key == key {
 			p.pending++
 		}
 	}
 	return p, nil
 }
 
-func decodeHost(s *blobschema.HostState) (schedule.HostInfo, error) {
+func decodeHost(s *blobschema.KeyState) (schedule.HostInfo, error) {
 	info, err := schedule.DecodeHost(s.Data)
 	if err != nil {
-		return info, fmt.Errorf("host %s: %w", s.Host, err)
+		return info, fmt.Errorf("host %s: %w", s.Key, err)
 	}
 	return info, nil
 }
 
 // pendingOf counts the pending URLs of a host.
-func (p *place) pendingOf(h weburl.Host) (n int64) {
+func (p *slotState) pendingOf(h weburl.Host) (n int64) {
 	for i := range p.run.Queued {
 		q := &p.run.Queued[i]
-		if q.Host != p.Unit {
+		if q.Key != p.Key {
 			continue
 		}
 		if u, err := weburl.Parse(q.URL); err == nil && u.Host() == h {
@@ -90,10 +90,10 @@ func (p *place) pendingOf(h weburl.Host) (n int64) {
 }
 
 // sites lists the hosts of the politeness key that were requested, except one.
-func (p *place) sites(but weburl.Host) (names []string) {
-	for i := range p.run.Hosts {
-		unit, site := schedule.SplitSite(p.run.Hosts[i].Host)
-		if unit == p.Unit && site != "" && site != string(but) {
+func (p *slotState) sites(but weburl.Host) (names []string) {
+	for i := range p.run.Keys {
+		key, site := schedule.SplitSite(p.run.Keys[i].Key)
+		if key == p.Key && site != "" && site != string(but) {
 			names = append(names, site)
 		}
 	}
@@ -101,7 +101,7 @@ func (p *place) sites(but weburl.Host) (names []string) {
 }
 
 // robots returns the robots.txt that applies to a URL.
-func (p *place) robots(u weburl.URL) *schedule.RobotsInfo {
+func (p *slotState) robots(u weburl.URL) *schedule.RobotsInfo {
 	if u.Scheme() == "https" {
 		return &p.site.HTTPS
 	}
@@ -118,7 +118,7 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 	if v.by != blobschema.ByIP || placed {
 		return v.held(ctx, v.hash.Slot(key))
 	}
-	places, err := v.placesOf(ctx, u.Host())
+	places, err := v.slotStates(ctx, u.Host())
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ func (r *URLReport) because(format string, args ...any) {
 }
 
 // whyUnknown adds why the partition of a URL does not know it.
-func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u weburl.URL, r *URLReport) error {
-	w, err := v.Wish(ctx)
+func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *slotState, u weburl.URL, r *URLReport) error {
+	w, err := v.Desired(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u
 }
 
 // capped returns the caps that may refuse new URLs of a host.
-func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, at *place, h weburl.Host) (why []string, err error) {
+func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.DesiredState, at *slotState, h weburl.Host) (why []string, err error) {
 	s := &c.Settings
 	reached := func(what, flag string, most, known int64, leftOut string) {
 		if known >= most {

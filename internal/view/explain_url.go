@@ -14,11 +14,11 @@ import (
 // Unknown is the state of a URL that no partition knows.
 const Unknown = "unknown"
 
-// Place is the location of a host.
-type Place struct {
+// Location is the location of a host.
+type Location struct {
 	Host      string         `json:"host"`
-	Unit      string         `json:"unit"` // politeness key: the host, its registrable domain, or its address in brackets
-	Slot      partition.Slot `json:"slot"` // of the politeness key
+	Key       string         `json:"politeness_key"` // politeness key: the host, its registrable domain, or its address in brackets
+	Slot      partition.Slot `json:"slot"`           // of the politeness key
 	Partition partition.ID   `json:"partition"`
 	Move      *Move          `json:"move,omitempty"` // of the slot, if it is on the move
 }
@@ -26,7 +26,7 @@ type Place struct {
 // URLReport is the state of a URL with its reasons.
 type URLReport struct {
 	URL string `json:"url"`
-	Place
+	Location
 	State string   `json:"state"` // "fetched", "refused", "pending", or Unknown; of a robots.txt its outcome
 	Why   []string `json:"why"`   // in words
 	// From the queue if the URL is pending, else from its page record.
@@ -34,7 +34,7 @@ type URLReport struct {
 	Attempts   uint8  `json:"attempts"`
 	Generation uint32 `json:"generation,omitempty"`
 	Topic      string `json:"topic,omitempty"`   // name; "" for no topic
-	Urgent     bool   `json:"urgent,omitempty"`  // pending, and requested on purpose
+	Urgent     bool   `json:"urgent,omitempty"`  // pending, and requested
 	Sitemap    bool   `json:"sitemap,omitempty"` // pending, to be read as a sitemap
 	// Next is the earliest time of the request of a pending URL; zero for at once.
 	Next    time.Time         `json:"next,omitzero"`
@@ -78,12 +78,12 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	if err != nil {
 		return nil, err
 	}
-	places, err := v.placesOf(ctx, u.Host())
+	places, err := v.slotStates(ctx, u.Host())
 	if err != nil {
 		return nil, err
 	}
 	at := places[len(places)-1]
-	r := &URLReport{URL: u.String(), Place: at.Place, State: Unknown}
+	r := &URLReport{URL: u.String(), Location: at.Location, State: Unknown}
 	rb := at.robots(u)
 	r.Robots = robotsReport(rb)
 	if rb.Rules != nil {
@@ -101,7 +101,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 		r.Page, r.Earlier = &history[0], history[1:]
 		r.Depth, r.Attempts, r.Generation, r.topic = r.Page.Depth, r.Page.Attempts, r.Page.Generation, r.Page.Topic
 	}
-	known := r.look(u, v.hash.Fingerprint(r.URL), places)
+	known := r.find(u, v.hash.Fingerprint(r.URL), places)
 	r.Topic = TopicName(&c.Settings, r.topic)
 	if !known {
 		if r.Page != nil && r.Page.Robots {
@@ -119,9 +119,9 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	return r, v.requested(ctx, r)
 }
 
-// look searches the state of the places for a URL, the last place first. It fills in the report,
+// find searches the state of the places for a URL, the last place first. It fills in the report,
 // and reports whether a place has the URL.
-func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
+func (r *URLReport) find(u weburl.URL, fp uint64, places []*slotState) bool {
 	for i := len(places) - 1; i >= 0; i-- {
 		p := places[i]
 		for _, s := range p.run.Settled {
@@ -189,7 +189,7 @@ func (r *URLReport) whySettled() {
 }
 
 // pending fills in what the queue says of a pending URL, and why it waits.
-func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
+func (r *URLReport) pending(u weburl.URL, p *slotState, q *blobschema.Queued) {
 	r.State, r.Depth, r.Attempts, r.Generation, r.topic = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation, q.Topic
 	r.Urgent, r.Sitemap = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0
 	later := func(t time.Time, why string) {
@@ -201,7 +201,7 @@ func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 		}
 	}
 	for i := range p.run.Queued {
-		if o := &p.run.Queued[i]; o.Host == q.Host && o.Rank < q.Rank {
+		if o := &p.run.Queued[i]; o.Key == q.Key && o.Rank < q.Rank {
 			r.Ahead++
 		}
 	}
@@ -211,9 +211,9 @@ func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 	if r.Sitemap {
 		r.because("it is a sitemap")
 	}
-	rb, unit := p.robots(u), "host"
-	if p.Unit != r.Host {
-		unit = "unit " + p.Unit
+	rb, key := p.robots(u), "host"
+	if p.Key != r.Host {
+		key = "politeness key " + p.Key
 	}
 	switch {
 	case rb.Rules == nil:
@@ -222,10 +222,10 @@ func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 		r.because("robots.txt forbids it: it will be refused when its turn comes")
 	}
 	if r.Ahead > 0 {
-		r.because("%d URLs of its %s come first", r.Ahead, unit)
+		r.because("%d URLs of its %s come first", r.Ahead, key)
 	}
-	later(p.info.Pace.Next, fmt.Sprintf("its %s is requested every %s", unit, p.info.Pace.Delay))
-	later(p.info.Pace.BackoffUntil, fmt.Sprintf("its %s failed, or asked for a pause", unit))
+	later(p.info.Pace.Next, fmt.Sprintf("its %s is requested every %s", key, p.info.Pace.Delay))
+	later(p.info.Pace.BackoffUntil, fmt.Sprintf("its %s failed, or asked for a pause", key))
 	later(p.info.Hold, "its name could not be resolved; that is tried again first")
 	later(rb.Retry, "the host's robots.txt could not be read; that is tried again first")
 	if q.NotBefore > 0 {

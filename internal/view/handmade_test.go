@@ -165,13 +165,13 @@ func (s *handmade) hostIn(slot partition.Slot, but ...string) string {
 func (s *handmade) queued(url string) blobschema.Queued {
 	u := mustParse(s.t, url)
 	key, _ := blobschema.ByHost.Key(string(u.Host()))
-	return blobschema.Queued{Slot: s.hash.Slot(key), Host: key, Rank: 1, URL: url}
+	return blobschema.Queued{Slot: s.hash.Slot(key), Key: key, Rank: 1, URL: url}
 }
 
 func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Settled {
 	return blobschema.Settled{
 		Slot: s.queued(url).Slot, Fingerprint: s.hash.Fingerprint(url), State: blobschema.Refused,
-		Origin: blobschema.Origin{Partition: p, Seq: seq},
+		Record: blobschema.RecordRef{Partition: p, Seq: seq},
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// FormerMap reads the map that was the target before the last change; nil if none is kept.
-func (v *View) FormerMap(ctx context.Context, l *Layout) (*partition.Map, error) {
-	if len(l.Record.Former) == 0 {
+// PreviousMap reads the map that was the target before the last change; nil if none is kept.
+func (v *View) PreviousMap(ctx context.Context, l *Layout) (*partition.Map, error) {
+	if len(l.Record.Previous) == 0 {
 		return nil, nil
 	}
-	return v.mapOf(ctx, &l.Record, l.Record.Former[0])
+	return v.mapOf(ctx, &l.Record, l.Record.Previous[0])
 }
 
 // Loads returns the work of each slot: its pending URLs or, if the whole crawl has none, its

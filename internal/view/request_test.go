@@ -69,20 +69,20 @@ func TestLeftOut(t *testing.T) {
 	host := mustParse(t, web.Seeds()[0]).Host()
 	unknown := mustParse(t, "http://"+string(host)+"/a/b/a/b/a/b")
 	for _, tt := range []struct {
-		set  func(*blobschema.Settings)
-		wish blobschema.Wish
-		says string
+		set     func(*blobschema.Settings)
+		desired blobschema.DesiredState
+		says    string
 	}{
-		{func(s *blobschema.Settings) { s.MaxSegments = 5 }, blobschema.Wish{}, "looks like a trap: its path has 6 segments"},
-		{func(s *blobschema.Settings) { s.MaxRepeats = 2 }, blobschema.Wish{}, `looks like a trap: its path has the segment "a"`},
-		{func(s *blobschema.Settings) { s.MaxHostURLs = 2 }, blobschema.Wish{}, "cap of --max-host-urls 2: "},
-		{func(s *blobschema.Settings) { s.MaxDomainURLs = 1 << 40 }, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "--max-domain-urls"},
-		{func(s *blobschema.Settings) {}, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "no link to it is known"},
-		{func(s *blobschema.Settings) { s.MaxSegments, s.MaxHostURLs, s.MaxDomainURLs = 6, 1<<40, 1<<40 }, blobschema.Wish{}, "no link to it is known"},
+		{func(s *blobschema.Settings) { s.MaxSegments = 5 }, blobschema.DesiredState{}, "looks like a trap: its path has 6 segments"},
+		{func(s *blobschema.Settings) { s.MaxRepeats = 2 }, blobschema.DesiredState{}, `looks like a trap: its path has the segment "a"`},
+		{func(s *blobschema.Settings) { s.MaxHostURLs = 2 }, blobschema.DesiredState{}, "cap of --max-host-urls 2: "},
+		{func(s *blobschema.Settings) { s.MaxDomainURLs = 1 << 40 }, blobschema.DesiredState{Capped: []string{host.RegistrableDomain()}}, "--max-domain-urls"},
+		{func(s *blobschema.Settings) {}, blobschema.DesiredState{Capped: []string{host.RegistrableDomain()}}, "no link to it is known"},
+		{func(s *blobschema.Settings) { s.MaxSegments, s.MaxHostURLs, s.MaxDomainURLs = 6, 1<<40, 1<<40 }, blobschema.DesiredState{}, "no link to it is known"},
 	} {
 		c := c
 		tt.set(&c.Settings)
-		s.records[naming.CrawlKey(crawlID)], s.records[naming.WishKey(crawlID)] = c, tt.wish
+		s.records[naming.CrawlKey(crawlID)], s.records[naming.DesiredKey(crawlID)] = c, tt.desired
 		r, err := v.ExplainURL(t.Context(), unknown)
 		if err != nil || r.State != view.Unknown || !strings.Contains(r.Why[0], tt.says) {
 			t.Errorf("%q, %v, want %q", r.Why, err, tt.says)

@@ -17,14 +17,14 @@ func (v *View) state(ctx context.Context, runs []blobschema.RunRef, slots partit
 		if ref.Last < first || ref.First > last {
 			continue
 		}
-		seen, queued, hosts := len(run.Settled), len(run.Queued), len(run.Hosts)
+		seen, queued, hosts := len(run.Settled), len(run.Queued), len(run.Keys)
 		if err := v.readRun(ctx, ref, first, last, run); err != nil {
 			return nil, fmt.Errorf("run of %s: %w", ref.Object, err)
 		}
 		if len(slots) <= int(last-first) { // a run may know slots that were given away
 			run.Settled = keep(run.Settled, seen, slots, func(e *blobschema.Settled) partition.Slot { return e.Slot })
 			run.Queued = keep(run.Queued, queued, slots, func(e *blobschema.Queued) partition.Slot { return e.Slot })
-			run.Hosts = keep(run.Hosts, hosts, slots, func(e *blobschema.HostState) partition.Slot { return e.Slot })
+			run.Keys = keep(run.Keys, hosts, slots, func(e *blobschema.KeyState) partition.Slot { return e.Slot })
 		}
 	}
 	blobschema.Join(v.hash, run)

@@ -208,9 +208,9 @@ func (h home) move() *Move {
 	return &Move{h.moving.Epoch, h.moving.From, h.moving.To, h.given != nil}
 }
 
-// looks bounds the lookups of a slot. A lookup finds no holder only if the slot moves meanwhile, or if
+// attempts bounds the lookups of a slot. A lookup finds no holder only if the slot moves meanwhile, or if
 // the stored crawl is damaged.
-const looks = 5
+const attempts = 5
 
 var errNowhere = errors.New("it moves meanwhile, or the stored crawl is damaged (see 'orbweaver fsck'); try again")
 
@@ -218,7 +218,7 @@ var errNowhere = errors.New("it moves meanwhile, or the stored crawl is damaged 
 // error names the slot that the last call did not find.
 func (v *View) locate(ctx context.Context, find func(*blobschema.MapRecord, *partition.Map) (lost partition.Slot, found bool, err error)) error {
 	var nowhere partition.Slot
-	for range looks {
+	for range attempts {
 		r, err := v.MapRecord(ctx)
 		if err != nil {
 			return err
@@ -329,7 +329,7 @@ func (v *View) held(ctx context.Context, s partition.Slot) ([]partition.ID, erro
 }
 
 // Owners returns the partitions that may store page records of some URLs now, or did lately:
-// the owners of their slots by the map and by the former maps that the record names. Where
+// the owners of their slots by the map and by the previous maps that the record names. Where
 // addresses decide, these are all partitions.
 func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
 	slots := map[partition.Slot]bool{}
@@ -346,7 +346,7 @@ func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, e
 		return nil, err
 	}
 	owners := map[partition.ID]bool{}
-	for _, object := range append(r.Former, r.Object) {
+	for _, object := range append(r.Previous, r.Object) {
 		m, err := v.mapOf(ctx, &r, object)
 		if err != nil {
 			return nil, err

@@ -97,7 +97,7 @@ func (m *moves) phases() []struct {
 		}, want{pending: 2, held: []int{4, 4}}},
 		{"planned", func() {
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: 1, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1], Moving: moving(2, 0, 2),
+				Version: 1, Epoch: 2, Partitions: 3, Object: m.maps[1], Previous: m.maps[:1], Moving: moving(2, 0, 2),
 			})
 		}, want{move: &view.Move{Epoch: 2, To: 2}, pending: 2, held: []int{4, 4, 0}, owes: 1, awaits: 1}},
 		{"mailed", func() {
@@ -116,7 +116,7 @@ func (m *moves) phases() []struct {
 		}, want{partition: 2, move: &view.Move{Epoch: 2, To: 2, Given: true}, mailed: true, pending: 3, held: []int{3, 4, 0}, awaits: 1}},
 		{"taken", func() {
 			m.commit(2, func(c *blobschema.Commit) {
-				c.Manifest.Moved = []blobschema.Moved{{Epoch: 2, Held: true, Slots: slots}}
+				c.Manifest.Moved = []blobschema.Moved{{Epoch: 2, Received: true, Slots: slots}}
 				c.Manifest.Runs = append(slices.Clone(c.Manifest.Runs), kept.Runs...)
 				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: movedSlot, Known: 3, Pending: 2}}
 				c.Manifest.Epoch = 2
@@ -133,12 +133,12 @@ func (m *moves) phases() []struct {
 			})
 		}, want{partition: 2, underWay: true, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"confirmed", func() {
-			m.write(naming.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1]})
+			m.write(naming.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.maps[1], Previous: m.maps[:1]})
 			m.commit(0, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{partition: 2, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"back", func() {
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: 3, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""}, Moving: moving(3, 2, 0),
+				Version: 3, Epoch: 3, Partitions: 3, Object: m.maps[2], Previous: []string{m.maps[1], ""}, Moving: moving(3, 2, 0),
 			})
 			m.commit(2, func(c *blobschema.Commit) {
 				kept = blobschema.Handover{Epoch: 3, To: 0, Slots: slots, Runs: c.Manifest.Runs, State: c.Manifest.Slots}
@@ -149,7 +149,7 @@ func (m *moves) phases() []struct {
 		}, want{move: &view.Move{Epoch: 3, From: 2, Given: true}, mailed: true, done: true, pending: 2, held: []int{3, 4, 0}, awaits: 1}},
 		{"at home", func() {
 			m.commit(0, func(c *blobschema.Commit) {
-				c.Manifest.Moved = []blobschema.Moved{{Epoch: 3, Held: true, Slots: slots}}
+				c.Manifest.Moved = []blobschema.Moved{{Epoch: 3, Received: true, Slots: slots}}
 				c.Manifest.Runs = append(slices.Clone(c.Manifest.Runs), kept.Runs...)
 				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 1, Pending: 1}, {Slot: movedSlot, Known: 3, Pending: 1}}
 				c.Manifest.Epoch = 3
@@ -158,7 +158,7 @@ func (m *moves) phases() []struct {
 			h.Epoch = 3
 			m.head(h)
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: wire.Version, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""},
+				Version: wire.Version, Epoch: 3, Partitions: 3, Object: m.maps[2], Previous: []string{m.maps[1], ""},
 			})
 			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{mailed: true, done: true, pending: 2, held: []int{4, 4, 0}}},

@@ -33,15 +33,15 @@ type Status struct {
 	State State
 	Live  *control.Live // figures of the process that owns the folder; nil if none does
 	// Totals are the totals of the last commits, with the slots that are handed over and not yet taken.
-	Totals blobschema.Totals
-	Heads  []blobschema.Head
-	Wish   blobschema.Wish
-	Map    blobschema.MapRecord
-	Owners int   // partitions that own slots
-	Unread int64 // mail sent and not applied
+	Totals  blobschema.Totals
+	Heads   []blobschema.Head
+	Desired blobschema.DesiredState
+	Map     blobschema.MapRecord
+	Owners  int   // partitions that own slots
+	Unread  int64 // mail sent and not applied
 	// Requests counts the mail made of requests from outside; Unasked is the part that is not
 	// applied yet.
-	Requests, Unasked uint64
+	Requests, Unapplied uint64
 	// Index are the heads of the index, by partition; none if the crawl has no index. Ranks is
 	// the progress of the last rank job.
 	Index []blobschema.IndexHead
@@ -65,8 +65,8 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	s.Live = v.Live(ctx)
 	var requests blobschema.Requests
 	s.Heads, s.Map, err = v.headsAnd(ctx,
-		[]string{naming.CrawlKey(v.id), naming.WishKey(v.id), naming.RequestsKey(v.id), naming.TickKey(v.id), naming.RankKey(v.id)},
-		[]any{&s.Crawl, &s.Wish, &requests, &s.Tick, &s.Ranks.Job})
+		[]string{naming.CrawlKey(v.id), naming.DesiredKey(v.id), naming.RequestsKey(v.id), naming.TickKey(v.id), naming.RankKey(v.id)},
+		[]any{&s.Crawl, &s.Desired, &requests, &s.Tick, &s.Ranks.Job})
 	if err != nil {
 		return s, err
 	}
@@ -79,7 +79,7 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	for _, n := range requests.Sent {
 		s.Requests += n
 	}
-	s.Unasked = s.Requests
+	s.Unapplied = s.Requests
 	sent += s.Requests
 	s.DeadRequests = requests.Dead
 	s.Calls.Add(requests.Calls)
@@ -89,7 +89,7 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 		s.Totals.Add(&h.Totals)
 		s.Calls.Add(h.Calls)
 		applied += h.Applied
-		s.Unasked -= min(s.Unasked, h.Requests)
+		s.Unapplied -= min(s.Unapplied, h.Requests)
 		for _, n := range h.Sent {
 			sent += n
 		}
@@ -211,18 +211,18 @@ func confirmed(h *blobschema.Head, epoch partition.Epoch) bool {
 }
 
 func (s *Status) state(shared bool, now time.Time) State {
-	left := s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held + s.Unread
+	left := s.Totals.Pending + s.Totals.Unexamined + s.Totals.Buffered + s.Unread
 	limit := s.Crawl.Settings.MaxPages
 	switch {
 	case s.Live != nil || s.Leased > 0:
 		return Running
 	case left == 0 && s.Crawl.Published == len(s.Crawl.SeedBatches):
 		return Finished
-	case limit > 0 && s.Totals.Pages >= limit && (!shared || s.Totals.Urgent == 0 && s.Unasked == 0):
+	case limit > 0 && s.Totals.Pages >= limit && (!shared || s.Totals.Urgent == 0 && s.Unapplied == 0):
 		return Limited
-	case s.Wish.Stop:
+	case s.Desired.Stop:
 		return Stopped
-	case s.Wish.Pause:
+	case s.Desired.Pause:
 		return Paused
 	case !shared:
 		return Stopped
@@ -238,7 +238,7 @@ func (s *Status) work(now time.Time) bool {
 		return true
 	}
 	for i := range s.Heads {
-		if h := &s.Heads[i]; h.Owner != "" || h.Published < h.Seq || h.Owes > 0 || h.Awaits > 0 || h.Totals.Held+h.Totals.Unexamined > 0 || h.Wish != s.Wish.Version {
+		if h := &s.Heads[i]; h.Owner != "" || h.Published < h.Seq || h.Owes > 0 || h.Awaits > 0 || h.Totals.Buffered+h.Totals.Unexamined > 0 || h.Desired != s.Desired.Version {
 			return true
 		}
 	}

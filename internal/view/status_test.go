@@ -59,25 +59,25 @@ func TestStateOfShared(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		limit int64
-		wish  blobschema.Wish
+		wish  blobschema.DesiredState
 		reqs  blobschema.Requests
 		head  *head
 		want  view.State
 	}{
-		{"nothing yet", 0, blobschema.Wish{}, blobschema.Requests{}, nil, view.Running},
-		{"nothing yet, stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, nil, view.Stopped},
-		{"at work", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: later, Applied: 1, Totals: done}, view.Running},
-		{"at work, to be stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: later, Applied: 1, Totals: pending}, view.Running},
-		{"crashed", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: earlier, Applied: 1, Totals: pending}, view.Running},
-		{"due", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Running},
-		{"due later", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Due: later, Applied: 1, Totals: pending}, view.Idle},
-		{"paused", 0, blobschema.Wish{Pause: true}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Paused},
-		{"stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Stopped},
-		{"finished", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Applied: 1, Totals: done}, view.Finished},
-		{"finished, and stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, &head{Applied: 1, Totals: done}, view.Finished},
-		{"the limit", 5, blobschema.Wish{}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Limited},
-		{"the limit, and a request", 5, blobschema.Wish{}, blobschema.Requests{Sent: map[partition.ID]uint64{0: 1}}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Running},
-		{"the limit, and an old request", 5, blobschema.Wish{}, blobschema.Requests{Sent: map[partition.ID]uint64{0: 1}}, &head{Due: earlier, Applied: 2, Requests: 1, Totals: pending}, view.Limited},
+		{"nothing yet", 0, blobschema.DesiredState{}, blobschema.Requests{}, nil, view.Running},
+		{"nothing yet, stopped", 0, blobschema.DesiredState{Stop: true}, blobschema.Requests{}, nil, view.Stopped},
+		{"at work", 0, blobschema.DesiredState{}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: later, Applied: 1, Totals: done}, view.Running},
+		{"at work, to be stopped", 0, blobschema.DesiredState{Stop: true}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: later, Applied: 1, Totals: pending}, view.Running},
+		{"crashed", 0, blobschema.DesiredState{}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: earlier, Applied: 1, Totals: pending}, view.Running},
+		{"due", 0, blobschema.DesiredState{}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Running},
+		{"due later", 0, blobschema.DesiredState{}, blobschema.Requests{}, &head{Due: later, Applied: 1, Totals: pending}, view.Idle},
+		{"paused", 0, blobschema.DesiredState{Pause: true}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Paused},
+		{"stopped", 0, blobschema.DesiredState{Stop: true}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Stopped},
+		{"finished", 0, blobschema.DesiredState{}, blobschema.Requests{}, &head{Applied: 1, Totals: done}, view.Finished},
+		{"finished, and stopped", 0, blobschema.DesiredState{Stop: true}, blobschema.Requests{}, &head{Applied: 1, Totals: done}, view.Finished},
+		{"the limit", 5, blobschema.DesiredState{}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Limited},
+		{"the limit, and a request", 5, blobschema.DesiredState{}, blobschema.Requests{Sent: map[partition.ID]uint64{0: 1}}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Running},
+		{"the limit, and an old request", 5, blobschema.DesiredState{}, blobschema.Requests{Sent: map[partition.ID]uint64{0: 1}}, &head{Due: earlier, Applied: 2, Requests: 1, Totals: pending}, view.Limited},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := shared(t)
@@ -86,7 +86,7 @@ func TestStateOfShared(t *testing.T) {
 				Version: wire.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
 				SeedBatches: []string{"s"}, Published: 1,
 			})
-			write(t, p, naming.WishKey("x"), tt.wish)
+			write(t, p, naming.DesiredKey("x"), tt.wish)
 			tt.reqs.Calls.BlobGets = 100
 			write(t, p, naming.RequestsKey("x"), tt.reqs)
 			write(t, p, naming.TickKey("x"), blobschema.TickRecord{Calls: blobschema.Calls{BlobGets: 20}})

@@ -46,7 +46,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 		return nil, err
 	}
 	s := &folderStore{dir: dir, owner: control.Dial(dir)}
-	if err := s.look(ctx); err != nil {
+	if err := s.findOwner(ctx); err != nil {
 		return nil, err
 	}
 	root := filepath.Join(dir, naming.ObjectsFolder)
@@ -61,11 +61,11 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	return s, nil
 }
 
-// look finds out whether the folder has an owner that answers; if not, it reads all
+// findOwner finds out whether the folder has an owner that answers; if not, it reads all
 // records. An owner that has just begun may not answer yet, and one that ends may still
 // have the folder, so each is tried again. Records that were read before stay while a
 // process uses the folder and does not answer.
-func (s *folderStore) look(ctx context.Context) (err error) {
+func (s *folderStore) findOwner(ctx context.Context) (err error) {
 	for range 4 { // each waits up to a second for the folder
 		if _, err := s.owner.Live(ctx); err == nil {
 			s.snapshot = nil
@@ -98,7 +98,7 @@ func (s *folderStore) Records(ctx context.Context, keys ...string) ([][]byte, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snapshot != nil && !s.lastWritten().Equal(s.written) {
-		if err := s.look(ctx); err != nil {
+		if err := s.findOwner(ctx); err != nil {
 			return nil, fmt.Errorf("read the folder again: %w", err)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *folderStore) record(ctx context.Context, key string) ([]byte, error) {
 		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
-		if err := s.look(ctx); err != nil {
+		if err := s.findOwner(ctx); err != nil {
 			return nil, fmt.Errorf("read record %s: %w", key, err)
 		}
 		if s.snapshot == nil { // another owner, or the same one after all

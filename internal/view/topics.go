@@ -33,7 +33,7 @@ func (s *Status) Topics() (out []TopicStatus) {
 		}
 		t := &out[len(out)-1]
 		t.Priorities = append(t.Priorities, row.Priority)
-		if d := s.Wish.Slices[uint8(i+1)]; d > 0 && d != row.Slice {
+		if d := s.Desired.Slices[uint8(i+1)]; d > 0 && d != row.Slice {
 			t.Shrunk = d
 		}
 		t.Fill()

@@ -17,8 +17,8 @@ func TestTopics(t *testing.T) {
 		Crawl: blobschema.Crawl{Settings: blobschema.Settings{Topics: []blobschema.Topic{
 			{Name: "a", Priority: 3, Minimum: 10}, {Name: "b", Slice: time.Minute, Priority: 9, Minimum: 5, Period: time.Hour}, {Name: "b", Slice: time.Minute, Minimum: 5, Period: time.Hour},
 		}}},
-		Wish: blobschema.Wish{Slices: map[uint8]time.Duration{2: time.Second, 3: time.Second}},
-		Tick: blobschema.TickRecord{Topics: map[string]blobschema.TopicPeriod{"a": {Since: now.Add(-25 * time.Hour), Pages: 1}, "b": {Since: now.Add(-time.Minute), Pages: 2}}},
+		Desired: blobschema.DesiredState{Slices: map[uint8]time.Duration{2: time.Second, 3: time.Second}},
+		Tick:    blobschema.TickRecord{Topics: map[string]blobschema.TopicPeriod{"a": {Since: now.Add(-25 * time.Hour), Pages: 1}, "b": {Since: now.Add(-time.Minute), Pages: 2}}},
 		Totals: blobschema.Totals{Pages: 100, Pending: 50, Unexamined: 10, Bytes: 1000, Topics: map[uint8]blobschema.TopicTotals{
 			1: {Pages: 10, Pending: 5, Bytes: 100}, 2: {Pages: 3, Pending: 2, Bytes: 30}, 3: {Pages: 4, Pending: 1, Bytes: 40},
 		}},

@@ -106,8 +106,8 @@ func (v *View) Crawl(ctx context.Context) (c blobschema.Crawl, err error) {
 	return c, err
 }
 
-// Wish reads the desired state that the operator has set.
-func (v *View) Wish(ctx context.Context) (w blobschema.Wish, err error) {
-	_, err = v.record(ctx, naming.WishKey(v.id), &w)
+// Desired reads the desired state that the operator has set.
+func (v *View) Desired(ctx context.Context) (w blobschema.DesiredState, err error) {
+	_, err = v.record(ctx, naming.DesiredKey(v.id), &w)
 	return w, err
 }

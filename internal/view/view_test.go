@@ -466,7 +466,7 @@ func TestScope(t *testing.T) {
 		change(&c.Settings)
 		s.records[naming.CrawlKey(crawlID)] = c
 	}
-	s.records[naming.WishKey(crawlID)] = blobschema.Wish{Scope: []string{"www.added.example"}}
+	s.records[naming.DesiredKey(crawlID)] = blobschema.DesiredState{Scope: []string{"www.added.example"}}
 	for _, tt := range []struct {
 		scope     blobschema.Scope
 		url, says string

@@ -202,7 +202,7 @@ func (c *Corpus) frequent(rng *rand.Rand) string {
 	return c.words[sort.Search(len(c.weight), func(i int) bool { return c.weight[i] > at })]
 }
 
-// Words draws n words that search may be asked for, as often as documents have them but for the commonest.
+// Words draws n words that search may be requested, as often as documents have them except for the commonest.
 func (c *Corpus) Words(rng *rand.Rand, n int) (out []string) {
 	for len(out) < n {
 		if w := c.frequent(rng); !slices.Contains(english, w) {

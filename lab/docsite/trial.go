@@ -335,7 +335,7 @@ func (t *trial) compareFigures(totals *blobschema.Totals, pages []blobschema.Pag
 	}
 	fmt.Fprintf(t.out, "  %d requests, %d bytes received, %d bytes stored\n", len(requests), sent, totals.Stored-t.last.Stored)
 	t.compare("figures", table{
-		"left":         fmt.Sprint(totals.Pending, totals.Unexamined, totals.Held, totals.DeadMail),
+		"left":         fmt.Sprint(totals.Pending, totals.Unexamined, totals.Buffered, totals.DeadMail),
 		"page records": fmt.Sprint(records, outcomes), "captures": fmt.Sprint(len(a.captures)),
 		"bytes stored": fmt.Sprint(totals.Stored), "bytes received": fmt.Sprint(totals.Bytes - t.last.Bytes),
 	}, table{

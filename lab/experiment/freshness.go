@@ -10,8 +10,8 @@ type freshScale struct {
 	seed    uint64
 	pages   int
 	hosts   int
-	rounds  int       // how often each page could be looked at, by the budget
-	budgets []float64 // hours between two looks at each page
+	rounds  int       // how often each page could be revisited, by the budget
+	budgets []float64 // hours between two revisits of each page
 
 	corePages, coreRounds int // of the crawls by the crawler's core
 }
@@ -34,7 +34,7 @@ func freshScaleOf(o Options) freshScale {
 // enough is the share of the optimum that is to be reached.
 const enough = 0.97
 
-// freshness measures how far copies are as the pages are, if pages are asked for again by
+// freshness measures how far copies are as the pages are, if pages are requested again by
 // internal/fresh.
 func freshness(o Options) (*Report, error) { return freshScaleOf(o).run(o.Quick, o.logger()) }
 
@@ -79,7 +79,7 @@ fresh at first, and nothing is known of any page. "Learnt" is the second half of
 // modelTrial is one run of the model.
 type modelTrial struct {
 	rule
-	perPage float64 // hours between two looks at each page, by the budget
+	perPage float64 // hours between two revisits of each page, by the budget
 	*modelRun
 }
 
@@ -220,7 +220,7 @@ less than has really, until a look is as likely to find a change (Busa-Fekete an
 func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
 	hours := s.budgets[0]
 	perHour := float64(len(p.pages)) / hours
-	largest := float64(p.first[1]) / hours // looks an hour at the largest host, if all pages are alike
+	largest := float64(p.first[1]) / hours // revisits per hour at the largest host, if all pages are alike
 	_, best := optimum(p.pages, perHour)
 	tab := Table{
 		Name: "pace", Caption: "Freshness by pace",

@@ -40,7 +40,7 @@ func newLivePages(seed uint64, pages, hosts int) *livePages {
 }
 
 // drawLivePages draws the pages of hosts of those sizes. Rates are bounded to one change in half an hour: what
-// changes faster is different each time that it is asked for.
+// changes faster is different each time that it is requested.
 func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := &livePages{hosts: len(sizes)}
@@ -59,29 +59,29 @@ func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
 
 // sitemaps say how far the hosts' sitemaps tell the truth.
 type sitemaps struct {
-	every  float64 // hours between two looks at one, which count as looks
+	every  float64 // hours between two revisits of one, which count as revisits
 	recall func(host int) float64
 	alarms func(host int) float64 // false ones, for each change
 }
 
-// rule says when the pages of a model are looked at.
+// rule says when the pages of a model are revisited.
 type rule struct {
 	name     string
 	interval func(i int) float64 // in hours, always the same; nil: by worth
 	known    bool                // by worth: the rates are known beforehand
 	sitemaps *sitemaps
-	pace     float64 // hours between two looks at a host
+	pace     float64 // hours between two revisits of a host
 }
 
-// modelRun is a simulated time of looks at a population.
+// modelRun is a simulated time of revisits of a population.
 type modelRun struct {
 	*livePages
 	rule
 	r         *rand.Rand
 	now       float64
-	budget    float64 // looks an hour
+	budget    float64 // revisits per hour
 	threshold float64
-	looks     int // since the threshold was steered
+	revisits  int // since the threshold was steered
 	copies
 	state     []modelPage
 	hostState []modelHost
@@ -92,10 +92,10 @@ type modelRun struct {
 type copies struct {
 	of        []changing
 	bin       float64   // hours
-	last      []float64 // look at each page, in hours; below 0: there was none
-	changed   []float64 // first change of each after its last look
+	last      []float64 // revisits of each page, in hours; below 0: there was none
+	changed   []float64 // first change of each after its last revisit
 	freshness []float64 // by bin: time in which copies were true, by weight; after finish: the share of it
-	had       []float64 // looks by bin
+	had       []float64 // revisits by bin
 }
 
 func newCopies(of []changing, hours, bin float64) copies {
@@ -107,7 +107,7 @@ func newCopies(of []changing, hours, bin float64) copies {
 	return c
 }
 
-// tally adds up how long the copy of a page was true since the last look.
+// tally adds up how long the copy of a page was true since the last revisit.
 func (c *copies) tally(i int, now float64) {
 	from, to := c.last[i], min(c.changed[i], now)
 	if from < 0 {
@@ -132,7 +132,7 @@ func (c *copies) finish(now float64) {
 // learnt is the freshness in the second half.
 func (c *copies) learnt() float64 { return mean(c.freshness[len(c.freshness)/2:]) }
 
-// perHour is how many looks there were in the second half.
+// perHour is how many revisits there were in the second half.
 func (c *copies) perHour() float64 { return mean(c.had[len(c.had)/2:]) / c.bin }
 
 type modelPage struct {
@@ -141,7 +141,7 @@ type modelPage struct {
 	late     bool    // it waits for its host
 	said     float64 // when that, or what was no change, is announced; +Inf: not
 	hinted   bool
-	silentOK bool // a sitemap was read since the last look
+	silentOK bool // a sitemap was read since the last revisit
 }
 
 type modelHost struct {
@@ -150,7 +150,7 @@ type modelHost struct {
 	seen  blobschema.Change // of all its pages
 }
 
-// run looks at the pages for so many hours, perHour times in each.
+// run revisits the pages for a number of hours, perHour times in each.
 func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *modelRun {
 	m := &modelRun{
 		livePages: p, rule: ru, r: rand.New(rand.NewPCG(seed, 2)), budget: perHour,
@@ -163,8 +163,8 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 			const sure = 1 << 11
 			m.state[i].belief = blobschema.Change{Shape: sure, Hours: float32(sure / p.pages[i].Rate)}
 		}
-		m.looked(i)
-		// As if the looks before had been at these intervals too: else all come at once.
+		m.revisited(i)
+		// As if the revisits before had been at these intervals too: else all come at once.
 		m.enqueue(i, m.wait(i)*m.r.Float64())
 	}
 	if ru.sitemaps != nil {
@@ -185,7 +185,7 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 		if d.page < 0 {
 			m.readSitemap(-1 - d.page)
 		} else if m.state[d.page].turn == d.turn {
-			m.look(d.page)
+			m.revisit(d.page)
 		}
 	}
 	m.finish(hours)
@@ -194,11 +194,11 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 
 // tick steers, once an hour.
 func (m *modelRun) tick() {
-	m.threshold = fresh.Steer(m.threshold, float64(len(m.pages)), float64(m.looks)-m.budget)
-	m.looks = 0
+	m.threshold = fresh.Steer(m.threshold, float64(len(m.pages)), float64(m.revisits)-m.budget)
+	m.revisits = 0
 }
 
-// wait is how long after a look at a page the next one is.
+// wait is how long after a revisits of a page the next one is.
 func (m *modelRun) wait(i int) float64 {
 	if m.interval != nil {
 		return m.interval(i)
@@ -212,8 +212,8 @@ func (m *modelRun) enqueue(i int, after float64) {
 	heap.Push(&m.due, due{at: m.now + after, page: i, turn: st.turn})
 }
 
-// look asks for a page, as soon as its host may be asked.
-func (m *modelRun) look(i int) {
+// revisit asks for a page, as soon as its host may be asked.
+func (m *modelRun) revisit(i int) {
 	st, h := &m.state[i], &m.hostState[m.host[i]]
 	if h.next > m.now {
 		st.late = true
@@ -223,7 +223,7 @@ func (m *modelRun) look(i int) {
 	h.next = m.now + m.pace
 	m.count()
 	changed := m.changed[i] < m.now
-	l := fresh.Look{Hours: m.now - m.last[i], Changed: changed, Hinted: st.hinted}
+	l := fresh.Revisit{Hours: m.now - m.last[i], Changed: changed, Hinted: st.hinted}
 	if !m.known && m.interval == nil {
 		if st.belief == (blobschema.Change{}) {
 			st.belief = fresh.Prior(h.seen)
@@ -235,17 +235,17 @@ func (m *modelRun) look(i int) {
 		h.trust = h.trust.Learn(st.hinted, changed)
 	}
 	m.tally(i, m.now)
-	m.looked(i)
+	m.revisited(i)
 	m.enqueue(i, m.wait(i))
 }
 
 func (m *modelRun) count() {
-	m.looks++
+	m.revisits++
 	m.had[int(m.now/m.bin)]++
 }
 
-// looked draws what happens to a page after a look.
-func (m *modelRun) looked(i int) {
+// revisited draws what happens to a page after a revisit.
+func (m *modelRun) revisited(i int) {
 	st := &m.state[i]
 	rate := m.pages[i].Rate
 	st.hinted, st.late, st.silentOK = false, false, false
@@ -289,7 +289,7 @@ func mean(x []float64) (sum float64) {
 	return sum / float64(len(x))
 }
 
-// due is when a page is to be looked at; below 0, the sitemap of host -1-page.
+// due is when a page is to be revisited; below 0, the sitemap of host -1-page.
 type due struct {
 	at   float64
 	page int

@@ -36,7 +36,7 @@ func (q *queue) sort() {
 	})
 }
 
-// opening is what it takes until the first page can be asked for.
+// opening is what it takes until the first page can be requested.
 func (q *queue) opening(s measure.Server) time.Duration {
 	if q.served > 0 {
 		return 0

@@ -70,7 +70,7 @@ func TestPolicyTrialsRepeat(t *testing.T) {
 	}
 }
 
-// TestCampus: the shares of the servers are those that were asked for, no server is slower than its bound, and
+// TestCampus: the shares of the servers are those that were requested, no server is slower than its bound, and
 // qualities sum up to 1.
 func TestCampus(t *testing.T) {
 	c, err := newCampus(1, campusOptions{hosts: 100, pages: 3000, draws: 2, fair: true, bounded: true})

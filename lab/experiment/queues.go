@@ -48,7 +48,7 @@ func (t *queueTrial) run(seed uint64, web *simweb.Web, d time.Duration) (err err
 			Hosts:   []blobschema.HostRule{{Host: web.Host(0).Authority, Connections: t.k, Delay: &t.delay}},
 			QueueBy: t.by, Queues: t.k,
 		},
-		Watch: portalWatch, Look: func(s measure.Sight) { t.pages = append(t.pages, s.Pages[0]) },
+		Watch: portalWatch, OnSight: func(s measure.Sight) { t.pages = append(t.pages, s.Pages[0]) },
 	}
 	if t.Measured, err = measure.Measure(lab); err != nil {
 		return fmt.Errorf("%v: %w", t, err)

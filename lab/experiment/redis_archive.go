@@ -202,7 +202,7 @@ func (c *archiveCommit) records(commit *blobschema.Commit) (parts [][]byte, err 
 			return nil, err
 		}
 		at := archiveTime.Add(time.Duration(int(c.seq)*archiveChunk+k) * time.Second)
-		out := fetch.Assemble(scratch, actor.Request{URL: u, Host: string(u.Host())}, fetch.Response{
+		out := fetch.Assemble(scratch, actor.Request{URL: u, Key: string(u.Host())}, fetch.Response{
 			Status: 200, Proto: "HTTP/1.1", Body: d.HTML, Addr: "192.0.2.1", Started: at, Ended: at,
 			Header:      []warc.HeaderField{{Name: "Content-Type", Value: "text/html; charset=utf-8"}},
 			RequestHead: []byte("GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + d.Host + "\r\n\r\n"),

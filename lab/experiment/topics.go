@@ -145,7 +145,7 @@ func (s *topicStudy) run(t *topicTrial) (err error) {
 		lab.Regions = append(lab.Regions, r)
 	}
 	lab.Watch = time.Second
-	lab.Look = func(at measure.Sight) {
+	lab.OnSight = func(at measure.Sight) {
 		hour := int((at.At - 1) / time.Hour)
 		for len(t.hours) <= hour {
 			t.hours = append(t.hours, make([]int, len(lab.Regions)))

@@ -103,7 +103,7 @@ func (t *trial) run(s scale, web *simweb.Web) (err error) {
 	d := t.time(s)
 	lab := measure.Lab{
 		Seed: s.seed, Web: web, Partitions: t.n, Slots: s.slots, Connections: t.connections, Delay: t.delay, Duration: d,
-		Watch: d / hours, Look: func(at measure.Sight) { t.hours = append(t.hours, at.Pages) },
+		Watch: d / hours, OnSight: func(at measure.Sight) { t.hours = append(t.hours, at.Pages) },
 	}
 	if t.start > 0 {
 		lab.PlanEvery = max(30*time.Second, d/plansPerRun)

@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// took carries out what the actor asked for, and sees whether it has ended.
+// took carries out what the actor requested, and sees whether it has ended.
 func (a *labActor) took(issues []actor.Issue) {
 	for _, is := range issues {
 		a.issue(is)
@@ -161,7 +161,7 @@ func (a *labActor) taken(e actor.WriteRecord) {
 	}
 	for _, m := range man.Moved {
 		for _, s := range m.Slots {
-			if was, ok := a.asleep[s]; ok && m.Held && was.epoch == m.Epoch && !was.over {
+			if was, ok := a.asleep[s]; ok && m.Received && was.epoch == m.Epoch && !was.over {
 				a.result.Pauses = append(a.result.Pauses, Pause{m.Epoch, a.Mono + tableTime - was.at})
 				was.over = true
 				a.asleep[s] = was
@@ -322,7 +322,7 @@ func (a *labActor) answered(req *actor.Request, url string) {
 	a.sight.Pages[a.part]++
 	a.sight.Regions[a.region(req.URL)]++
 	a.served(url)
-	a.load[a.hash.Slot(req.Host)]++
+	a.load[a.hash.Slot(req.Key)]++
 	f := a.hash.Fingerprint(url)
 	if _, ok := a.seen[f]; ok {
 		a.result.Twice++

@@ -37,7 +37,7 @@ type Lab struct {
 	Connections int                 // of each partition
 	Delay       time.Duration       // between two requests to a host
 	Duration    time.Duration       // 0: until the crawl is finished
-	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
+	Settings    blobschema.Settings // of the crawl, except for scope, depth, delay, timeout and user agent
 	Policy      schedule.Policy     // nil: what Settings names
 	Known       []weburl.URL        // what the crawl is begun with; nil: roots, as Seeds has it
 	// Server says what connections to a host take; nil: none takes any time, and answers take what
@@ -46,8 +46,8 @@ type Lab struct {
 	// Answered, if it is not nil, is told of each answer, robots.txt apart, when it is here.
 	Answered func(at time.Duration, url weburl.URL)
 	// Watch, if it is not 0, is how often Look is called, with what happened since.
-	Watch time.Duration
-	Look  func(Sight)
+	Watch   time.Duration
+	OnSight func(Sight)
 	// Asked, if it is not nil, is told of every request for a page before the web answers it: it
 	// may change the web.
 	Asked func(url string, at time.Duration)
@@ -183,7 +183,7 @@ func Measure(cfg Lab) (Measured, error) {
 	l.began = l.Mono
 	l.After(0, l.tick)
 	if cfg.Watch > 0 {
-		l.After(cfg.Watch, l.look)
+		l.After(cfg.Watch, l.show)
 	}
 	if cfg.PlanEvery > 0 {
 		l.After(cfg.PlanEvery, l.plan)
@@ -271,11 +271,11 @@ func (l *lab) fail(err error) {
 	}
 }
 
-// look shows what happened since the last time.
-func (l *lab) look() {
-	l.After(l.cfg.Watch, l.look)
+// show shows what happened since the last time.
+func (l *lab) show() {
+	l.After(l.cfg.Watch, l.show)
 	l.sight.At = l.Mono - l.began
-	l.cfg.Look(l.sight)
+	l.cfg.OnSight(l.sight)
 	l.sight = l.nothing()
 }
 
@@ -329,7 +329,7 @@ func (l *lab) tickNow() {
 	})
 }
 
-// wakes starts the steps that are asked for.
+// wakes starts the steps that are requested.
 func (l *lab) wakes() {
 	got, err := l.queues.Receive(l.Wall(), naming.WakesQueue, 10)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestMeasure(t *testing.T) {
 		var epochs []partition.Epoch
 		m, err := Measure(Lab{
 			Seed: 5, Web: web, Partitions: 1, Most: 4, Slots: 64, Connections: 2,
-			Watch: 10 * time.Second, Look: func(s Sight) {
+			Watch: 10 * time.Second, OnSight: func(s Sight) {
 				for _, n := range s.Pages {
 					seen += n
 				}
@@ -145,7 +145,7 @@ func TestMeasureRegions(t *testing.T) {
 	asks := []Ask{{2 * time.Minute, web.URL(0, 0)}, {5 * time.Minute, other.URL(0, 7)}, {5 * time.Minute, other.URL(0, 7)}}
 	m, err := Measure(Lab{
 		Seed: 5, Regions: []Region{{Web: web}, {Web: other, After: late}}, Partitions: 2, Slots: 64, Connections: 2,
-		Watch: 10 * time.Second, Look: func(s Sight) {
+		Watch: 10 * time.Second, OnSight: func(s Sight) {
 			for i, n := range s.Regions {
 				if regions[i] += n; i == 1 && s.At <= late && n > 0 {
 					t.Errorf("%d pages of the second region by %v", n, s.At)

@@ -221,7 +221,7 @@ func (m *mutant) judge(ctx context.Context, tests []*test) error {
 			reach = reach[1:]
 		}
 		// It may take several times what it takes without a mutant, in seconds of CPU time: a busy
-		// machine kills nothing. Only what waits for ever is ended by the clock.
+		// machine kills nothing. Only what waits forever is ended by the clock.
 		seconds := strconv.Itoa(1 + int(4*cpu/time.Second))
 		o, err := program.run(ctx, time.Minute+20*wall, names, "MUTANTS_ACTIVE="+strconv.Itoa(m.id), "MUTANTS_SECONDS="+seconds)
 		if err != nil {

@@ -125,7 +125,7 @@ func (p *source) check(texts map[string][]byte) (parsed []*ast.File, errs []erro
 	return parsed, errs
 }
 
-// choose leaves out what is not asked for, and then all but a sample, which the hashes of
+// choose leaves out what is not requested, and then all but a sample, which the hashes of
 // the positions choose.
 func (p *source) choose(o options) error {
 	var all []*mutant

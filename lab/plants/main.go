@@ -9,7 +9,7 @@
 // is built with it, and run. A test says when the code has moved under one. The first line
 // is the unchanged core, in which nothing may be found.
 //
-// The exit status is 0 if each bug is found, but for those that are known to escape, and
+// The exit status is 0 if each bug is found, except for those that are known to escape, and
 // nothing in the unchanged core; else 1.
 package main
 

@@ -57,7 +57,7 @@ var plants = []plant{
 		Bug: "slots are given while requests for them are in flight",
 		Edits: []edit{{
 			"internal/frontier/move.go",
-			"		if p.Asked() > 0 || p.loading {\n", "		if p.loading {\n",
+			"\t\tif p.InFlight() > 0 || p.loading {\n", "		if p.loading {\n",
 		}},
 	},
 	{
@@ -72,7 +72,7 @@ var plants = []plant{
 		Name: "confirmed too early", Promise: "I3",
 		Bug: "the coordinator confirms a move as soon as the receiver knows about it",
 		Edits: []edit{{
-			"internal/crawl/tick_moves.go",
+			"internal/crawl/moves.go",
 			"h.Epoch >= m.Epoch && (h.Awaits == 0 || h.Awaits > m.Epoch)", "h.Epoch >= m.Epoch",
 		}},
 	},
@@ -90,7 +90,7 @@ var plants = []plant{
 		Bug: "a manifest names its own outbox, but no earlier unsent one",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
-			"Unsent:  slices.Clone(s.outbox.unsent), HeldFrom:", "Unsent: nil, HeldFrom:",
+			"Unsent:  slices.Clone(s.outbox.unsent), BufferedFrom:", "Unsent: nil, BufferedFrom:",
 		}},
 	},
 	{
@@ -103,7 +103,7 @@ var plants = []plant{
 			},
 			{
 				"internal/frontier/frontier.go",
-				"	if k == nil {\n		k = f.schedule.Key(&p.slot.keys, q.Host)\n	}\n	settler := k\n",
+				"\tif k == nil {\n\t\tk = f.schedule.Key(&p.slot.keys, q.Key)\n\t}\n\tsettler := k\n",
 				`	bit := fp % (1 << 16)
 	if at == absent && from == schedule.Outside && f.bloom[bit] {
 		return Known
@@ -113,7 +113,7 @@ var plants = []plant{
 	}
 	f.bloom[bit] = true
 	if k == nil {
-		k = f.schedule.Key(&p.slot.keys, q.Host)
+		k = f.schedule.Key(&p.slot.keys, q.Key)
 	}
 	settler := k
 `,
@@ -125,11 +125,11 @@ var plants = []plant{
 		Bug: "a merged run is deleted although another partition received it",
 		Edits: []edit{
 			{
-				"internal/crawl/tick_sweep.go",
+				"internal/crawl/sweep.go",
 				"		for _, r := range man.Runs {\n			named[r.Object] = true\n		}\n		for _, g := range man.Given {\n			for _, r := range g.Runs {\n				named[r.Object] = true\n			}\n		}\n",
 				"		for _, r := range man.Runs {\n			if strings.Contains(r.Object, fmt.Sprintf(\"/p%05d/\", h.Partition)) {\n				named[r.Object] = true\n			}\n		}\n",
 			},
-			{"internal/crawl/tick_sweep.go", "	\"slices\"\n", "	\"slices\"\n	\"strings\"\n"},
+			{"internal/crawl/sweep.go", "	\"slices\"\n", "	\"slices\"\n	\"strings\"\n"},
 		},
 	},
 	{
@@ -137,10 +137,10 @@ var plants = []plant{
 		Bug: "a merged run is deleted although an open hand-over names it",
 		Edits: []edit{
 			{
-				"internal/crawl/tick_sweep.go",
+				"internal/crawl/sweep.go",
 				"		for _, g := range man.Given {\n			for _, r := range g.Runs {\n				named[r.Object] = true\n			}\n		}\n", "",
 			},
-			{"internal/crawl/tick_sweep.go", "sweepsUnnamed = 2 ", "sweepsUnnamed = 1 "},
+			{"internal/crawl/sweep.go", "sweepsUnnamed = 2 ", "sweepsUnnamed = 1 "},
 		},
 	},
 	{
@@ -198,7 +198,7 @@ var plants = []plant{
 		Name: "finished on the move", Promise: "I7",
 		Bug: "the crawl counts as finished while slots are moving",
 		Edits: []edit{{
-			"internal/crawl/tick_end.go",
+			"internal/crawl/end.go",
 			" && len(k.report.Map.Moving) == 0 && k.report.Map.Target == \"\"\n", "\n",
 		}},
 	},
@@ -223,13 +223,13 @@ var plants = []plant{
 		Name: "seeds by the newest map", Promise: "I7",
 		Bug: "seeds are dealt by the current map, so a resent mail has the same number and other URLs",
 		Edits: []edit{
-			{"internal/crawl/tick_read.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = blobschema.ReadMap(t.Object, c, k.report.Map.Object); err != nil {"},
-			{"internal/crawl/tick_seeds.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
+			{"internal/crawl/heads.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = blobschema.ReadMap(t.Object, c, k.report.Map.Object); err != nil {"},
+			{"internal/crawl/seeds.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
 		},
 	},
 	{
 		Name: "generation skipped", Promise: "I8",
-		Bug: "a requested refetch keeps its generation",
+		Bug: "a requested revisit keeps its generation",
 		Edits: []edit{{
 			"internal/frontier/frontier.go",
 			"		q.Generation = p.marks[i].gen + 1\n", "		q.Generation = p.marks[i].gen\n		p.dropMark(i)\n",
@@ -239,14 +239,14 @@ var plants = []plant{
 		Name: "begun when taken", Promise: "I9",
 		Bug: "the pace of a host with several connections counts from when a request was taken, not from when it began",
 		Edits: []edit{{
-			"internal/schedule/turn.go", "			k.place, k.starting = busy, t.lane\n",
-			"			if k.place = busy; k.asked < k.allowed {\n				k.place = idle\n				s.enqueue(k, now)\n			}\n",
+			"internal/schedule/turn.go", "\t\t\tk.state, k.starting = busy, t.lane\n",
+			"\t\t\tif k.state = busy; k.inFlight < k.allowed {\n\t\t\t\tk.state = idle\n\t\t\t\ts.enqueue(k, now)\n\t\t\t}\n",
 		}},
 	},
 	{
 		Name: "halved while asked for", Promise: "I7, I8",
 		Bug:   "a part of a slot is unloaded while requests for its URLs are in flight",
-		Edits: []edit{{"internal/frontier/load.go", "	return p.Asked() == 0 && p.Touched() <= f.committed &&", "	return p.Touched() <= f.committed &&"}},
+		Edits: []edit{{"internal/frontier/load.go", "\treturn p.InFlight() == 0 && p.Touched() <= f.committed &&", "	return p.Touched() <= f.committed &&"}},
 	},
 	{
 		Name: "halves without what was appended", Promise: "I7",

@@ -189,7 +189,7 @@ resource "aws_lambda_function" "function" {
     }
   }
 
-  # A function without its group makes one that is kept for ever, and one without its
+  # A function without its group makes one that is kept forever, and one without its
   # rights fails its first events.
   depends_on = [aws_cloudwatch_log_group.function, aws_iam_role_policy.function]
 }

@@ -70,7 +70,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "objects" {
   bucket = aws_s3_bucket.objects.id
 
   # Orbweaver puts each object whole. A part is left by somebody else's upload, and
-  # would be billed for ever without being seen.
+  # would be billed forever without being seen.
   rule {
     id     = "abort-uploads"
     status = "Enabled"

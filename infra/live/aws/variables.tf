@@ -345,7 +345,7 @@ variable "allow_net" {
 }
 
 variable "daily_calls" {
-  description = "Function calls of a day after which the coordinator pauses the crawl and says why; a fuse against functions that call each other for ever. Default: 15,000 for each mailbox, a step every six seconds."
+  description = "Function calls of a day after which the coordinator pauses the crawl and says why; a fuse against functions that call each other forever. Default: 15,000 for each mailbox, a step every six seconds."
   type        = number
   default     = null
 

@@ -25,7 +25,7 @@ import (
 )
 
 // service answers as AWS would, as far as a test needs it: by the operation, with the
-// number of times it was asked for.
+// number of times it was requested.
 type service struct {
 	t *testing.T
 
@@ -83,7 +83,7 @@ func always(status int, text string) func(int, []byte) (int, string) {
 	return func(int, []byte) (int, string) { return status, text }
 }
 
-// first gives one answer a number of times, then goes on with another.
+// first gives one answer a number of times, then continues with another.
 func first(times, status int, text string, then func(int, []byte) (int, string)) func(int, []byte) (int, string) {
 	return func(n int, body []byte) (int, string) {
 		if n <= times {
@@ -389,7 +389,7 @@ func (e *entries) decode(t *testing.T, body []byte) {
 }
 
 // TestSendInBatches: ten messages are one request, or as many as fit; all of one call
-// have its delay. The second request that a queue is asked for asks for no address.
+// have its delay. The second request that a queue is requested asks for no address.
 func TestSendInBatches(t *testing.T) {
 	var mu sync.Mutex
 	var batches []int
@@ -544,7 +544,7 @@ func TestSendEnds(t *testing.T) {
 }
 
 // TestReceiveWaits: a wait costs few requests, which ask the server to wait a second at
-// most. It ends with its context, but for a poll under way, and what that brings is given
+// most. It ends with its context, except for a poll under way, and what that brings is given
 // back; only a poll without an answer is given up.
 func TestReceiveWaits(t *testing.T) {
 	var mu sync.Mutex

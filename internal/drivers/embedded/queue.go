@@ -48,8 +48,8 @@ type queue struct {
 	ready  messageHeap // visible, by id
 	hidden messageHeap // in flight or delayed, by the time they become visible
 	// delayed counts the hidden ones that were never delivered.
-	delayed int
-	held    map[Receipt]*message // by the last delivery of each
+	delayed  int
+	inFlight map[Receipt]*message // by the last delivery of each
 }
 
 // message is in exactly one of its queue's heaps.
@@ -98,7 +98,7 @@ func newQueue(name string, c config) *queue {
 			}
 			return a.id < b.id
 		}},
-		held: map[Receipt]*message{},
+		inFlight: map[Receipt]*message{},
 	}
 }
 
@@ -152,10 +152,10 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 			return out, fmt.Errorf("receive %q: message %d: %w", name, m.id, err)
 		}
 		heap.Pop(&qu.ready)
-		delete(qu.held, m.receipt)
+		delete(qu.inFlight, m.receipt)
 		q.lastReceipt++
 		m.receipt = q.lastReceipt
-		qu.held[m.receipt] = m
+		qu.inFlight[m.receipt] = m
 		m.receives++
 		m.until = now.Add(qu.config.Visibility)
 		qu.hide(m)
@@ -174,7 +174,7 @@ func (q *Queues) Ack(now time.Time, name string, receipt Receipt) error {
 	if err != nil {
 		return err
 	}
-	if m := qu.held[receipt]; m != nil {
+	if m := qu.inFlight[receipt]; m != nil {
 		qu.unlink(m)
 		q.forget(qu, m)
 	}
@@ -189,7 +189,7 @@ func (q *Queues) Nack(now time.Time, name string, receipt Receipt) error {
 	if err != nil {
 		return err
 	}
-	if m := qu.held[receipt]; m != nil && m.hidden {
+	if m := qu.inFlight[receipt]; m != nil && m.hidden {
 		qu.show(m)
 	}
 	q.advance(now, qu)
@@ -235,10 +235,10 @@ func (q *Queues) EndVisibility() {
 		for _, m := range flying {
 			qu.show(m)
 		}
-		for _, m := range qu.held {
+		for _, m := range qu.inFlight {
 			m.receipt = 0
 		}
-		clear(qu.held)
+		clear(qu.inFlight)
 	}
 }
 
@@ -251,7 +251,7 @@ func (q *Queues) advance(now time.Time, qu *queue) {
 
 // forget drops m, which is in no heap any more.
 func (q *Queues) forget(qu *queue, m *message) {
-	delete(qu.held, m.receipt)
+	delete(qu.inFlight, m.receipt)
 	if q.log != nil {
 		q.log.remove(bucketMessage, messageKey(qu.name, m.id))
 	}

@@ -15,21 +15,21 @@ const (
 	mostUnseen = time.Hour
 )
 
-// steerLooks changes the threshold of revisits so that their number per hour meets the crawl's budget. The desired state
+// steerRevisits changes the threshold of revisits so that their number per hour meets the crawl's budget. The desired state
 // holds the counts it starts from, so two runs at once count nothing twice.
-func (k *Tick) steerLooks(t *actor.Task) error {
+func (k *Tick) steerRevisits(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	pages := k.report.Totals.Pages
-	if !looks(set) || pages == 0 {
+	if !revisits(set) || pages == 0 {
 		return nil
 	}
 	now, again := k.Now().Wall.UTC(), k.report.Totals.Again
-	change := func(w *blobschema.Wish) bool {
-		was, since := w.Looks, now.Sub(w.Looks.At)
+	change := func(w *blobschema.DesiredState) bool {
+		was, since := w.Revisits, now.Sub(w.Revisits.At)
 		if w.Threshold > 0 && since >= 0 && since < steerEvery {
 			return false
 		}
-		w.Looks = blobschema.Looks{At: now, Again: again, Pages: pages}
+		w.Revisits = blobschema.RevisitCounts{At: now, Again: again, Pages: pages}
 		first := fresh.First(blobschema.Change{}, float64(pages), set.RecrawlPerHour)
 		switch {
 		case w.Threshold <= 0:
@@ -42,5 +42,5 @@ func (k *Tick) steerLooks(t *actor.Task) error {
 		}
 		return true
 	}
-	return k.tell(t, change)
+	return k.setDesired(t, change)
 }

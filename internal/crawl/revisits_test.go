@@ -15,31 +15,31 @@ import (
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
-// lookedAt is a crawl whose five pages have been answered once.
-func lookedAt(t *testing.T, limit int64, asked *[]actor.Request) (*world, blobschema.Crawl, StepConfig) {
+// answeredOnce is a crawl whose five pages have been answered once.
+func answeredOnce(t *testing.T, limit int64, requests *[]actor.Request) (*world, blobschema.Crawl, StepConfig) {
 	t.Helper()
 	c, host := newCrawl(1), "www.example"
 	c.Settings.RecrawlPerHour, c.Settings.MaxPages = 2, limit
 	w := newWorld(t)
-	w.web = changing(host, asked)
+	w.web = changing(host, requests)
 	c = w.begin(c, all(host)[:5]...)
 	w.tick(c.ID)
 	return w, c, StepConfig{Crawl: c, Process: "p", SleepMax: time.Second, MergeFanIn: 1000}
 }
 
-// TestLooks checks that settled URLs are revisited with the record of the previous answer, which the same process does not
+// TestRevisits checks that settled URLs are revisited with the record of the previous answer, which the same process does not
 // read again. The page limit neither stops revisits nor counts them, and such a crawl does not finish.
-func TestLooks(t *testing.T) {
+func TestRevisits(t *testing.T) {
 	for _, limit := range []int64{0, 3, 5} {
 		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
-			var asked []actor.Request
-			w, c, cfg := lookedAt(t, limit, &asked)
+			var requests []actor.Request
+			w, c, cfg := answeredOnce(t, limit, &requests)
 			s, _ := w.step(cfg, nil)
 			pages := 5
 			if limit > 0 {
 				pages = int(limit)
 			}
-			if n := len(asked); n != pages+1 {
+			if n := len(requests); n != pages+1 {
 				t.Fatalf("%d requests at first", n)
 			}
 			w.tick(c.ID)
@@ -49,7 +49,7 @@ func TestLooks(t *testing.T) {
 					t.Fatalf("too few looks: %+v", w.head(c.ID, 0).Totals)
 				}
 				w.Mono += time.Hour
-				asked = nil
+				requests = nil
 				rep, _ := w.tick(c.ID)
 				if rep.Quiet || rep.Finished || rep.Limited {
 					t.Fatalf("the crawl counts as finished: %+v", rep.Totals)
@@ -60,16 +60,16 @@ func TestLooks(t *testing.T) {
 				}
 				var counts map[string]int
 				s, counts = w.step(cfg, warm)
-				for _, r := range asked {
+				for _, r := range requests {
 					if r.Robots {
 						continue
 					}
-					if r.Generation == 0 || r.Former == nil || r.Former.ETag != `"v1"` {
-						t.Errorf("requested %s, generation %d, former %+v", r.URL, r.Generation, r.Former)
+					if r.Generation == 0 || r.Previous == nil || r.Previous.ETag != `"v1"` {
+						t.Errorf("requested %s, generation %d, former %+v", r.URL, r.Generation, r.Previous)
 					}
 				}
 				if !cold && counts["GetObject"] > 0 {
-					t.Errorf("round %d: %d looks took %d reads", round, len(asked), counts["GetObject"])
+					t.Errorf("round %d: %d looks took %d reads", round, len(requests), counts["GetObject"])
 				}
 			}
 			tot := w.head(c.ID, 0).Totals
@@ -80,34 +80,34 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestSteerLooks checks that the threshold rises with too many revisits and falls with too few, and that two runs at once
+// TestSteerRevisits checks that the threshold rises with too many revisits and falls with too few, and that two runs at once
 // count them once.
-func TestSteerLooks(t *testing.T) {
-	var asked []actor.Request
-	w, c, cfg := lookedAt(t, 0, &asked)
+func TestSteerRevisits(t *testing.T) {
+	var requests []actor.Request
+	w, c, cfg := answeredOnce(t, 0, &requests)
 	w.step(cfg, nil)
-	wish := func() (v blobschema.Wish) {
-		w.record(naming.WishKey(c.ID), &v)
+	desired := func() (v blobschema.DesiredState) {
+		w.record(naming.DesiredKey(c.ID), &v)
 		return v
 	}
 	w.tick(c.ID)
-	first := wish()
-	if want := fresh.First(blobschema.Change{}, 5, 2); math.Abs(first.Threshold-want) > 1e-9 || first.Looks.Pages != 5 {
+	first := desired()
+	if want := fresh.First(blobschema.Change{}, 5, 2); math.Abs(first.Threshold-want) > 1e-9 || first.Revisits.Pages != 5 {
 		t.Fatalf("the first threshold is %+v, want %v", first, want)
 	}
 	w.tick(c.ID)
-	if got := wish(); got.Threshold != first.Threshold || got.Looks != first.Looks {
+	if got := desired(); got.Threshold != first.Threshold || got.Revisits != first.Revisits {
 		t.Errorf("a second tick made it %+v", got)
 	}
 	w.Mono += 30 * time.Minute
 	w.tick(c.ID) // no revisit where one was due
-	if got := wish(); !(got.Threshold < first.Threshold) || got.Version != first.Version {
+	if got := desired(); !(got.Threshold < first.Threshold) || got.Version != first.Version {
 		t.Errorf("after half an hour without a look it is %v, before it was %v; version %d", got.Threshold, first.Threshold, got.Version)
 	}
-	before := wish().Threshold
+	before := desired().Threshold
 	w.Mono += 5 * time.Hour
 	w.tick(c.ID) // the revisits of that time are unknown
-	if got := wish(); got.Threshold != before || got.Looks.At.Sub(virtual.Epoch) < 5*time.Hour {
+	if got := desired(); got.Threshold != before || got.Revisits.At.Sub(virtual.Epoch) < 5*time.Hour {
 		t.Errorf("after a long time it is %+v, before it was %v", got, before)
 	}
 }
@@ -115,8 +115,8 @@ func TestSteerLooks(t *testing.T) {
 // TestHintOfOthers checks that a sitemap cannot change the revisits of another host's pages.
 func TestHintOfOthers(t *testing.T) {
 	for _, of := range []string{"https://www.example/", "https://other.example/"} {
-		var asked []actor.Request
-		w, _, cfg := lookedAt(t, 0, &asked)
+		var requests []actor.Request
+		w, _, cfg := answeredOnce(t, 0, &requests)
 		s, _ := w.step(cfg, nil)
 		url := urls(t, all("www.example")[0])[0]
 		task := schedule.Task{Request: actor.Request{URL: urls(t, of+"sitemap.xml")[0]}}
@@ -128,10 +128,10 @@ func TestHintOfOthers(t *testing.T) {
 	}
 }
 
-// TestLooksOfColdSteps checks that a cold step brings no revisit forward: the threshold is unchanged.
-func TestLooksOfColdSteps(t *testing.T) {
-	var asked []actor.Request
-	w, c, cfg := lookedAt(t, 0, &asked)
+// TestRevisitsOfColdSteps checks that a cold step brings no revisit forward: the threshold is unchanged.
+func TestRevisitsOfColdSteps(t *testing.T) {
+	var requests []actor.Request
+	w, c, cfg := answeredOnce(t, 0, &requests)
 	c.Settings.RecrawlPerHour = 120 // a threshold far below that of a revisit a day
 	w.step(cfg, nil)
 	w.tick(c.ID)
@@ -148,8 +148,8 @@ func TestLooksOfColdSteps(t *testing.T) {
 // TestLimitWakesNobody checks that at the page limit no partition is woken for new URLs that will not be requested, only
 // for due revisits, and for the new URLs when the limit is raised.
 func TestLimitWakesNobody(t *testing.T) {
-	var asked []actor.Request
-	w, c, _ := lookedAt(t, 3, &asked)
+	var requests []actor.Request
+	w, c, _ := answeredOnce(t, 3, &requests)
 	w.step(inCloud(c, 0), nil)
 	for range 3 {
 		w.tick(c.ID)
@@ -164,7 +164,7 @@ func TestLimitWakesNobody(t *testing.T) {
 	if w.tick(c.ID); len(w.wakes) > 0 {
 		t.Errorf("a tick has wakes sent: %v", w.wakes)
 	}
-	w.Mono += looksAtLeast
+	w.Mono += maxRevisitPause
 	if w.tick(c.ID); len(w.wakes) != 1 {
 		t.Errorf("a tick has wakes sent later: %v", w.wakes)
 	}
@@ -203,12 +203,12 @@ func TestStale(t *testing.T) {
 func TestSteering(t *testing.T) {
 	const before = 0.01
 	for _, k := range []struct {
-		name    string
-		since   time.Duration
-		looks   int64 // since then
-		pause   bool
-		want    string // of the threshold
-		counted bool   // what was until now
+		name     string
+		since    time.Duration
+		revisits int64 // since then
+		pause    bool
+		want     string // of the threshold
+		counted  bool   // what was until now
 	}{
 		{"too soon", steerEvery - time.Second, 100, false, "same", false},
 		{"too few", 10 * time.Minute, 0, false, "lower", true},
@@ -223,12 +223,12 @@ func TestSteering(t *testing.T) {
 		c.Settings.RecrawlPerHour = 60
 		c = w.begin(c, all("www.example")[0])
 		w.Mono += 2 * time.Hour
-		was := blobschema.Looks{At: w.Now().Wall.Add(-k.since), Again: 1000, Pages: 5000}
-		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Pages: 5000, Again: 1000 + k.looks}})
-		w.Table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Threshold: before, Looks: was, Pause: k.pause})}
+		was := blobschema.RevisitCounts{At: w.Now().Wall.Add(-k.since), Again: 1000, Pages: 5000}
+		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Pages: 5000, Again: 1000 + k.revisits}})
+		w.Table[naming.DesiredKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.DesiredState{Threshold: before, Revisits: was, Pause: k.pause})}
 		w.tick(c.ID)
-		var got blobschema.Wish
-		w.record(naming.WishKey(c.ID), &got)
+		var got blobschema.DesiredState
+		w.record(naming.DesiredKey(c.ID), &got)
 		change := "same"
 		switch {
 		case got.Threshold > before*1.001:
@@ -236,7 +236,7 @@ func TestSteering(t *testing.T) {
 		case got.Threshold < before*0.999:
 			change = "lower"
 		}
-		if counted := !got.Looks.At.Equal(was.At); change != k.want || counted != k.counted || counted && (got.Looks.Again != 1000+k.looks || got.Looks.Pages != 5000) {
+		if counted := !got.Revisits.At.Equal(was.At); change != k.want || counted != k.counted || counted && (got.Revisits.Again != 1000+k.revisits || got.Revisits.Pages != 5000) {
 			t.Errorf("%s: %v became %+v", k.name, before, got)
 		}
 	}
@@ -246,28 +246,28 @@ func TestSteering(t *testing.T) {
 // so. A threshold that has risen changes nothing that waits.
 func TestThresholdIsObeyed(t *testing.T) {
 	for _, by := range []float64{1 / schedule.ReplanAt / 2, 2} {
-		var asked []actor.Request
-		w, c, cfg := lookedAt(t, 0, &asked)
+		var requests []actor.Request
+		w, c, cfg := answeredOnce(t, 0, &requests)
 		s, _ := w.step(cfg, nil)
 		w.tick(c.ID)
 		s, _ = w.step(cfg, s.Warm())
 		was := w.head(c.ID, 0)
-		var wish blobschema.Wish
-		w.record(naming.WishKey(c.ID), &wish)
-		wish.Threshold = was.Threshold * by
-		w.Table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(wish)}
+		var desired blobschema.DesiredState
+		w.record(naming.DesiredKey(c.ID), &desired)
+		desired.Threshold = was.Threshold * by
+		w.Table[naming.DesiredKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(desired)}
 		w.step(cfg, s.Warm())
 		is := w.head(c.ID, 0)
-		if replanned := is.Threshold == wish.Threshold; was.Threshold == 0 || replanned != (by < 1) || replanned != (is.Seq > was.Seq) {
+		if replanned := is.Threshold == desired.Threshold; was.Threshold == 0 || replanned != (by < 1) || replanned != (is.Seq > was.Seq) {
 			t.Errorf("by %v: %v became %v, commit %d became %d", by, was.Threshold, is.Threshold, was.Seq, is.Seq)
 		}
 	}
 }
 
-// TestChangedLooks checks that revisits that found a changed page are counted.
-func TestChangedLooks(t *testing.T) {
-	var asked []actor.Request
-	w, c, cfg := lookedAt(t, 0, &asked)
+// TestChangedRevisits checks that revisits that found a changed page are counted.
+func TestChangedRevisits(t *testing.T) {
+	var requests []actor.Request
+	w, c, cfg := answeredOnce(t, 0, &requests)
 	plain, changes := w.web, true
 	w.web = func(r actor.Request) *actor.Outcome {
 		o := plain(r)
@@ -301,11 +301,11 @@ func TestChangedLooks(t *testing.T) {
 	}
 }
 
-// TestLooksGiveBack checks that a step that runs forever because of its revisits returns unneeded grants once, and keeps
+// TestRevisitsGiveBack checks that a step that runs forever because of its revisits returns unneeded grants once, and keeps
 // them while there is something to find.
-func TestLooksGiveBack(t *testing.T) {
-	var asked []actor.Request
-	w, c, cfg := lookedAt(t, 100, &asked)
+func TestRevisitsGiveBack(t *testing.T) {
+	var requests []actor.Request
+	w, c, cfg := answeredOnce(t, 100, &requests)
 	var grants []int64
 	cfg.SleepMax, cfg.Deadline, cfg.CommitEvery = time.Hour, 40*time.Second, 2*time.Second
 	w.fault = func(e actor.Effect) (before, after error) {
@@ -339,7 +339,7 @@ func TestLimitOfParts(t *testing.T) {
 			seeds = append(seeds, fmt.Sprintf("https://www%d.example/%d", i%hosts, i))
 			a[seeds[i]] = linking(t, actor.LinkAnchor)
 		}
-		asked := w.serve(a)
+		requests := w.serve(a)
 		c = w.begin(c, seeds...)
 		cfg := StepConfig{Crawl: c, Process: "p", SleepMax: time.Second, MaxResident: 2 * each}
 		reads := 0
@@ -352,7 +352,7 @@ func TestLimitOfParts(t *testing.T) {
 			w.Mono += time.Hour
 		}
 		if n := w.head(c.ID, 0).Totals.Pages; n != 2 || reads > 500 { // about 35 per step, otherwise endless
-			t.Errorf("%v looks an hour: %d pages, %d requests, %d reads", perHour, n, len(*asked), reads)
+			t.Errorf("%v looks an hour: %d pages, %d requests, %d reads", perHour, n, len(*requests), reads)
 		}
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// looks reports whether settled URLs are revisited. Such a crawl never finishes.
-func looks(set *blobschema.Settings) bool { return set.RecrawlPerHour > 0 }
+// revisits reports whether settled URLs are revisited. Such a crawl never finishes.
+func revisits(set *blobschema.Settings) bool { return set.RecrawlPerHour > 0 }
 
 // obeyThreshold sets the worth from which on a revisit is made, if the coordinator has set one.
 func (st *state) obeyThreshold(threshold float64) {
-	if !looks(&st.cfg.Crawl.Settings) || threshold <= 0 {
+	if !revisits(&st.cfg.Crawl.Settings) || threshold <= 0 {
 		return
 	}
-	st.wish.Threshold = threshold
+	st.desired.Threshold = threshold
 	st.f.SetThreshold(st.lease.Clock(), threshold)
 	if stale(&st.lease.head, threshold) { // the head must report that it is obeyed
 		st.batch.applied = true
@@ -30,8 +30,8 @@ func stale(h *blobschema.Head, wanted float64) bool {
 	return wanted > 0 && h.Totals.Pending > 0 && h.Threshold >= schedule.ReplanAt*wanted
 }
 
-// countLook counts a revisit and its result.
-func (st *state) countLook(t schedule.Task, p *blobschema.Page) {
+// countRevisit counts a revisit and its result.
+func (st *state) countRevisit(t schedule.Task, p *blobschema.Page) {
 	if !t.Revisit() {
 		return
 	}
@@ -44,7 +44,7 @@ func (st *state) countLook(t schedule.Task, p *blobschema.Page) {
 // hint passes what a sitemap says of a page on to the frontier, if that page is on the same host and waits for a revisit.
 // Sitemaps are not trusted about other hosts. It returns false if the crawl has no revisits.
 func (st *state) hint(t schedule.Task, found *actor.Link, l frontier.Link) bool {
-	if !looks(&st.cfg.Crawl.Settings) {
+	if !revisits(&st.cfg.Crawl.Settings) {
 		return false
 	}
 	if found.Kind == actor.LinkListed && found.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && st.owner(l.Slot) == st.cfg.Partition {
@@ -53,31 +53,31 @@ func (st *state) hint(t schedule.Task, found *actor.Link, l frontier.Link) bool 
 	return true
 }
 
-// looksAtLeast is the longest time between two steps of a partition that may only revisit: revisits in parts that are not
+// maxRevisitPause is the longest time between two steps of a partition that may only revisit: revisits in parts that are not
 // in memory may be due at any time.
-const looksAtLeast = 10 * time.Minute
+const maxRevisitPause = 10 * time.Minute
 
-// looksDue returns when a partition that may only revisit needs its next step; otherwise zero. The head's Due does not
+// revisitsDue returns when a partition that may only revisit needs its next step; otherwise zero. The head's Due does not
 // tell, because it includes new URLs beyond the page limit.
-func (s *Step) looksDue() time.Time {
-	if !looks(&s.cfg.Crawl.Settings) || !s.budget.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
+func (s *Step) revisitsDue() time.Time {
+	if !revisits(&s.cfg.Crawl.Settings) || !s.budget.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
 		return time.Time{}
 	}
-	latest := s.Clock().Add(looksAtLeast).UTC()
+	latest := s.Clock().Add(maxRevisitPause).UTC()
 	if next := s.next(); !next.IsZero() && next.Before(latest) {
 		return next.UTC()
 	}
 	return latest
 }
 
-// limitLooks returns the grants that a step with revisits does not need, and lets it ask again for grants that others have
+// limitRevisits returns the grants that a step with revisits does not need, and lets it ask again for grants that others have
 // returned. Other steps do both when they end, but a step with revisits may run forever.
-func (s *Step) limitLooks(t *actor.Task) error {
-	if set := &s.cfg.Crawl.Settings; !looks(set) || set.MaxPages == 0 {
+func (s *Step) limitRevisits(t *actor.Task) error {
+	if set := &s.cfg.Crawl.Settings; !revisits(set) || set.MaxPages == 0 {
 		return nil
 	}
 	s.budget.exhausted = false
-	if n := s.st.f.Counts(); n.Pending > n.Looks || n.Unexamined > 0 || s.budget.granted <= s.st.totals.Pages {
+	if n := s.st.f.Counts(); n.Pending > n.Revisits || n.Unexamined > 0 || s.budget.granted <= s.st.totals.Pages {
 		return nil
 	}
 	return s.budget.giveBack(t, &s.st.totals.Pages)

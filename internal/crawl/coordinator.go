@@ -21,8 +21,8 @@ type TickConfig struct {
 	WakeAgain   time.Duration
 	ResendAfter time.Duration // least time between two resends of unapplied mail, and least age of the mail resent to a partition with a running step; default 10 min
 	SweepEvery  time.Duration // least time between two sweeps for merged runs to delete; default 10 min
-	// Settle makes index and ranks follow at once, as if the crawl were over.
-	Settle     bool
+	// FollowNow makes index and ranks follow at once, as if the crawl were over.
+	FollowNow  bool
 	HostsEvery time.Duration // least time between two copies of host estimates to the hosts table; default 1 min
 	// These apply where the crawl's settings let the coordinator change the number of partitions: the least time between
 	// two plans, default 2 min; the pages that one partition may fetch in ten minutes, default 20,000; and the number of
@@ -53,7 +53,7 @@ type readHead struct {
 // Report is what a coordinator run found.
 type Report struct {
 	Crawl    blobschema.Crawl
-	Wish     blobschema.Wish
+	Desired  blobschema.DesiredState
 	Heads    []blobschema.Head // heads of the partitions that have one
 	Totals   blobschema.Totals // sum over all heads, as of their last commits
 	Woken    []partition.ID    // partitions that this run sent a wake to
@@ -135,9 +135,9 @@ var tickDuties = []struct {
 	last bool
 }{
 	{"send seeds", (*Tick).publishSeeds, false},
-	{"tell partitions what others found", (*Tick).changeWish, false},
+	{"tell partitions what others found", (*Tick).changeDesired, false},
 	{"shrink the slices of topics", (*Tick).watchTopics, false},
-	{"steer revisits", (*Tick).steerLooks, false},
+	{"steer revisits", (*Tick).steerRevisits, false},
 	{"move slots", (*Tick).moves, false},
 	{"wake partitions", (*Tick).wake, false},
 	{"see whether it is finished", (*Tick).finished, false},

@@ -15,10 +15,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// every is the threshold with which pages of which nothing is known are looked at that often.
+// every is the threshold with which pages of which nothing is known are revisited that often.
 func every(d time.Duration) float64 { return fresh.First(blobschema.Change{}, d.Hours(), 1) }
 
-// waiting is in how long a URL that is pending may be asked for; ok is false for one that is not.
+// waiting is in how long a URL that is pending may be requested; ok is false for one that is not.
 func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
 	r.t.Helper()
 	u := mustParse(r.t, url)
@@ -29,9 +29,9 @@ func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
 	return time.UnixMilli(notBefore(p, i)).Sub(r.now), p.Generation(i), true
 }
 
-// TestWhenLooksCome: a look comes when it is worth the threshold, the first one anywhere before that; what failed, or is
-// not there, waits longer; and what never had an answer is not looked at.
-func TestWhenLooksCome(t *testing.T) {
+// TestWhenRevisitsCome: a revisit comes when it is worth the threshold, the first one anywhere before that; what failed, or is
+// not there, waits longer; and what never had an answer is not revisited.
+func TestWhenRevisitsCome(t *testing.T) {
 	hour := fresh.Interval(blobschema.Change{}, 1, every(time.Hour))
 	month := fresh.Interval(blobschema.Change{}, 1, every(30*24*time.Hour))
 	if hour < 40*time.Minute || hour > 90*time.Minute || month < 20*24*time.Hour {
@@ -41,7 +41,7 @@ func TestWhenLooksCome(t *testing.T) {
 	for _, k := range []struct {
 		name        string
 		every       time.Duration
-		answers     []answer // one look after the other
+		answers     []answer // one revisit after the other
 		least, most time.Duration
 	}{
 		{"the first", time.Hour, []answer{{}}, 0, hour},
@@ -55,10 +55,10 @@ func TestWhenLooksCome(t *testing.T) {
 		{"never an answer", time.Hour, []answer{connect}, -1, -1},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			r := begun(t, Config{Looks: true, Partition: 3, Retry: polite.Retry{Attempts: 1}}, urlX)
+			r := begun(t, Config{Revisits: true, Partition: 3, Retry: polite.Retry{Attempts: 1}}, urlX)
 			r.f.SetThreshold(r.now, every(k.every))
 			for i, a := range k.answers {
-				_, task := r.nextLook()
+				_, task := r.nextTask()
 				if task.Request.Generation != uint32(i) || task.Revisit() != (i > 0) {
 					t.Fatalf("look %d is %+v", i, task)
 				}
@@ -79,11 +79,11 @@ func TestWhenLooksCome(t *testing.T) {
 	}
 }
 
-// TestFirstLooksAreSpread: what was found together is first looked at at moments all over the interval, none of them
-// sooner than any look may come.
-func TestFirstLooksAreSpread(t *testing.T) {
+// TestFirstRevisitsAreSpread: what was found together is first revisited at moments all over the interval, none of them
+// sooner than any revisit may come.
+func TestFirstRevisitsAreSpread(t *testing.T) {
 	const day = 24 * time.Hour
-	r := begun(t, Config{Looks: true}, urlX)
+	r := begun(t, Config{Revisits: true}, urlX)
 	r.f.SetThreshold(r.now, every(day))
 	var waits []time.Duration
 	for i := range 64 {
@@ -101,7 +101,7 @@ func TestFirstLooksAreSpread(t *testing.T) {
 	}
 }
 
-// TestLine: looks that are due together stand in line at half the unit's pace, while what is found has its turn in
+// TestLine: revisits that are due together stand in line at half the politeness key's pace, while what is found has its turn in
 // between; where there is no pace, there is no line.
 func TestLine(t *testing.T) {
 	const pace = 10 * time.Second
@@ -117,10 +117,10 @@ func TestLine(t *testing.T) {
 		{"without a pace", 0, 2, []string{"look", "look", "look", "look", "found", "found"}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			r := begun(t, Config{Looks: true, Delay: k.delay}, urlX)
+			r := begun(t, Config{Revisits: true, Delay: k.delay}, urlX)
 			r.add(2, urlY, "https://a.example/z", "https://a.example/0")
 			for range 4 {
-				_, task := r.nextLook()
+				_, task := r.nextTask()
 				r.seen(task, nil, "a")
 			}
 			r.state(1)
@@ -130,7 +130,7 @@ func TestLine(t *testing.T) {
 			}
 			var got []string
 			for range k.want {
-				gap, task := r.nextLook()
+				gap, task := r.nextTask()
 				what := "found"
 				if task.Revisit() {
 					what = "look"
@@ -148,16 +148,16 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestUrgentOnlyTakesLooks: where only what is urgent is asked for, looks are, one after the other, and nothing that was found.
-func TestUrgentOnlyTakesLooks(t *testing.T) {
-	r := begun(t, Config{Looks: true, Delay: time.Second}, urlX, urlY)
+// TestUrgentOnlyTakesRevisits: where only what is urgent is requested, revisits are, one after the other, and nothing that was found.
+func TestUrgentOnlyTakesRevisits(t *testing.T) {
+	r := begun(t, Config{Revisits: true, Delay: time.Second}, urlX, urlY)
 	for range 2 {
-		_, task := r.nextLook()
+		_, task := r.nextTask()
 		r.seen(task, nil, "a")
 	}
 	r.now = r.now.Add(100 * 24 * time.Hour)
 	r.queue("https://a.example/found", blobschema.Queued{Rank: 3})
-	looks := 0
+	revisits := 0
 	for end := r.now.Add(time.Minute); r.now.Before(end); r.now = r.now.Add(time.Second) {
 		task, ok := r.f.Next(r.now, true)
 		if !ok {
@@ -170,26 +170,26 @@ func TestUrgentOnlyTakesLooks(t *testing.T) {
 		if !task.Revisit() {
 			t.Fatalf("asked for %s", task.Request.URL)
 		}
-		looks++
+		revisits++
 		r.seen(task, nil, "a")
 	}
-	if looks != 2 {
-		t.Errorf("%d looks", looks)
+	if revisits != 2 {
+		t.Errorf("%d looks", revisits)
 	}
 }
 
-// TestWhoIsReplanned: of what waits only looks come sooner that would have been planned sooner with the new threshold:
-// not those that wait because something failed, is not there, or is asked for already.
+// TestWhoIsReplanned: of what waits only revisits come sooner that would have been planned sooner with the new threshold:
+// not those that wait because something failed, is not there, or is requested already.
 func TestWhoIsReplanned(t *testing.T) {
 	const often, seldom = time.Hour, 12 * time.Hour
 	url := func(name string) string { return "https://a.example/" + name }
 	names := []string{"one", "another", "gone", "failed", "purpose"}
-	r := begun(t, Config{Looks: true, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 1}}}, urlX)
+	r := begun(t, Config{Revisits: true, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 1}}}, urlX)
 	r.f.SetThreshold(r.now, every(seldom))
 	r.seen(r.mustNext(urlX), nil, "a")
 	for _, n := range names {
 		r.queue(url(n), blobschema.Queued{Depth: 2})
-		_, task := r.nextLook()
+		_, task := r.nextTask()
 		a := answer{}
 		if n == "gone" {
 			a.status = http.StatusGone
@@ -243,11 +243,11 @@ func TestWhoIsReplanned(t *testing.T) {
 	}
 }
 
-// TestWhatHintsChange: a sitemap brings the look at a page that has changed forward once, and puts off that at one that
+// TestWhatHintsChange: a sitemap brings the revisits of a page that has changed forward once, and puts off that at one that
 // has not; of all else it says nothing.
 func TestWhatHintsChange(t *testing.T) {
 	const day = 24 * time.Hour
-	past, future := -time.Hour, time.Hour // when it was modified, from the last look on
+	past, future := -time.Hour, time.Hour // when it was modified, from the last revisit on
 	for _, k := range []struct {
 		name  string
 		set   func(r *rig) // after the first answer
@@ -260,19 +260,19 @@ func TestWhatHintsChange(t *testing.T) {
 		{"as it was, after it had changed", nil, []time.Duration{future, past}, ""},
 		{"changed, after it was as it was", nil, []time.Duration{past, future}, "sooner"},
 		{"changed, as is often said", func(r *rig) { r.trust(fresh.Trust{SaidSame: 100, SilentChanged: 10}) }, []time.Duration{future}, ""},
-		{"asked for on purpose", func(r *rig) { r.again(urlX, 0) }, []time.Duration{future}, ""},
+		{"requested", func(r *rig) { r.again(urlX, 0) }, []time.Duration{future}, ""},
 		{"under way", func(r *rig) {
 			r.now = r.now.Add(100 * day)
-			r.nextLook()
+			r.nextTask()
 		}, []time.Duration{100 * day}, ""},
 		{"due already", func(r *rig) { r.now = r.now.Add(100 * day) }, []time.Duration{100 * day}, ""},
 		{"to be tried again", func(r *rig) {
-			_, task := r.nextLook()
+			_, task := r.nextTask()
 			r.done(task, answer{status: 503})
 		}, []time.Duration{100 * day}, ""},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			r := begun(t, Config{Looks: true, Delay: time.Second}, urlX)
+			r := begun(t, Config{Revisits: true, Delay: time.Second}, urlX)
 			r.f.SetThreshold(r.now, every(10*day))
 			r.seen(r.mustNext(urlX), nil, "a")
 			r.state(1)
@@ -311,30 +311,30 @@ func TestWhatHintsChange(t *testing.T) {
 	}
 }
 
-// TestHintsAndTrust: what a look shows is held against what a sitemap said of the page, if it said anything.
+// TestHintsAndTrust: what a revisit shows is held against what a sitemap said of the page, if it said anything.
 func TestHintsAndTrust(t *testing.T) {
 	for _, k := range []struct {
 		name          string
-		modified      time.Duration // from the look before on; 0: it is not listed
+		modified      time.Duration // from the revisit before on; 0: it is not listed
 		changed       bool
 		changedS, sam float32 // said to have changed, or not, by those that had
 	}{
 		{"said, and so", time.Hour, true, 1, 0}, {"said, and not so", time.Hour, false, 0, 1}, {"not said", 0, true, 0, 0},
 	} {
-		r := begun(t, Config{Looks: true}, urlX)
+		r := begun(t, Config{Revisits: true}, urlX)
 		r.f.SetThreshold(r.now, every(24*time.Hour))
 		r.seen(r.mustNext(urlX), nil, "a")
-		former := r.record()
+		previous := r.record()
 		if k.modified != 0 {
 			r.now = r.now.Add(2 * time.Minute)
-			r.f.Hint(r.now, "a.example", r.hash.Fingerprint(urlX), former.Time.Add(k.modified))
+			r.f.Hint(r.now, "a.example", r.hash.Fingerprint(urlX), previous.Time.Add(k.modified))
 		}
-		_, task := r.nextLook()
+		_, task := r.nextTask()
 		digest := "a"
 		if k.changed {
 			digest = "b"
 		}
-		r.seen(task, former, digest)
+		r.seen(task, previous, digest)
 		trust := peek(r.f.schedule, "keys", "a.example", "trust")
 		if got := [4]float32{trustOf(trust, "SaidChanged"), trustOf(trust, "SaidSame"), trustOf(trust, "SilentChanged"), trustOf(trust, "SilentSame")}; got != [4]float32{k.changedS, k.sam} {
 			t.Errorf("%s: trust is %v", k.name, got)
@@ -348,21 +348,21 @@ func TestHintsAndTrust(t *testing.T) {
 // TestPagesDiffer: what is learnt of a page is told apart from what is learnt of its host, and of new pages the host's is
 // believed.
 func TestPagesDiffer(t *testing.T) {
-	const looks = 7
+	const revisits = 7
 	steady, lively := urlX, urlY
-	r := begun(t, Config{Looks: true}, steady, lively)
+	r := begun(t, Config{Revisits: true}, steady, lively)
 	r.f.SetThreshold(r.now, every(24*time.Hour))
-	former := map[string]*blobschema.Page{}
+	previous := map[string]*blobschema.Page{}
 	count := map[string]int{}
-	for range 2 * looks {
-		_, task := r.nextLook()
+	for range 2 * revisits {
+		_, task := r.nextTask()
 		url := task.Request.URL.String()
 		digest := "a"
 		if url == lively {
 			digest = fmt.Sprint(count[url])
 		}
-		r.seen(task, former[url], digest)
-		former[url] = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+		r.seen(task, previous[url], digest)
+		previous[url] = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
 		r.state(uint64(count[steady] + count[lively] + 1))
 		count[url]++
 	}
@@ -376,10 +376,10 @@ func TestPagesDiffer(t *testing.T) {
 	}
 }
 
-// TestGivenUpHosts: where a host is given up, what was found is refused, and looks wait.
+// TestGivenUpHosts: where a host is given up, what was found is refused, and revisits wait.
 func TestGivenUpHosts(t *testing.T) {
-	for _, looks := range []bool{false, true} {
-		r := begun(t, Config{Looks: looks, Delay: time.Second, Retry: polite.Retry{HostFailures: 1}}, urlX)
+	for _, revisits := range []bool{false, true} {
+		r := begun(t, Config{Revisits: revisits, Delay: time.Second, Retry: polite.Retry{HostFailures: 1}}, urlX)
 		r.seen(r.mustNext(urlX), nil, "a")
 		r.state(1)
 		r.add(1, "https://a.example/w")
@@ -388,14 +388,14 @@ func TestGivenUpHosts(t *testing.T) {
 		r.done(r.mustNext("https://a.example/w"), answer{outcome: blobschema.OutcomeConnect, final: true})
 		r.check()
 		if got := r.refused(); len(got) != 2 {
-			t.Errorf("looks %v: refused are %v", looks, got)
+			t.Errorf("looks %v: refused are %v", revisits, got)
 		}
-		if wait, _, ok := r.waiting(urlX); ok != looks || ok && wait < afterFailure {
-			t.Errorf("looks %v: the look waits %v for %v", looks, ok, wait)
+		if wait, _, ok := r.waiting(urlX); ok != revisits || ok && wait < afterFailure {
+			t.Errorf("looks %v: the look waits %v for %v", revisits, ok, wait)
 		}
 		run, _ := r.f.Delta(2)
-		if stored := len(run.Queued) == 1 && run.Queued[0].URL == urlX; stored != looks {
-			t.Errorf("looks %v: stored are %+v", looks, run.Queued)
+		if stored := len(run.Queued) == 1 && run.Queued[0].URL == urlX; stored != revisits {
+			t.Errorf("looks %v: stored are %+v", revisits, run.Queued)
 		}
 	}
 }

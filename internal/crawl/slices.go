@@ -54,7 +54,7 @@ func (k *Tick) watchTopics(t *actor.Task) error {
 			shrunk[uint8(i+1)] = min(whole, max(minSlice, whole/shrink))
 		}
 	}
-	return k.tell(t, func(w *blobschema.Wish) bool {
+	return k.setDesired(t, func(w *blobschema.DesiredState) bool {
 		if maps.Equal(shrunk, w.Slices) {
 			return false
 		}

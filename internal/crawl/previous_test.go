@@ -10,20 +10,20 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// TestFormersAreBounded checks that the newest answers, half of the bound, are always kept in their last state, and that a
+// TestPreviousRecordsAreBounded checks that the newest answers, half of the bound, are always kept in their last state, and that a
 // URL without an answer is forgotten.
-func TestFormersAreBounded(t *testing.T) {
-	var f formers
+func TestPreviousRecordsAreBounded(t *testing.T) {
+	var f recordCache
 	p := blobschema.Page{Outcome: blobschema.OutcomeOK}
-	const n = maxFormers + 1
+	const n = maxCachedRecords + 1
 	for i := range n {
 		p.URL, p.Generation = fmt.Sprint(i), uint32(i)
 		f.keep(&p)
-		if held := len(f.newest.young) + len(f.newest.old); held > maxFormers {
+		if held := len(f.newest.young) + len(f.newest.old); held > maxCachedRecords {
 			t.Fatalf("%d answers are kept", held)
 		}
 	}
-	for i := range maxFormers / 2 {
+	for i := range maxCachedRecords / 2 {
 		url := fmt.Sprint(n - 1 - i)
 		if got, ok := f.newest.get(url); !ok || fmt.Sprint(got.Generation) != url {
 			t.Fatalf("the answer before the last %d is %+v, %v", i, got, ok)
@@ -32,7 +32,7 @@ func TestFormersAreBounded(t *testing.T) {
 	if _, ok := f.newest.get("0"); ok {
 		t.Error("the first answer is kept forever")
 	}
-	for _, i := range []int{n - 1, n - maxFormers/2} { // among the young, and the old
+	for _, i := range []int{n - 1, n - maxCachedRecords/2} { // among the young, and the old
 		p.URL, p.Generation, p.Outcome = fmt.Sprint(i), 1<<30, blobschema.OutcomeOK
 		f.keep(&p)
 		if got, _ := f.newest.get(p.URL); got.Generation != 1<<30 {
@@ -44,10 +44,10 @@ func TestFormersAreBounded(t *testing.T) {
 			t.Errorf("%d: an answer before the last failure is kept", i)
 		}
 	}
-	for i := range 2 * formerCommits {
-		f.put(blobschema.Origin{Seq: uint32(i + 1)}, map[string]blobschema.Page{})
-		for k := range 2 * formerCommits {
-			if _, ok := f.get(blobschema.Origin{Seq: uint32(k + 1)}); ok != (k <= i && k > i-formerCommits) {
+	for i := range 2 * previousCommits {
+		f.put(blobschema.RecordRef{Seq: uint32(i + 1)}, map[string]blobschema.Page{})
+		for k := range 2 * previousCommits {
+			if _, ok := f.get(blobschema.RecordRef{Seq: uint32(k + 1)}); ok != (k <= i && k > i-previousCommits) {
 				t.Errorf("after %d commits: %d is kept %v", i+1, k+1, ok)
 			}
 		}
@@ -74,13 +74,13 @@ func TestPayloadsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFormersOfAnother checks that the previous answers of pages whose slot came from another partition are read from that
+// TestPreviousRecordsOfAnother checks that the previous answers of pages whose slot came from another partition are read from that
 // partition's commits, each commit once.
-func TestFormersOfAnother(t *testing.T) {
+func TestPreviousRecordsOfAnother(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	c = w.begin(c, all(host)[:30]...)
 	cfg := StepConfig{Crawl: c, Process: "p"}
 	small := cfg
@@ -88,7 +88,7 @@ func TestFormersOfAnother(t *testing.T) {
 	w.step(small, nil)
 	w.give(c.ID, 1, hashOf(t, cfg.Crawl).Slot(host))
 	w.crawlOn(cfg)
-	asked = nil
+	requests = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:30]})
 	reads := map[string]int{}
 	w.fault = func(e actor.Effect) (before, after error) {
@@ -100,12 +100,12 @@ func TestFormersOfAnother(t *testing.T) {
 	cfg.Partition, cfg.Deadline = 1, time.Hour
 	w.step(cfg, nil)
 	pages := 0
-	for _, r := range asked {
+	for _, r := range requests {
 		if r.Robots {
 			continue
 		}
-		if pages++; r.Former == nil || r.Former.URL != r.URL.String() || r.Former.ETag != `"v1"` || r.Generation != 1 {
-			t.Errorf("%s, generation %d, former %+v", r.URL, r.Generation, r.Former)
+		if pages++; r.Previous == nil || r.Previous.URL != r.URL.String() || r.Previous.ETag != `"v1"` || r.Generation != 1 {
+			t.Errorf("%s, generation %d, former %+v", r.URL, r.Generation, r.Previous)
 		}
 	}
 	if pages != 30 || len(reads) != 4 { // one read for the manifest

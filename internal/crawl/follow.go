@@ -26,9 +26,9 @@ const (
 // Following reports whether the index or the ranks do not yet cover everything that was crawled.
 func (r *Report) Following() bool { return r.Indexing > 0 || r.WantsRanks || r.Ranking }
 
-// settles reports whether index and ranks should follow at once, because nothing more comes for now.
-func (k *Tick) settles() bool {
-	return k.cfg.Settle || k.report.Finished || k.report.Limited || k.over()
+// followsNow reports whether index and ranks should follow at once, because nothing more comes for now.
+func (k *Tick) followsNow() bool {
+	return k.cfg.FollowNow || k.report.Finished || k.report.Limited || k.over()
 }
 
 // readRankJob reads the record of the last rank job, if there is one.
@@ -66,7 +66,7 @@ func (k *Tick) follow(t *actor.Task) error {
 		k.indexCalls += indexes[i].Calls.Functions
 	}
 	k.followRanks()
-	if err := k.tellRanks(t); err != nil {
+	if err := k.setRanks(t); err != nil {
 		return err
 	}
 	return k.followIndex(t, indexes)
@@ -97,7 +97,7 @@ func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error 
 			case was.Fence == behind.Fence:
 				wait = min(maxFollowWait, k.cfg.WakeAgain<<min(was.Times, 10))
 				behind.Times = was.Times + 1
-			case k.settles():
+			case k.followsNow():
 				wait = 0
 			}
 			if past := k.Now().Wall.Sub(was.At); past >= 0 && past < wait {
@@ -137,7 +137,7 @@ func (k *Tick) followRanks() {
 	}
 	switch {
 	case !news || !commits || k.report.Totals.Pages == 0:
-	case k.settles():
+	case k.followsNow():
 		k.report.WantsRanks = true
 	default:
 		k.report.WantsRanks = k.passed(job.Started, ranksEvery) &&
@@ -145,13 +145,13 @@ func (k *Tick) followRanks() {
 	}
 }
 
-// tellRanks makes steps use the newest ranks of hosts, if the crawl goes by computed ranks.
-func (k *Tick) tellRanks(t *actor.Task) error {
+// setRanks makes steps use the newest ranks of hosts, if the crawl goes by computed ranks.
+func (k *Tick) setRanks(t *actor.Task) error {
 	set, done := &k.report.Crawl.Settings, k.ranks.Finished()
 	if done == nil || set.Quality != (schedule.HostRanks{}).Name() || set.HostRanks != "" {
 		return nil
 	}
-	return k.tell(t, func(w *blobschema.Wish) bool {
+	return k.setDesired(t, func(w *blobschema.DesiredState) bool {
 		if w.HostRanks == done.HostRanks {
 			return false
 		}

@@ -208,8 +208,8 @@ func TestLooksForLostMail(t *testing.T) {
 	s.heads[1].Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 1, Fence: 4, Seq: 3, Epoch: 1, Applied: applied}})
 	s.heads[1].Applied = 6
 	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}
-	s.wish.Map, s.record.ResentAt = 1, virtual.Epoch
-	third := blobschema.Head{Partition: 2, Fence: 1, Seq: 1, Published: 1, Wish: 1, Applied: n - 1}
+	s.desired.Map, s.record.ResentAt = 1, virtual.Epoch
+	third := blobschema.Head{Partition: 2, Fence: 1, Seq: 1, Published: 1, Desired: 1, Applied: n - 1}
 	applied = map[partition.ID]blobschema.Marks{0: {Low: n - 1}}
 	third.Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 2, Fence: 1, Seq: 1, Epoch: 1, Applied: applied}})
 	s.record.Copied[2] = 1

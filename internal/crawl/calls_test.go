@@ -26,15 +26,15 @@ func TestDailyCalls(t *testing.T) {
 	s.write(w)
 	s.tick(w)
 	if got := s.told(w); !got.Pause || got.Orders != 1 || !strings.Contains(got.Why, "100 times within a day") {
-		t.Fatalf("the wish after 100 calls: %+v", got)
+		t.Fatalf("the desired state after 100 calls: %+v", got)
 	}
 	if _, err := w.run(NewCommand(s.crawl.ID, OrderResume)); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.told(w); got.Pause || got.Why != "" {
-		t.Errorf("the wish once resumed: %+v", got)
+		t.Errorf("the desired state once resumed: %+v", got)
 	}
-	s.wish = s.told(w)
+	s.desired = s.told(w)
 	for _, more := range []struct {
 		after  time.Duration
 		calls  int64
@@ -52,7 +52,7 @@ func TestDailyCalls(t *testing.T) {
 }
 
 // told returns the desired state in the table.
-func (s *scene) told(w *world) (wish blobschema.Wish) {
-	w.record(naming.WishKey(s.crawl.ID), &wish)
-	return wish
+func (s *scene) told(w *world) (desired blobschema.DesiredState) {
+	w.record(naming.DesiredKey(s.crawl.ID), &desired)
+	return desired
 }

@@ -24,8 +24,8 @@ func searchable(t *testing.T, change func(*blobschema.Settings)) (*world, blobsc
 		change(&c.Settings)
 	}
 	w := newWorld(t)
-	var asked []actor.Request
-	w.web = changing(host, &asked)
+	var requests []actor.Request
+	w.web = changing(host, &requests)
 	b := NewBegin(c, Seeds(urls(t, all(host)[:2]...)), nil)
 	if _, err := w.run(b); err != nil {
 		t.Fatal(err)
@@ -132,9 +132,9 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	}
 	w.writeRecord(naming.RankKey(c.ID), ranks.Job{Number: 1, Done: w.Now().Wall, HostRanks: name})
 	w.coldTick(c.ID)
-	var wish blobschema.Wish
-	if w.record(naming.WishKey(c.ID), &wish); wish.HostRanks != name {
-		t.Fatalf("wish %+v", wish)
+	var desired blobschema.DesiredState
+	if w.record(naming.DesiredKey(c.ID), &desired); desired.HostRanks != name {
+		t.Fatalf("desired state %+v", desired)
 	}
 	for _, warm := range []*Warm{s.Warm(), nil} {
 		s, _ = w.step(inCloud(c, 0), warm)
@@ -168,8 +168,8 @@ func TestWhenRanksAreWanted(t *testing.T) {
 		{"it has not grown", func(_ *world, s *scene) { running(s); s.ranks.Totals.Crawled = 4 }, false, false},
 		{"it has grown", func(_ *world, s *scene) { running(s); s.ranks.Totals.Crawled = 3 }, true, false},
 		{"it has grown since a moment ago", func(w *world, s *scene) { running(s); s.ranks.Started = w.in(-59 * time.Minute) }, false, false},
-		{"it is to settle", func(w *world, s *scene) { running(s); s.ranks.Started, s.cfg.Settle = w.in(-time.Minute), true }, true, false},
-		{"it is paused", func(w *world, s *scene) { running(s); s.ranks.Started, s.wish.Pause = w.in(-time.Minute), true }, true, false},
+		{"it is to settle", func(w *world, s *scene) { running(s); s.ranks.Started, s.cfg.FollowNow = w.in(-time.Minute), true }, true, false},
+		{"it is paused", func(w *world, s *scene) { running(s); s.ranks.Started, s.desired.Pause = w.in(-time.Minute), true }, true, false},
 		{"its limit is reached, with a step at work", func(w *world, s *scene) {
 			running(s)
 			s.ranks.Started, s.crawl.Settings.MaxPages, s.heads[0].Owner, s.heads[0].LeaseUntil = w.in(-time.Minute), 4, "q/1", w.in(time.Hour)
@@ -209,7 +209,7 @@ func TestWhenTheIndexFollows(t *testing.T) {
 			w, s := newScene(t)
 			s.crawl.Settings.Index = true
 			s.heads[0].Totals.Pending = 1
-			s.wish.Pause = k.over
+			s.desired.Pause = k.over
 			for p := range s.heads { // partition 1 is not behind
 				w.writeRecord(naming.IndexKey(s.crawl.ID, partition.ID(p)), blobschema.IndexHead{Number: 1, Seq: 3 * uint64(p)})
 			}

@@ -12,7 +12,7 @@ import (
 // needs.
 func (k *Tick) moves(t *actor.Task) error {
 	r := &k.report.Map
-	untold := r.Version > k.report.Wish.Map // the process that changed the map died before it told the steps
+	untold := r.Version > k.report.Desired.Map // the process that changed the map died before it told the steps
 	if !slices.ContainsFunc(r.Moving, k.confirmed) && r.Target == "" && !untold {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (k *Tick) moves(t *actor.Task) error {
 		return err
 	}
 	k.report.Map = after.Record
-	k.report.Wish.Map = max(k.report.Wish.Map, after.Record.Version)
+	k.report.Desired.Map = max(k.report.Desired.Map, after.Record.Version)
 	return nil
 }
 

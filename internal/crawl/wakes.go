@@ -54,7 +54,7 @@ func (k *Tick) wake(t *actor.Task) error {
 // needsStep reports whether a partition has something to do and no running step.
 func (k *Tick) needsStep(p partition.ID) bool {
 	h := k.heads[p]
-	if h != nil && k.leased(h) || k.report.Wish.Stop {
+	if h != nil && k.leased(h) || k.report.Desired.Stop {
 		return false
 	}
 	mail := k.expected(p) > k.applied(p)
@@ -63,8 +63,8 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return mail || k.hasMoves(p)
 	}
 	// Mail to apply, or something to obey, send or release, always needs a step.
-	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
-	if mail || behind || looks(&k.report.Crawl.Settings) && stale(h, k.report.Wish.Threshold) && !k.report.Wish.Pause {
+	behind := h.Desired != k.report.Desired.Version || h.Published < h.Seq || h.Totals.Buffered > 0 || h.Owner != ""
+	if mail || behind || revisits(&k.report.Crawl.Settings) && stale(h, k.report.Desired.Threshold) && !k.report.Desired.Pause {
 		return true
 	}
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
@@ -73,12 +73,12 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	// Due URLs need a step if it may fetch them.
 	due := !h.Due.IsZero() && !h.Due.After(k.Now().Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
 	switch {
-	case !due || k.report.Wish.Pause:
+	case !due || k.report.Desired.Pause:
 		return false
 	case k.free() != 0 || h.Totals.Urgent > 0:
 		return true
 	}
-	return looks(&k.report.Crawl.Settings) && !h.LooksDue.After(k.Now().Wall)
+	return revisits(&k.report.Crawl.Settings) && !h.RevisitsDue.After(k.Now().Wall)
 }
 
 // expected returns the number of mails that a partition must apply in the end.

@@ -14,7 +14,7 @@ const day = 24 * time.Hour // period of the limit on function calls
 // period begins with the crawl, after a day, and when the operator pauses, stops or resumes the crawl. The limit protects
 // the deployment from a defect that makes functions call each other forever.
 func (k *Tick) limitCalls(t *actor.Task) error {
-	w, limit := &k.report.Wish, k.cfg.DailyCalls
+	w, limit := &k.report.Desired, k.cfg.DailyCalls
 	if limit <= 0 || w.Pause || w.Stop {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (k *Tick) limitCalls(t *actor.Task) error {
 		return nil
 	}
 	why := fmt.Sprintf("its functions were called %d times within a day, and the daily limit of the deployment is %d", calls-since.Calls, limit)
-	return k.tell(t, func(w *blobschema.Wish) bool {
+	return k.setDesired(t, func(w *blobschema.DesiredState) bool {
 		if w.Pause || w.Stop {
 			return false
 		}

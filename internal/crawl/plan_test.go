@@ -74,10 +74,10 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 		{"hardly anything", nil, 0, 8, 19, 2},
 		{"hardly anything for so many", nil, 3, 8, 59, 2},
 		{"unexamined", func(_ *world, s *scene) { s.heads[0].Totals.Pending, s.heads[0].Totals.Unexamined = 0, 1 }, 0, 8, 300, 4},
-		{"a stop", func(_ *world, s *scene) { s.wish.Stop = true }, 0, 8, 300, 2},
+		{"a stop", func(_ *world, s *scene) { s.desired.Stop = true }, 0, 8, 300, 2},
 		{"slots on the move", func(_ *world, s *scene) {
 			moving := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{20}}
-			s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 1, Partitions: 2, Moving: []blobschema.Moving{moving}}, 1
+			s.moves, s.desired.Map = blobschema.MapRecord{Version: 1, Epoch: 1, Partitions: 2, Moving: []blobschema.Moving{moving}}, 1
 		}, 0, 8, 300, 2},
 		{"looked at just now", func(w *world, s *scene) { s.record.PlannedAt = w.in(-110 * time.Second) }, 0, 8, 300, 2},
 		{"looked at before", func(w *world, s *scene) { s.record.PlannedAt = w.in(-2 * time.Minute) }, 0, 8, 300, 4},

@@ -9,10 +9,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// changeWish adds what any partition has found to the desired state, which all partitions read: hosts that seeds redirected
+// changeDesired adds what any partition has found to the desired state, which all partitions read: hosts that seeds redirected
 // to, and domains with too many URLs.
-func (k *Tick) changeWish(t *actor.Task) error {
-	change := func(w *blobschema.Wish) bool {
+func (k *Tick) changeDesired(t *actor.Task) error {
+	change := func(w *blobschema.DesiredState) bool {
 		hosts := missingIn(w.Scope, k.foundHosts())
 		limit := k.report.Crawl.Settings.MaxDomainURLs
 		full, half := missingIn(w.Capped, k.largeDomains(limit)), missingIn(w.HalfCapped, k.largeDomains(limit/2))
@@ -24,17 +24,17 @@ func (k *Tick) changeWish(t *actor.Task) error {
 		w.Scope, w.Capped, w.HalfCapped = append(w.Scope, hosts...), append(w.Capped, full...), append(w.HalfCapped, half...)
 		return true
 	}
-	return k.tell(t, change)
+	return k.setDesired(t, change)
 }
 
-// tell changes the desired state, if there is anything to change.
-func (k *Tick) tell(t *actor.Task, change func(w *blobschema.Wish) bool) error {
-	if w := k.report.Wish; !change(&w) {
+// setDesired changes the desired state, if there is anything to change.
+func (k *Tick) setDesired(t *actor.Task, change func(w *blobschema.DesiredState) bool) error {
+	if w := k.report.Desired; !change(&w) {
 		return nil
 	}
-	return actor.Update(t, naming.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+	return actor.Update(t, naming.DesiredKey(k.report.Crawl.ID), func(w *blobschema.DesiredState) bool {
 		changed := change(w)
-		k.report.Wish = *w
+		k.report.Desired = *w
 		return changed
 	})
 }

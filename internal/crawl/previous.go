@@ -7,26 +7,26 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// formerCommits is the number of commits whose page records a step caches. A recrawl of many URLs finds most of their
+// previousCommits is the number of commits whose page records a step caches. A recrawl of many URLs finds most of their
 // previous answers in few commits.
-const formerCommits = 4
+const previousCommits = 4
 
-// former returns the previous page record of a URL, from the commit that its state names; it may be an answer or a refusal.
+// previous returns the previous page record of a URL, from the commit that its state names; it may be an answer or a refusal.
 // It returns nil if the record cannot be read: then the URL is requested unconditionally and its answer stored in full.
-func (st *state) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
-	if p, ok := st.formers.newest.get(url); ok {
+func (st *state) previous(t *actor.Task, o blobschema.RecordRef, url string) *blobschema.Page {
+	if p, ok := st.cache.newest.get(url); ok {
 		return &p
 	}
 	if o.Partition == st.cfg.Partition { // its commit may be under way
 		t.Await(func() bool { return st.man.Seq >= uint64(o.Seq) || st.lease.phase == closed })
 	}
-	t.Await(func() bool { return !st.formers.reading })
-	pages, ok := st.formers.get(o)
+	t.Await(func() bool { return !st.cache.reading })
+	pages, ok := st.cache.get(o)
 	if !ok {
-		st.formers.reading = true
-		pages = st.readFormers(t, o)
-		st.formers.reading = false
-		st.formers.put(o, pages)
+		st.cache.reading = true
+		pages = st.readPrevious(t, o)
+		st.cache.reading = false
+		st.cache.put(o, pages)
 	}
 	if p, ok := pages[url]; ok {
 		return &p
@@ -34,8 +34,8 @@ func (st *state) former(t *actor.Task, o blobschema.Origin, url string) *blobsch
 	return nil
 }
 
-// readFormers reads the page records of a commit: the newest of each URL.
-func (st *state) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobschema.Page {
+// readPrevious reads the page records of a commit: the newest of each URL.
+func (st *state) readPrevious(t *actor.Task, o blobschema.RecordRef) map[string]blobschema.Page {
 	pages := map[string]blobschema.Page{}
 	man, err := st.manifestWith(t, o)
 	if err != nil {
@@ -63,11 +63,11 @@ func (st *state) readFormers(t *actor.Task, o blobschema.Origin) map[string]blob
 
 // manifestWith returns a manifest that names the commit of an origin: this partition's, or that of a previous owner of the
 // slot.
-func (st *state) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Manifest, error) {
+func (st *state) manifestWith(t *actor.Task, o blobschema.RecordRef) (*blobschema.Manifest, error) {
 	if o.Partition == st.cfg.Partition {
 		return &st.man, nil
 	}
-	if man := st.formers.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
+	if man := st.cache.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
 		return man, nil
 	}
 	rec, err := t.Record(naming.HeadKey(st.cfg.Crawl.ID, o.Partition))
@@ -82,45 +82,45 @@ func (st *state) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.M
 	if err != nil {
 		return nil, err
 	}
-	if st.formers.others == nil {
-		st.formers.others = map[partition.ID]*blobschema.Manifest{}
+	if st.cache.others == nil {
+		st.cache.others = map[partition.ID]*blobschema.Manifest{}
 	}
-	st.formers.others[o.Partition] = man
+	st.cache.others[o.Partition] = man
 	return man, nil
 }
 
-// formers caches the page records of the commits that were read last and, where pages are revisited, of the newest answers.
-type formers struct {
+// recordCache caches the page records of the commits that were read last and, where pages are revisited, of the newest answers.
+type recordCache struct {
 	newest recent[string, blobschema.Page] // by URL
 
 	reading bool
-	order   []blobschema.Origin // oldest first
-	pages   map[blobschema.Origin]map[string]blobschema.Page
+	order   []blobschema.RecordRef // oldest first
+	pages   map[blobschema.RecordRef]map[string]blobschema.Page
 	others  map[partition.ID]*blobschema.Manifest // of previous owners of slots
 }
 
-// maxFormers is the number of cached answers. A revisit of one of them reads no commit.
-const maxFormers = 1 << 15
+// maxCachedRecords is the number of cached answers. A revisit of one of them reads no commit.
+const maxCachedRecords = 1 << 15
 
 // keep caches the newest page record of a URL.
-func (f *formers) keep(p *blobschema.Page) {
+func (f *recordCache) keep(p *blobschema.Page) {
 	if !p.Outcome.Answered() { // there is nothing to compare the next answer with
 		f.newest.forget(p.URL)
 		return
 	}
-	f.newest.put(p.URL, *p, maxFormers)
+	f.newest.put(p.URL, *p, maxCachedRecords)
 }
 
-func (f *formers) get(o blobschema.Origin) (map[string]blobschema.Page, bool) {
+func (f *recordCache) get(o blobschema.RecordRef) (map[string]blobschema.Page, bool) {
 	p, ok := f.pages[o]
 	return p, ok
 }
 
-func (f *formers) put(o blobschema.Origin, pages map[string]blobschema.Page) {
+func (f *recordCache) put(o blobschema.RecordRef, pages map[string]blobschema.Page) {
 	if f.pages == nil {
-		f.pages = map[blobschema.Origin]map[string]blobschema.Page{}
+		f.pages = map[blobschema.RecordRef]map[string]blobschema.Page{}
 	}
-	if len(f.order) == formerCommits {
+	if len(f.order) == previousCommits {
 		delete(f.pages, f.order[0])
 		f.order = f.order[1:]
 	}

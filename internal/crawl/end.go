@@ -23,7 +23,7 @@ func (k *Tick) finished(*actor.Task) error {
 			continue
 		}
 		seqs[p] = h.Seq
-		if h.Totals.Pending+h.Totals.Unexamined+h.Totals.Held > 0 || h.Wish != k.report.Wish.Version {
+		if h.Totals.Pending+h.Totals.Unexamined+h.Totals.Buffered > 0 || h.Desired != k.report.Desired.Version {
 			quiet = false
 		}
 	}
@@ -32,7 +32,7 @@ func (k *Tick) finished(*actor.Task) error {
 	if quiet && !k.report.Finished {
 		k.note(func(n *blobschema.TickNotes) { n.Quiet = seqs })
 	}
-	k.report.Limited = c.Settings.MaxPages > 0 && !looks(&c.Settings) && k.report.Totals.Pages >= c.Settings.MaxPages && k.answered()
+	k.report.Limited = c.Settings.MaxPages > 0 && !revisits(&c.Settings) && k.report.Totals.Pages >= c.Settings.MaxPages && k.answered()
 	return nil
 }
 
@@ -47,13 +47,13 @@ func (k *Tick) answered() bool {
 			return false
 		}
 	}
-	return k.report.Totals.Urgent+k.report.Totals.Held == 0
+	return k.report.Totals.Urgent+k.report.Totals.Buffered == 0
 }
 
 // whatMatters returns everything that can make an idle crawl continue, as it is now.
 func (k *Tick) whatMatters() blobschema.Idle {
-	w := &k.report.Wish
-	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: k.report.Map.Version, Index: k.report.Crawl.Settings.Index}
+	w := &k.report.Desired
+	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Desired: w.Version, Orders: w.Orders, Map: k.report.Map.Version, Index: k.report.Crawl.Settings.Index}
 	if done := k.ranks.Finished(); done != nil {
 		now.Ranks = done.Number
 	}
@@ -66,7 +66,7 @@ func (k *Tick) whatMatters() blobschema.Idle {
 // over reports whether no step is running and the crawl itself needs none.
 func (k *Tick) over() bool {
 	r := &k.report
-	return r.Leased == 0 && (r.Finished || r.Limited || r.Wish.Stop || r.Wish.Pause)
+	return r.Leased == 0 && (r.Finished || r.Limited || r.Desired.Stop || r.Desired.Pause)
 }
 
 // idle records that there is nothing to do, so that the next runs need not read the partitions.

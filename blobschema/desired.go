@@ -2,8 +2,8 @@ package blobschema
 
 import "time"
 
-// Wish is the desired state of a running crawl. Steps read it at each commit.
-type Wish struct {
+// DesiredState is the desired state of a running crawl. Steps read it at each commit.
+type DesiredState struct {
 	Version uint64   `json:"version"`
 	Stop    bool     `json:"stop,omitempty"`
 	Pause   bool     `json:"pause,omitempty"`
@@ -18,16 +18,16 @@ type Wish struct {
 	Map uint64 `json:"map,omitempty"`
 	// Slices are the slices of topics by number that differ from the settings.
 	Slices map[uint8]time.Duration `json:"slices,omitempty"`
-	// Threshold is the least worth, in the unit of [Change], at which a settled URL is refetched;
+	// Threshold is the least worth, in the unit of [Change], at which a settled URL is revisited;
 	// 0 before there is one. Looks are the figures that it was last adjusted by.
-	Threshold float64 `json:"threshold,omitempty"`
-	Looks     Looks   `json:"looks,omitzero"`
+	Threshold float64       `json:"threshold,omitempty"`
+	Revisits  RevisitCounts `json:"looks,omitzero"`
 	// HostRanks is the object with the newest ranks of hosts, for the quality "host-rank".
 	HostRanks string `json:"host_ranks,omitempty"`
 }
 
-// Looks are a crawl's figures at the last adjustment of its threshold.
-type Looks struct {
+// RevisitCounts are a crawl's figures at the last adjustment of its threshold.
+type RevisitCounts struct {
 	At    time.Time `json:"at"`
 	Again int64     `json:"again,omitempty"` // as in Totals
 	Pages int64     `json:"pages,omitempty"`

@@ -17,7 +17,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	// The records of the crawl come first, in one read.
 	id := k.cfg.Crawl
 	keys := []string{
-		naming.CrawlKey(id), naming.WishKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
+		naming.CrawlKey(id), naming.DesiredKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
 		naming.MapKey(id), // read before the heads, so that its moves are at most as new as they are
 	}
 	recs, err := t.Records(keys...)
@@ -27,7 +27,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	if !recs[0].Found {
 		return fmt.Errorf("crawl %s has no record", id)
 	}
-	for i, into := range []any{&k.report.Crawl, &k.report.Wish, &k.grants, &k.report.Requests, &k.record} {
+	for i, into := range []any{&k.report.Crawl, &k.report.Desired, &k.grants, &k.report.Requests, &k.record} {
 		if err := recs[i].Into(into, keys[i]); err != nil {
 			return err
 		}

@@ -21,13 +21,13 @@ func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
 	}
 }
 
-func (w *world) wish(c blobschema.Crawl) (wish blobschema.Wish) {
+func (w *world) desired(c blobschema.Crawl) (desired blobschema.DesiredState) {
 	w.t.Helper()
 	w.tick(c.ID)
-	if w.Table[naming.WishKey(c.ID)].Found {
-		w.record(naming.WishKey(c.ID), &wish)
+	if w.Table[naming.DesiredKey(c.ID)].Found {
+		w.record(naming.DesiredKey(c.ID), &desired)
 	}
-	return wish
+	return desired
 }
 
 // TestMinimum checks that a topic that has reached its minimum of pages has a shorter slice until its period ends, and that
@@ -66,7 +66,7 @@ func TestMinimum(t *testing.T) {
 	} {
 		w.Mono += step.after
 		pages(step.a, step.b, step.d)
-		if d := cmp.Diff(step.want, w.wish(c).Slices); d != "" {
+		if d := cmp.Diff(step.want, w.desired(c).Slices); d != "" {
 			t.Errorf("%+v (-want +got):\n%s", step, d)
 		}
 	}
@@ -79,12 +79,12 @@ func TestWhatPartitionsFind(t *testing.T) {
 	c.Settings.MaxDomainURLs = 10
 	w := newWorld(t)
 	c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/0", "https://"+ofPartition(t, c, 1)+"/0")
-	before := w.wish(c)
+	before := w.desired(c)
 	w.says(c, 0, blobschema.Head{Fence: 1, Scope: []string{"a.example", "1/b.example"}, Domains: map[string]int64{"few.example": 5, "many.example": 5, "more.example": 11}})
 	w.says(c, 1, blobschema.Head{Fence: 1, Scope: []string{"a.example"}, Domains: map[string]int64{"few.example": 4, "many.example": 5}})
 	for range 2 {
-		got := w.wish(c)
-		want := blobschema.Wish{Version: before.Version + 1, Scope: []string{"a.example", "1/b.example"}, Capped: []string{"many.example", "more.example"}}
+		got := w.desired(c)
+		want := blobschema.DesiredState{Version: before.Version + 1, Scope: []string{"a.example", "1/b.example"}, Capped: []string{"many.example", "more.example"}}
 		half := []string{"few.example", "many.example", "more.example"}
 		if d := cmp.Diff(want.Scope, got.Scope) + cmp.Diff(want.Capped, got.Capped) + cmp.Diff(half, got.HalfCapped); d != "" || got.Version != want.Version {
 			t.Errorf("version %d, want %d (-want +got):\n%s", got.Version, want.Version, d)

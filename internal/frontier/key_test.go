@@ -16,12 +16,12 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestSitesOfAUnit: the sites of a unit have one pace and a robots.txt each; one whose
+// TestSitesOfAKey: the sites of a politeness key have one pace and a robots.txt each; one whose
 // robots.txt cannot be had does not hold up the others.
-func TestSitesOfAUnit(t *testing.T) {
+func TestSitesOfAKey(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Minute}})
 	for i, u := range []string{"https://www.a.example/1", "https://dead.a.example/2", "https://a.example/3", "http://a.example/4", "https://www.a.example/5"} {
-		r.queue(u, blobschema.Queued{Host: "a.example", Depth: uint16(i)})
+		r.queue(u, blobschema.Queued{Key: "a.example", Depth: uint16(i)})
 	}
 	r.took = 0
 	r.run(answers{
@@ -31,28 +31,28 @@ func TestSitesOfAUnit(t *testing.T) {
 	})
 	wantLog(t, r.log,
 		"0s https://www.a.example/robots.txt", "1s https://www.a.example/1", // no page for nothing: there are more sites
-		"2s https://dead.a.example/robots.txt", "4s https://a.example/robots.txt", // the unit's back-off
+		"2s https://dead.a.example/robots.txt", "4s https://a.example/robots.txt", // the politeness key's back-off
 		"7s https://a.example/3",
 		"10s http://a.example/robots.txt", "10s http://a.example/4",
 		"1m2s https://dead.a.example/robots.txt", "1m3s https://dead.a.example/2")
 	if got := r.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "https://www.a.example/5 robots:") {
 		t.Errorf("refused %v", got)
 	}
-	if n := r.f.Counts(); n.Hosts != 1 || n.Pending != 0 {
+	if n := r.f.Counts(); n.Keys != 1 || n.Pending != 0 {
 		t.Errorf("counts are %+v", n)
 	}
 }
 
-// TestGivenUpSite: one dead site of a unit takes nothing from the others.
+// TestGivenUpSite: one dead site of a politeness key takes nothing from the others.
 func TestGivenUpSite(t *testing.T) {
 	r := newRig(t, Config{Retry: polite.Retry{Attempts: 9, Wait: time.Hour}})
 	web := answers{}
 	for i := range 20 {
 		u := fmt.Sprintf("https://dead.a.example/%d", i)
 		web[u] = []answer{{outcome: blobschema.OutcomeTimeout}}
-		r.queue(u, blobschema.Queued{Host: "a.example"})
+		r.queue(u, blobschema.Queued{Key: "a.example"})
 	}
-	r.queue("https://www.a.example/", blobschema.Queued{Host: "a.example", Depth: 3})
+	r.queue("https://www.a.example/", blobschema.Queued{Key: "a.example", Depth: 3})
 	r.run(web)
 	if n := len(r.refused()); n != 20 || r.hits["https://www.a.example/"] != 1 {
 		t.Errorf("%d URLs refused, requests %v", n, r.hits)
@@ -62,7 +62,7 @@ func TestGivenUpSite(t *testing.T) {
 // TestSitesAreStored: each site has a state of its own, which is written only if it changed.
 func TestSitesAreStored(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second})
-	add := func(u string) { p.queue(u, blobschema.Queued{Host: "a.example"}) }
+	add := func(u string) { p.queue(u, blobschema.Queued{Key: "a.example"}) }
 	for _, u := range []string{"https://a.example/1", "https://b.a.example/1", "https://c.a.example/1"} {
 		add(u)
 	}
@@ -70,25 +70,25 @@ func TestSitesAreStored(t *testing.T) {
 	p.run(web)
 	q := p.stored()
 	var hosts []string
-	for _, h := range q.runs[0].Hosts {
-		hosts = append(hosts, h.Host)
+	for _, h := range q.runs[0].Keys {
+		hosts = append(hosts, h.Key)
 	}
 	slices.Sort(hosts)
 	if d := cmp.Diff([]string{"a.example", "a.example b.a.example", "a.example c.a.example"}, hosts); d != "" {
 		t.Errorf("states (-want +got):\n%s", d)
 	}
 	for _, u := range []string{"https://b.a.example/2", "https://b.a.example/3"} {
-		q.queue(u, blobschema.Queued{Host: "a.example"})
+		q.queue(u, blobschema.Queued{Key: "a.example"})
 	}
 	q.run(web)
 	if d := cmp.Diff([]string{"https://b.a.example/3"}, q.urls()); d != "" {
 		t.Errorf("then asked for (-want +got):\n%s", d)
 	}
 	run, _ := q.f.Delta(9)
-	for _, h := range run.Hosts {
+	for _, h := range run.Keys {
 		info, err := schedule.DecodeHost(h.Data)
-		if err != nil || strings.Contains(h.Host, "c.a.example") || strings.Contains(h.Host, "b.a.example") && info.Settled != 3 {
-			t.Errorf("state of %s: %+v, %v", h.Host, info, err)
+		if err != nil || strings.Contains(h.Key, "c.a.example") || strings.Contains(h.Key, "b.a.example") && info.Settled != 3 {
+			t.Errorf("state of %s: %+v, %v", h.Key, info, err)
 		}
 	}
 	if unit, site := schedule.SplitSite("a.example b.a.example:8080"); unit != "a.example" || site != "b.a.example:8080" {
@@ -145,7 +145,7 @@ func TestNoCreditForWaiting(t *testing.T) {
 	}
 }
 
-// TestCaps: what is over a cap is counted and not kept, but for seeds and what is asked for
+// TestCaps: what is over a cap is counted and not kept, except for seeds and what is requested
 // on purpose.
 func TestCaps(t *testing.T) {
 	type q = blobschema.Queued
@@ -167,7 +167,7 @@ func TestCaps(t *testing.T) {
 		{"site, from sitemaps", Config{MaxHostURLs: 4}, nil, []string{"https://a.com/1", "https://a.com/2", "https://a.com/3"}, listed, 2, 1},
 		{"domain, from sitemaps", Config{MaxDomainURLs: 5}, nil, []string{"https://a.com/1", "https://b.a.com/2", "https://a.com/3"}, listed, 2, 1},
 		{"domain that others have half filled, from sitemaps", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.com/"}, listed, 1, 1},
-		{"placed", Config{MaxDomainURLs: 1, Resolve: true}, nil, []string{"https://a.com/1", "https://a.com/2"}, q{Host: "[192.0.2.1]", Flags: blobschema.FlagPlaced}, 2, 0},
+		{"placed", Config{MaxDomainURLs: 1, Resolve: true}, nil, []string{"https://a.com/1", "https://a.com/2"}, q{Key: "[192.0.2.1]", Flags: blobschema.FlagPlaced}, 2, 0},
 	} {
 		r := newRig(t, c.cfg)
 		r.f.CapDomains(nil, c.full)
@@ -260,10 +260,10 @@ func TestDomains(t *testing.T) {
 }
 
 func TestThresholdAtFirst(t *testing.T) {
-	if got := newRig(t, Config{Looks: true, Threshold: 3}).f.Threshold(); got != 3 {
+	if got := newRig(t, Config{Revisits: true, Threshold: 3}).f.Threshold(); got != 3 {
 		t.Errorf("it is %v", got)
 	}
-	day := newRig(t, Config{Looks: true}).f.Threshold()
+	day := newRig(t, Config{Revisits: true}).f.Threshold()
 	if got := fresh.Interval(blobschema.Change{}, 1, day).Round(time.Minute); got != 24*time.Hour {
 		t.Errorf("where none is given, what nothing is known of is looked at after %v", got)
 	}
@@ -279,7 +279,7 @@ func TestPlacements(t *testing.T) {
 	resolve := func(addr string) {
 		t.Helper()
 		task := p.mustNext("http://a.example/0")
-		if !task.Request.Resolve || task.Request.Host != "a.example" || task.Fingerprint() != 0 {
+		if !task.Request.Resolve || task.Request.Key != "a.example" || task.Fingerprint() != 0 {
 			t.Fatalf("the request is %+v", task.Request)
 		}
 		p.mustIdle()
@@ -321,7 +321,7 @@ func TestPlacements(t *testing.T) {
 	if n := p.f.Counts(); n.Known != 4 || n.Pending != 0 {
 		t.Errorf("counts are %+v", n)
 	}
-	if e := p.runs[0].Settled[0]; e.State != blobschema.Forwarded || e.Origin != (blobschema.Origin{}) {
+	if e := p.runs[0].Settled[0]; e.State != blobschema.Forwarded || e.Record != (blobschema.RecordRef{}) {
 		t.Errorf("settled as %+v", e)
 	}
 	for _, c := range []struct {
@@ -365,16 +365,16 @@ func (r *rig) mustLater(url string) schedule.Task {
 	return r.mustNext(url)
 }
 
-// TestPlacedUnit: an address is asked for the sites of all names there are, at one pace,
+// TestPlacedKey: an address is asked for the sites of all names there are, at one pace,
 // and its requests go nowhere else.
-func TestPlacedUnit(t *testing.T) {
+func TestPlacedKey(t *testing.T) {
 	r := newRig(t, Config{Resolve: true, Delay: time.Second})
 	for _, u := range []string{"https://a.example/", "https://b.example/", "https://[2001:db8::1]/"} {
-		r.queue(u, blobschema.Queued{Host: "[2001:db8::1]", Flags: blobschema.FlagPlaced})
+		r.queue(u, blobschema.Queued{Key: "[2001:db8::1]", Flags: blobschema.FlagPlaced})
 	}
 	want := netip.MustParseAddr("2001:db8::1")
 	task := r.mustNext("https://a.example/robots.txt")
-	if task.Request.Addr != want || task.Host() != "[2001:db8::1]" {
+	if task.Request.Addr != want || task.KeyName() != "[2001:db8::1]" {
 		t.Errorf("the request is %+v", task.Request)
 	}
 	r.mustIdle()
@@ -389,7 +389,7 @@ func TestPlacedUnit(t *testing.T) {
 	}
 }
 
-// TestSitemapFlag: a sitemap is asked for as one.
+// TestSitemapFlag: a sitemap is requested as one.
 func TestSitemapFlag(t *testing.T) {
 	r := begun(t, Config{}, urlY)
 	r.queue(urlX, blobschema.Queued{Flags: blobschema.FlagSitemap})
@@ -415,7 +415,7 @@ func TestCapabilityOrder(t *testing.T) {
 	}
 }
 
-// TestSlotShrinks: the texts of URLs that were asked for are given up, and the others stay
+// TestSlotShrinks: the texts of URLs that were requested are given up, and the others stay
 // what they are; places are used again.
 func TestSlotShrinks(t *testing.T) {
 	r := begun(t, Config{}, "https://a.example/first")

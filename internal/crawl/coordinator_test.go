@@ -19,7 +19,7 @@ type scene struct {
 	cfg      TickConfig
 	crawl    blobschema.Crawl
 	heads    [2]*blobschema.Head // nil: none
-	wish     blobschema.Wish
+	desired  blobschema.DesiredState
 	grants   blobschema.Grants
 	requests blobschema.Requests
 	moves    blobschema.MapRecord
@@ -33,11 +33,11 @@ func newScene(t *testing.T) (*world, *scene) {
 	c.Published = 1
 	w.Mono += time.Hour
 	s := &scene{cfg: TickConfig{Crawl: c.ID, Process: "p", HostsEvery: 24 * time.Hour}, crawl: c}
-	s.wish.Version = 1
+	s.desired.Version = 1
 	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3, 1: 3}, ResentAt: w.Now().Wall}
 	for p := range s.heads {
 		s.heads[p] = &blobschema.Head{
-			Partition: partition.ID(p), Fence: 4, Seq: 3, Published: 3, Epoch: 1, Wish: 1, Applied: 1, Totals: blobschema.Totals{Known: 2, Pages: 2},
+			Partition: partition.ID(p), Fence: 4, Seq: 3, Published: 3, Epoch: 1, Desired: 1, Applied: 1, Totals: blobschema.Totals{Known: 2, Pages: 2},
 		}
 	}
 	return w, s
@@ -50,7 +50,7 @@ func (w *world) in(d time.Duration) time.Time { return virtual.Epoch.Add(w.Mono 
 func (s *scene) write(w *world) {
 	id := s.crawl.ID
 	w.writeRecord(naming.CrawlKey(id), s.crawl)
-	w.writeRecord(naming.WishKey(id), s.wish)
+	w.writeRecord(naming.DesiredKey(id), s.desired)
 	w.writeRecord(naming.RequestsKey(id), s.requests)
 	w.writeRecord(naming.GrantsKey(id), s.grants)
 	w.writeRecord(naming.RankKey(id), s.ranks)
@@ -89,17 +89,17 @@ func (s *scene) due(left, granted int64) {
 	s.heads[1].Totals.Pages = 10 - granted
 }
 
-// dueLooks leaves nothing of the limit, and makes revisits of partition 0 due.
-func (s *scene) dueLooks(w *world, in time.Duration) {
+// dueRevisits leaves nothing of the limit, and makes revisits of partition 0 due.
+func (s *scene) dueRevisits(w *world, in time.Duration) {
 	s.due(0, 2)
-	s.crawl.Settings.RecrawlPerHour, s.heads[0].LooksDue = 1, w.in(in)
-	s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
+	s.crawl.Settings.RecrawlPerHour, s.heads[0].RevisitsDue = 1, w.in(in)
+	s.desired.Threshold, s.desired.Revisits.At = 1, w.in(0)
 }
 
 // moving makes slots move.
 func (s *scene) moving(m blobschema.Moving) {
 	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{m}}
-	s.wish.Map = 1
+	s.desired.Map = 1
 }
 
 // TestWhoIsWoken checks that a partition is woken if a step can do something for it and none is running.
@@ -131,29 +131,29 @@ func TestWhoIsWoken(t *testing.T) {
 		{"a lease of this process", func(w *world, s *scene) {
 			s.cfg.Exclusive, s.heads[0].Owner, s.heads[0].LeaseUntil = true, "p/1", w.in(time.Minute)
 		}, false},
-		{"mail, and a stop", func(_ *world, s *scene) { s.heads[0].Applied, s.wish.Stop = 0, true }, false},
-		{"mail, and a pause", func(_ *world, s *scene) { s.heads[0].Applied, s.wish.Pause = 0, true }, true},
-		{"a wish that is not obeyed", func(_ *world, s *scene) { s.heads[0].Wish = 0 }, true},
+		{"mail, and a stop", func(_ *world, s *scene) { s.heads[0].Applied, s.desired.Stop = 0, true }, false},
+		{"mail, and a pause", func(_ *world, s *scene) { s.heads[0].Applied, s.desired.Pause = 0, true }, true},
+		{"a desired state that is not obeyed", func(_ *world, s *scene) { s.heads[0].Desired = 0 }, true},
 		{"mail that was not sent", func(_ *world, s *scene) { s.heads[0].Published = 2 }, true},
-		{"links that are held", func(_ *world, s *scene) { s.heads[0].Totals.Held = 1 }, true},
+		{"links that are held", func(_ *world, s *scene) { s.heads[0].Totals.Buffered = 1 }, true},
 		{"it is due", func(w *world, s *scene) { s.heads[0].Due = w.in(0) }, true},
 		{"it is due soon", func(w *world, s *scene) { s.heads[0].Due = w.in(time.Second) }, false},
-		{"it is due, and a pause", func(w *world, s *scene) { s.heads[0].Due, s.wish.Pause = w.in(0), true }, false},
+		{"it is due, and a pause", func(w *world, s *scene) { s.heads[0].Due, s.desired.Pause = w.in(0), true }, false},
 		{"nobody knows what waits", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, true},
 		{"what waits is elsewhere", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined, s.heads[0].Awaits = 1, 2 }, false},
 		{"some of the limit is left", func(_ *world, s *scene) { s.due(1, 2) }, true},
 		{"nothing of the limit is left", func(_ *world, s *scene) { s.due(0, 2) }, false},
 		{"its part of the limit is left", func(_ *world, s *scene) { s.due(0, 3) }, true},
 		{"somebody waits, whatever the limit", func(_ *world, s *scene) { s.due(0, 2); s.heads[0].Totals.Urgent = 1 }, true},
-		{"looks are due, whatever the limit", func(w *world, s *scene) { s.dueLooks(w, 0) }, true},
-		{"looks are due soon", func(w *world, s *scene) { s.dueLooks(w, time.Second) }, false},
+		{"looks are due, whatever the limit", func(w *world, s *scene) { s.dueRevisits(w, 0) }, true},
+		{"looks are due soon", func(w *world, s *scene) { s.dueRevisits(w, time.Second) }, false},
 		{"looks are to come sooner", func(w *world, s *scene) {
-			s.dueLooks(w, time.Hour)
+			s.dueRevisits(w, time.Hour)
 			s.heads[0].Threshold = 100
 		}, true},
 		{"looks are to come sooner, and a pause", func(w *world, s *scene) {
-			s.dueLooks(w, time.Hour)
-			s.heads[0].Threshold, s.wish.Pause = 100, true
+			s.dueRevisits(w, time.Hour)
+			s.heads[0].Threshold, s.desired.Pause = 100, true
 		}, false},
 		{"slots to give", func(_ *world, s *scene) { s.moving(away) }, true},
 		{"slots that it knows it is to give", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch, s.heads[0].Owes = 2, 1 }, true},
@@ -192,24 +192,24 @@ func TestItsEnd(t *testing.T) {
 		{"nothing is left", quiet, nil, "finished"},
 		{"seeds are to be sent", func(_ *world, s *scene) { s.heads[1].Applied = 0 }, nil, ""},
 		{"a partition without seeds was never begun", func(_ *world, s *scene) {
-			s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}, 1
+			s.moves, s.desired.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}, 1
 		}, nil, "finished"},
 		{"URLs wait", func(_ *world, s *scene) { s.heads[1].Totals.Pending = 1 }, nil, ""},
 		{"URLs are unexamined", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, nil, ""},
-		{"links are held", func(_ *world, s *scene) { s.heads[0].Totals.Held = 1 }, nil, ""},
+		{"links are held", func(_ *world, s *scene) { s.heads[0].Totals.Buffered = 1 }, nil, ""},
 		{"mail is under way", func(_ *world, s *scene) { s.heads[0].Sent = []uint64{0, 1} }, nil, ""},
 		{"a request is under way", func(_ *world, s *scene) { s.requests.Sent = map[partition.ID]uint64{0: 1} }, nil, ""},
-		{"a wish that is not obeyed", func(_ *world, s *scene) { s.heads[0].Wish = 0 }, nil, ""},
+		{"a desired state that is not obeyed", func(_ *world, s *scene) { s.heads[0].Desired = 0 }, nil, ""},
 		{"slots are on the move", func(_ *world, s *scene) {
 			moving := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{2}}
-			s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{moving}}, 1
+			s.moves, s.desired.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{moving}}, 1
 		}, nil, ""},
 		{"a step has committed in between", quiet, func(s *scene) { s.heads[1].Seq++; s.heads[1].Published++; s.record.Copied[1]++ }, "quiet"},
 		{"the limit is reached", func(_ *world, s *scene) { s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending = 4, 1 }, nil, "limited"},
 		{"the limit is not reached", func(_ *world, s *scene) { s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending = 5, 1 }, nil, ""},
 		{"the limit is reached, and looks go on", func(w *world, s *scene) {
 			s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending, s.crawl.Settings.RecrawlPerHour = 4, 1, 1
-			s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
+			s.desired.Threshold, s.desired.Revisits.At = 1, w.in(0)
 		}, nil, ""},
 		{"the limit is reached, a request was answered", func(_ *world, s *scene) {
 			s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending, s.requests.Sent, s.heads[1].Applied = 4, 1, map[partition.ID]uint64{1: 1}, 2
@@ -263,9 +263,9 @@ func TestIdleUntil(t *testing.T) {
 		{"seeds", func(s *scene) { s.crawl.SeedBatches = append(s.crawl.SeedBatches, s.crawl.SeedBatches[0]) }, false},
 		{"requests", func(s *scene) { s.requests.Sent = map[partition.ID]uint64{1: 1} }, false},
 		{"a limit", func(s *scene) { s.grants.Limit = 100 }, false},
-		{"other settings", func(s *scene) { s.wish.Version = 2 }, false},
-		{"an order", func(s *scene) { s.wish.Orders = 1 }, false},
-		{"another map", func(s *scene) { s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2}, 1 }, false},
+		{"other settings", func(s *scene) { s.desired.Version = 2 }, false},
+		{"an order", func(s *scene) { s.desired.Orders = 1 }, false},
+		{"another map", func(s *scene) { s.moves, s.desired.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2}, 1 }, false},
 		{"an index that is wanted", func(s *scene) { s.crawl.Settings.Index = true }, false},
 		{"ranks, of which there is to be no index", func(s *scene) { s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch} }, true},
 	} {
@@ -294,7 +294,7 @@ func TestNotIdle(t *testing.T) {
 		set  func(w *world, s *scene)
 	}{
 		{"a step at work", func(w *world, s *scene) { s.heads[0].Owner, s.heads[0].LeaseUntil = "q/1", w.in(time.Hour) }},
-		{"mail to merge, in a pause", func(_ *world, s *scene) { s.wish.Pause, s.heads[0].Totals.Held = true, 1 }},
+		{"mail to merge, in a pause", func(_ *world, s *scene) { s.desired.Pause, s.heads[0].Totals.Buffered = true, 1 }},
 		{"runs to delete", func(_ *world, s *scene) {
 			s.record.Sweep, s.record.SweptAt = []blobschema.Dropped{{Object: "run"}}, virtual.Epoch.Add(time.Hour)
 		}},

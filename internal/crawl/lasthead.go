@@ -27,7 +27,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	h.Owner = ""
 	h.Published = s.outbox.published(s.st.man.Seq)
 	s.lease.spent(&h)
-	h.LooksDue = s.looksDue()
+	h.RevisitsDue = s.revisitsDue()
 	if h.Workless++; worked(&s.lease.taken, &h) {
 		h.Workless = 0
 	}
@@ -39,8 +39,8 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 		h.Due = worthwhile(s.st.here(s.st.man.Slots), now, h.Due)
 	}
 	at := h.Due
-	if !h.LooksDue.IsZero() {
-		at = h.LooksDue
+	if !h.RevisitsDue.IsZero() {
+		at = h.RevisitsDue
 	}
 	if at.Before(now) {
 		at = now
@@ -62,7 +62,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 func worked(from, to *blobschema.Head) bool {
 	was, is := &from.Totals, &to.Totals
 	return settled(is) > settled(was) || is.Retries > was.Retries || is.Robots > was.Robots || is.Unexamined < was.Unexamined ||
-		to.Applied > from.Applied || to.Epoch > from.Epoch || to.Wish > from.Wish
+		to.Applied > from.Applied || to.Epoch > from.Epoch || to.Desired > from.Desired
 }
 
 // worthwhile returns when enough of a partition is due to justify a step: wakeURLs slots, or all slots that are due within
