@@ -35,7 +35,9 @@ func (s *site) graph() (g graph, edges int) {
 	}
 	for _, links := range maps.Clone(g) {
 		for _, to := range links {
-			g[to] = g[to] // pages without links are nodes too
+			if _, known := g[to]; !known {
+				g[to] = nil // pages without links are nodes too
+			}
 		}
 	}
 	return g, edges
