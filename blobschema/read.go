@@ -67,7 +67,7 @@ func ReadSeeds(get GetObject, name string) ([]Queued, error) {
 	return b.URLs, nil
 }
 
-// ReadMap reads a map of a crawl. An empty name stands for the map of epoch 1, which is no object.
+// ReadMap reads a map of a crawl. An empty name means the map of epoch 1, which is not stored.
 func ReadMap(get GetObject, c *Crawl, name string) (*partition.Map, error) {
 	if name == "" {
 		return partition.NewMap(c.Slots, c.Partitions)

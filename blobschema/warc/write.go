@@ -40,7 +40,7 @@ type Encoder struct {
 	sink    sink
 	sha1    hash.Hash
 	payload []byte          // digest of the payload as text, or empty
-	sum     [sha1.Size]byte // digest of the block, or of what stands for it, see digests
+	sum     [sha1.Size]byte // digest of the block or of the payload, see digests
 	head    []byte
 }
 

@@ -339,7 +339,7 @@ func testCloudCrawl(c *cloud) {
 	c.run("fsck").ends(exitOK, `^clean: `)
 	c.run("crawl", "--every", "50ms", "--slots", "7").ends(exitUsage, `--slots 7 contradicts the crawl in aws://test, .*`, `or start another one with --new once`)
 
-	// What was asked for is requested once more.
+	// URLs that were requested before are requested again.
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed", url+"/1", "http://elsewhere.example/").ends(exitOK,
 		`^Finished: 2 of 3 URLs answered: 1 failed, 2 unchanged\.$`, `/fixed: unchanged 304, generation 1$`, `/1: ok 200, generation 1, unchanged$`,
 		`out-of-scope`)
@@ -400,7 +400,7 @@ func testCloudOrders(c *cloud) {
 	c.notYet()
 	time.Sleep(300 * time.Millisecond)
 	if n := c.site.count(); n != before {
-		c.t.Errorf("%d pages were asked for while it was paused", n-before)
+		c.t.Errorf("%d pages were requested while it was paused", n-before)
 	}
 	c.run("resume").ends(exitOK, `^crawl .* continues$`)
 	c.run("resume").ends(exitOK, `it was neither paused nor stopped`)

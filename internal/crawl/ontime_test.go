@@ -24,7 +24,7 @@ func TestOnTime(t *testing.T) {
 		due     time.Duration // due time of a head, after the step has begun
 	}{
 		{"a commit", StepConfig{CommitEvery: 7 * time.Second}, NoDemand, false, 7 * time.Second},
-		{"an answer that somebody asked for", StepConfig{}, NoDemand, true, 5 * time.Second},
+		{"an answer that somebody requested", StepConfig{}, NoDemand, true, 5 * time.Second},
 		{"a commit for whom has little to do", StepConfig{CommitMin: 2 * time.Second}, LowDemand, false, 2 * time.Second},
 		{"the lease", StepConfig{Lease: 9 * time.Second}, NoDemand, false, 3 * time.Second},
 		{"the deadline", StepConfig{Deadline: 10 * time.Second}, NoDemand, false, 10 * time.Second},

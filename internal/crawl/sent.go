@@ -28,7 +28,7 @@ func newSentFilter(limit int, p schedule.Policy) *sentFilter {
 	return &sentFilter{limit: limit, sums: summing(p)}
 }
 
-// add records a found link. If the owner must hear of it, add returns news and the rank to send. A link in a sitemap is
+// add records a found link. If it must be sent to the owner, add returns true and the rank to send. A link in a sitemap is
 // distinct from the same link on a page, because the owner reserves room for links from pages.
 func (f *sentFilter) add(l *frontier.Link) (send uint32, news bool) {
 	fp, depth, rank := l.Fingerprint, l.Depth, l.Rank

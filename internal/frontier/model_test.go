@@ -123,7 +123,7 @@ func (p *process) act(rng *rand.Rand, w weights) {
 
 // TestWorlds: whatever is found, requested, capped, pinned, unloaded, stopped and
 // crashed: each URL is visible once per generation (I8); none is lost but what is over a
-// cap, which is counted (I7); what is requested is requested after that, and its
+// cap, which is counted (I7); a recrawl is fetched after it was ordered, and its
 // request knows where the previous answer is; a name has one address.
 func TestWorlds(t *testing.T) {
 	byDomain := func(u weburl.URL) string { return u.Host().RegistrableDomain() }

@@ -18,7 +18,7 @@ type coreRun struct {
 	measure.Measured
 }
 
-// runCore crawls a web of about so many pages, in a time with a revisits of each every perPage hours, and rounds of them, by
+// runCore crawls a web of about so many pages, in a time with a revisit of each every perPage hours, and rounds of them, by
 // the budget. All pages matter alike.
 func runCore(seed uint64, pages, partitions int, perPage float64, rounds int) (*coreRun, error) {
 	hosts := max(10, pages/40)

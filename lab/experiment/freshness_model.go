@@ -198,7 +198,7 @@ func (m *modelRun) tick() {
 	m.revisits = 0
 }
 
-// wait is how long after a revisits of a page the next one is.
+// wait is the time between two revisits of a page.
 func (m *modelRun) wait(i int) float64 {
 	if m.interval != nil {
 		return m.interval(i)
