@@ -1,5 +1,5 @@
-# An EventBridge rule whose events ask for URLs once more: a message to the intake
-# queue for each. An event that is delivered twice keeps its id, so it asks once.
+# An EventBridge rule that sends a request to the intake queue for each event. An event that
+# is delivered twice keeps its id, so it counts once.
 
 data "aws_sqs_queue" "intake" {
   name = "${var.deployment}-intake"
@@ -7,7 +7,7 @@ data "aws_sqs_queue" "intake" {
 
 resource "aws_cloudwatch_event_rule" "feed" {
   name           = "${var.deployment}-feed-${var.feed}"
-  description    = "URLs for Orbweaver to fetch again"
+  description    = "URLs that Orbweaver revisits"
   event_bus_name = var.event_bus
   event_pattern  = var.event_pattern
 }

@@ -4,7 +4,7 @@ variable "deployment" {
 }
 
 variable "feed" {
-  description = "Name of this feed; the rule is called DEPLOYMENT-feed-FEED, which the queue's policy lets send."
+  description = "Name of this feed. The rule is called DEPLOYMENT-feed-FEED; the policy of the queue accepts messages from rules of this name."
   type        = string
 
   validation {
@@ -25,13 +25,13 @@ variable "event_pattern" {
 }
 
 variable "url_path" {
-  description = "JSON path in the event of one URL, or of a list of them. It must be there in every event chosen: ask for it in the pattern."
+  description = "JSON path of one URL, or of a list of URLs, in the event. Every chosen event must have it, so require it in the pattern."
   type        = string
   default     = "$.detail.url"
 }
 
 variable "list" {
-  description = "Whether url_path leads to a list of URLs."
+  description = "Whether url_path names a list of URLs."
   type        = bool
   default     = false
 }

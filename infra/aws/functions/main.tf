@@ -1,4 +1,4 @@
-# The functions, what starts each, and what each may do.
+# The functions with their triggers and permissions.
 
 data "aws_caller_identity" "current" {}
 data "aws_partition" "current" {}
@@ -8,8 +8,8 @@ locals {
   account = data.aws_caller_identity.current.account_id
   region  = data.aws_region.current.id
 
-  # One pattern for all mailboxes, because a thousand names do not fit into a policy:
-  # exactly the five characters of a partition's number.
+  # One pattern for all mailboxes, because a thousand names do not fit into a policy: the
+  # five characters stand for the number of the partition.
   mailboxes = "arn:${data.aws_partition.current.partition}:sqs:${local.region}:${local.account}:${var.name}-mailbox-?????"
 
   send    = ["sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:SendMessage"]
@@ -18,11 +18,11 @@ locals {
   read    = ["dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:BatchGetItem"]
   objects = "${var.bucket_arn}/*"
 
-  # The runs of a partition: what the coordinator deletes when a merged run replaces them.
+  # The runs of a partition; the coordinator deletes those that a merged run has replaced.
   runs = "${var.bucket_arn}/*/p?????/r*"
 
-  # What is made of a crawl is beside it, below the crawl's id; who makes it may write only
-  # there.
+  # Index and ranks are stored below the crawl's id; the functions that write them may write
+  # nowhere else.
   index_objects = "${var.bucket_arn}/*/index/*"
   index_records = ["*/index/*"]
   rank_objects  = ["${var.bucket_arn}/*/rank/*", "${var.bucket_arn}/*/ranks/*"]
@@ -30,9 +30,9 @@ locals {
 
   functions = { for k, f in local.all : k => f if var.index || !contains(["index", "rank", "query"], k) }
 
-  # What every function may do besides its own work.
+  # Permissions that every function has.
   common = concat(
-    # The bucket, the table, the queues and the environment are encrypted with the key.
+    # The key encrypts the bucket, the table, the queues and the environment.
     [for key in var.kms_key_arn[*] : { Sid = "Key", Action = ["kms:Decrypt", "kms:GenerateDataKey"], Resource = key }],
     # Lambda attaches a function to a VPC with the function's own role. EC2 knows no narrower resource for most of these actions.
     [for _ in var.vpc[*] : { Sid = "Network", Action = local.network, Resource = "*" }],
@@ -148,7 +148,7 @@ resource "aws_iam_role_policy" "function" {
     Statement = [for s in concat(each.value.rights, local.common, [{
       Sid    = "Logs"
       Action = ["logs:CreateLogStream", "logs:PutLogEvents"]
-      # The streams of the group have no names before they are there.
+      # The names of the group's log streams are not known in advance.
       Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"
     }]) : merge(s, { Effect = "Allow" })]
   })
@@ -169,7 +169,7 @@ resource "aws_lambda_function" "function" {
   publish          = true # a version, which a rollback can return to
   kms_key_arn      = var.kms_key_arn
 
-  # Only of what strangers may start: it keeps them from taking all that the account may run.
+  # Only for the function that strangers may start, so that they cannot use up the account's quota.
   reserved_concurrent_executions = each.key == "query" ? var.search_concurrency : -1
 
   environment {
@@ -189,8 +189,8 @@ resource "aws_lambda_function" "function" {
     }
   }
 
-  # A function without its group makes one that is kept forever, and one without its
-  # rights fails its first events.
+  # Without its log group a function creates one that is kept forever, and without its
+  # permissions it fails its first events.
   depends_on = [aws_cloudwatch_log_group.function, aws_iam_role_policy.function]
 }
 
@@ -202,8 +202,8 @@ resource "aws_lambda_function_recursion_config" "chains" {
   recursive_loop = "Allow"
 }
 
-# Everything that starts a function starts this alias of it, which names one published
-# version. 'make rollback' lets it name an earlier one; the next apply, the newest.
+# Triggers start this alias of a function, which names one published version. 'make
+# rollback' points it at an earlier version, the next apply at the newest.
 resource "aws_lambda_alias" "live" {
   for_each = local.functions
 
@@ -212,8 +212,8 @@ resource "aws_lambda_alias" "live" {
   function_version = aws_lambda_function.function[each.key].version
 }
 
-# Where a batch is one message, an error says all: Lambda then takes fewer messages while calls fail, which it does not where
-# item failures are reported.
+# A batch of one message needs no report of item failures. Without that report, Lambda
+# receives fewer messages while calls fail.
 resource "aws_lambda_event_source_mapping" "wakes" {
   event_source_arn = var.wakes_arn
   function_name    = aws_lambda_alias.live["fetch"].arn
@@ -247,7 +247,7 @@ resource "aws_lambda_event_source_mapping" "jobs" {
   }
 }
 
-# The address of the search page. Lambda checks the caller by IAM, or admits everybody.
+# The URL of the search page. Lambda checks callers by IAM, or admits everybody.
 resource "aws_lambda_function_url" "search" {
   count = var.index && var.search_page != "none" ? 1 : 0
 
@@ -255,7 +255,7 @@ resource "aws_lambda_function_url" "search" {
   qualifier          = aws_lambda_alias.live["query"].name
   authorization_type = var.search_page == "public" ? "NONE" : "AWS_IAM"
 
-  # The provider grants access to a public address only when it creates the address.
+  # The provider grants access to a public URL only when it creates the URL.
   lifecycle {
     replace_triggered_by = [terraform_data.search_page]
   }
@@ -267,11 +267,11 @@ resource "terraform_data" "search_page" {
   input = var.search_page
 }
 
-# A public address needs two grants to everybody. This is the first. It has the id of the
+# A public URL needs two grants to everybody. This is the first. It has the id of the
 # statement that the provider adds by itself and never removes; the provider accepts that
 # the statement exists, and Terraform removes it when the page is no longer public.
-# The second grant (lambda:InvokeFunction, only through the address) cannot be expressed in
-# provider 5: infra/cloud adds and removes it.
+# Provider 5 cannot express the second grant (lambda:InvokeFunction, only through the URL):
+# infra/cloud adds and removes it.
 resource "aws_lambda_permission" "search" {
   count = var.index && var.search_page == "public" ? 1 : 0
 
@@ -283,7 +283,7 @@ resource "aws_lambda_permission" "search" {
   function_url_auth_type = "NONE"
 }
 
-# The tick. One that fails is not tried again: the next comes within a minute.
+# The coordinator's schedule. A failed run is not retried, because the next one starts within a minute.
 resource "aws_lambda_function_event_invoke_config" "coordinate" {
   function_name                = aws_lambda_alias.live["coordinate"].function_name
   qualifier                    = aws_lambda_alias.live["coordinate"].name

@@ -1,10 +1,10 @@
 variable "name" {
-  description = "Name of the deployment, with which the names of its functions begin."
+  description = "Name of the deployment; the names of its functions begin with it."
   type        = string
 }
 
 variable "platform" {
-  description = "URL by which a program finds the deployment."
+  description = "Platform URL of the deployment."
   type        = string
 }
 
@@ -14,67 +14,67 @@ variable "zips" {
 }
 
 variable "architecture" {
-  description = "What the zips were built for: arm64 or x86_64."
+  description = "Architecture of the zips: arm64 or x86_64."
   type        = string
 }
 
 variable "memory_mb" {
-  description = "Memory of the fetch function, which is also its share of a CPU (1,769 MB are one)."
+  description = "Memory of the fetch function in MB; its share of a CPU grows with it (1,769 MB are one CPU)."
   type        = number
 }
 
 variable "fetch_timeout_s" {
-  description = "Longest run of the fetch function, in seconds."
+  description = "Timeout of the fetch function, in seconds."
   type        = number
 }
 
 variable "intake_timeout_s" {
-  description = "Longest run of the intake function, in seconds."
+  description = "Timeout of the intake function, in seconds."
   type        = number
 }
 
 variable "max_concurrency" {
-  description = "Most steps that run at a time."
+  description = "Highest number of concurrent steps."
   type        = number
 }
 
 variable "intake_concurrency" {
-  description = "Most intake calls that run at a time."
+  description = "Highest number of concurrent intake calls."
   type        = number
 }
 
 variable "index" {
-  description = "Whether there are the functions index, rank and query."
+  description = "Create the functions index, rank and query."
   type        = bool
 }
 
 variable "index_memory_mb" {
-  description = "Memory of the index function."
+  description = "Memory of the index function, in MB."
   type        = number
 }
 
 variable "rank_memory_mb" {
-  description = "Memory of the rank function."
+  description = "Memory of the rank function, in MB."
   type        = number
 }
 
 variable "query_memory_mb" {
-  description = "Memory of the query function, most of which caches pieces of the index."
+  description = "Memory of the query function in MB; most of it caches parts of the index."
   type        = number
 }
 
 variable "index_timeout_s" {
-  description = "Longest run of the index function, in seconds."
+  description = "Timeout of the index function, in seconds."
   type        = number
 }
 
 variable "rank_timeout_s" {
-  description = "Longest run of the rank function, in seconds."
+  description = "Timeout of the rank function, in seconds."
   type        = number
 }
 
 variable "index_concurrency" {
-  description = "Most index steps that run at a time, and most rank steps."
+  description = "Highest number of concurrent index steps, and of concurrent rank steps."
   type        = number
 }
 
@@ -84,22 +84,22 @@ variable "search_page" {
 }
 
 variable "search_concurrency" {
-  description = "Most queries that run at a time, set aside for them; -1 for what the account has left."
+  description = "Reserved concurrency of queries; -1 for none, so that queries share the rest of the account's quota."
   type        = number
 }
 
 variable "log_retention_days" {
-  description = "How long logs are kept, in days."
+  description = "Days for which logs are kept."
   type        = number
 }
 
 variable "allow_net" {
-  description = "Networks that may be fetched from though they are not public."
+  description = "Private networks that functions may fetch from."
   type        = list(string)
 }
 
 variable "emulated" {
-  description = "Leave out what emulators lack."
+  description = "Leave out features that emulators lack."
   type        = bool
   default     = false
 }
@@ -130,17 +130,17 @@ variable "jobs_arns" {
 }
 
 variable "daily_calls" {
-  description = "Function calls of a day after which the coordinator pauses the crawl."
+  description = "Function calls per day after which the coordinator pauses the crawl."
   type        = number
 }
 
 variable "permissions_boundary" {
-  description = "ARN of the policy that bounds the rights of all roles; null for none."
+  description = "ARN of the permissions boundary of all roles; null for none."
   type        = string
 }
 
 variable "vpc" {
-  description = "Subnets and security groups of the functions; null for functions outside of any VPC."
+  description = "Subnets and security groups of the functions; null to run outside any VPC."
   type = object({
     subnet_ids         = list(string)
     security_group_ids = list(string)
@@ -148,6 +148,6 @@ variable "vpc" {
 }
 
 variable "kms_key_arn" {
-  description = "ARN of the key that encrypts the environment of the functions, and what they read and write; null for the services' own keys."
+  description = "ARN of the key that encrypts the functions' environment and data; null for the services' own keys."
   type        = string
 }

@@ -1,4 +1,4 @@
-# The queues: all of them plain ones, at least once and in any order.
+# The queues. All are standard queues: delivery at least once, in any order.
 
 data "aws_caller_identity" "current" {}
 data "aws_partition" "current" {}
@@ -6,8 +6,8 @@ data "aws_region" "current" {}
 
 locals {
   retention_s = 14 * 24 * 3600 # the longest there is
-  # Mail and requests are bounded to this, encoded. It is stated because the default
-  # differs: the service allows 1 MiB, providers before 6.8 ask for 256 KiB.
+  # Upper limit of encoded mail and requests. It is explicit because defaults
+  # differ: the service allows 1 MiB, providers before 6.8 set 256 KiB.
   max_message_bytes = 256 * 1024
 
   account = data.aws_caller_identity.current.account_id
@@ -16,13 +16,13 @@ locals {
   queues  = "${local.aws}:sqs:${local.region}:${local.account}"
   rules   = "${local.aws}:events:${local.region}:${local.account}:rule"
 
-  # What there may be to do for a partition: its index, and its part of the ranks. By
-  # queue, the longest run of the function that it triggers.
+  # Timeout of the function that a queue of jobs triggers, by queue. A partition has
+  # index jobs and rank jobs.
   jobs = var.index ? { index = var.index_timeout_s, rank = var.rank_timeout_s } : {}
 }
 
-# The mail to each partition. There is no redrive: its step puts aside what it cannot
-# read, and no other mail is ever given up, however often a step dies.
+# The mailbox of each partition. There is no redrive: a step puts mail that it cannot
+# read aside, and no other mail is ever dropped, however often a step dies.
 resource "aws_sqs_queue" "mailbox" {
   count = var.mailboxes
 
@@ -41,14 +41,14 @@ resource "aws_sqs_queue" "dead_letters" {
   sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
   kms_master_key_id         = var.kms_key_arn
 
-  # By name, since those refer to this queue themselves.
+  # By name, because those queues refer to this one.
   redrive_allow_policy = jsonencode({
     redrivePermission = "byQueue"
     sourceQueueArns   = [for role in concat(["intake", "wakes"], keys(local.jobs)) : "${local.queues}:${var.name}-${role}"]
   })
 }
 
-# Hints to run a step; a delay lets them wait until there is something to do.
+# Wakes are hints to run a step. A delayed wake arrives when there is work.
 resource "aws_sqs_queue" "wakes" {
   name                       = "${var.name}-wakes"
   visibility_timeout_seconds = 6 * var.fetch_timeout_s # as Lambda asks for
@@ -63,7 +63,7 @@ resource "aws_sqs_queue" "wakes" {
   })
 }
 
-# Like wakes they only say where to look.
+# Jobs are hints, like wakes.
 resource "aws_sqs_queue" "jobs" {
   for_each = local.jobs
 
@@ -94,8 +94,8 @@ resource "aws_sqs_queue" "intake" {
     maxReceiveCount     = 5
   })
 
-  # Who may send requests besides those to whom IAM gives the right: the bucket, and
-  # rules of this account with names as module feed makes them.
+  # Besides principals with an IAM permission, the bucket may send requests, and so may
+  # rules of this account with the names that the module feed gives them.
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [

@@ -1,40 +1,40 @@
 variable "name" {
-  description = "Name of the deployment, with which the names of its queues begin."
+  description = "Name of the deployment; the names of its queues begin with it."
   type        = string
 }
 
 variable "mailboxes" {
-  description = "How many mailboxes there are: the most partitions that a crawl may have."
+  description = "Number of mailboxes, and so the highest possible number of partitions."
   type        = number
 }
 
 variable "fetch_timeout_s" {
-  description = "Longest run of the function that wakes trigger, in seconds."
+  description = "Timeout of the function that wakes trigger, in seconds."
   type        = number
 }
 
 variable "intake_timeout_s" {
-  description = "Longest run of the function that requests trigger, in seconds."
+  description = "Timeout of the function that requests trigger, in seconds."
   type        = number
 }
 
 variable "index" {
-  description = "Whether there are queues of index and rank jobs."
+  description = "Create the queues of index and rank jobs."
   type        = bool
 }
 
 variable "index_timeout_s" {
-  description = "Longest run of the function that index jobs trigger, in seconds."
+  description = "Timeout of the function that index jobs trigger, in seconds."
   type        = number
 }
 
 variable "rank_timeout_s" {
-  description = "Longest run of the function that rank jobs trigger, in seconds."
+  description = "Timeout of the function that rank jobs trigger, in seconds."
   type        = number
 }
 
 variable "bucket" {
-  description = "Name of the bucket whose lists of URLs are made requests."
+  description = "Name of the bucket whose lists of URLs become requests."
   type        = string
 }
 
@@ -44,7 +44,7 @@ variable "bucket_arn" {
 }
 
 variable "mailbox_visibility_s" {
-  description = "How long mail that a step has received stays hidden, in seconds: longer than from one commit to the next, or it is delivered again for nothing; the mail of a step that was killed waits so long."
+  description = "Visibility timeout of received mail, in seconds. It must be longer than the time between two commits; otherwise mail is delivered twice. After a step was killed, its mail waits this long."
   type        = number
   default     = 120
 }

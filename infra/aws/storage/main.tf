@@ -1,4 +1,4 @@
-# All that a crawl keeps: the table of its records and the bucket of its objects.
+# The state of a crawl: the table of its records and the bucket of its objects.
 
 locals {
   table_backups = var.table_backups && var.recovery_days > 0
@@ -56,8 +56,8 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "objects" {
   }
 }
 
-# The records of an earlier moment name objects that were swept since. Each deleted object
-# stays as a noncurrent version as long as the table can be restored.
+# Restored records may name objects that were deleted later. So a deleted object
+# stays as a noncurrent version for as long as the table can be restored.
 resource "aws_s3_bucket_versioning" "objects" {
   bucket = aws_s3_bucket.objects.id
 
@@ -69,8 +69,8 @@ resource "aws_s3_bucket_versioning" "objects" {
 resource "aws_s3_bucket_lifecycle_configuration" "objects" {
   bucket = aws_s3_bucket.objects.id
 
-  # Orbweaver puts each object whole. A part is left by somebody else's upload, and
-  # would be billed forever without being seen.
+  # Orbweaver puts each object whole. Parts are left by uploads of other programs; they
+  # are invisible and would be billed forever.
   rule {
     id     = "abort-uploads"
     status = "Enabled"
@@ -85,7 +85,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "objects" {
   }
 
   # One day more than the table, so that the oldest moment can still be restored while the
-  # copy runs. Without recovery this removes what a time with recovery has left.
+  # copy runs. With recovery switched off, this rule removes the versions left from before.
   rule {
     id     = "expire-noncurrent"
     status = "Enabled"
@@ -103,8 +103,8 @@ resource "aws_s3_bucket_lifecycle_configuration" "objects" {
     }
   }
 
-  # A rule per crawl, since a filter is a prefix and names begin with the crawl's. Only
-  # WARC files: without its commits and runs a crawl cannot go on.
+  # One rule per crawl, because a filter is a prefix and names begin with the crawl's id. Only
+  # WARC files are affected: without its commits and runs a crawl cannot continue.
   dynamic "rule" {
     for_each = var.warc_lifecycle
 

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the deployment, which is also the table's."
+  description = "Name of the deployment and of its table."
   type        = string
 }
 
@@ -9,7 +9,7 @@ variable "bucket" {
 }
 
 variable "force_destroy" {
-  description = "Delete the bucket with all that is in it when the deployment is destroyed."
+  description = "Delete the bucket with its contents when the deployment is destroyed."
   type        = bool
 }
 
@@ -19,7 +19,7 @@ variable "deletion_protection" {
 }
 
 variable "recovery_days" {
-  description = "Days back to which table and bucket can be restored; 0 for no backups."
+  description = "Number of days for which table and bucket can be restored; 0 for no backups."
   type        = number
 }
 
@@ -34,7 +34,7 @@ variable "kms_key_arn" {
 }
 
 variable "warc_lifecycle" {
-  description = "What becomes of the WARC files of crawls, by crawl id."
+  description = "Lifecycle of WARC files, by crawl id."
   type = map(object({
     transition_days = optional(number)
     storage_class   = optional(string, "GLACIER_IR")

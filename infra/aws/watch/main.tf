@@ -3,7 +3,7 @@
 data "aws_caller_identity" "current" {}
 
 locals {
-  # Each alarm is for something that does not mend itself. Functions are retried and
+  # Each alarm reports a problem that does not go away without help. Lambda retries functions, and
   # wakes may be lost, so a single failure raises no alarm.
   alarms = merge(
     { for k, a in local.queues : k => merge(a, {
@@ -17,45 +17,45 @@ locals {
   queues = {
     dead-letters = {
       of     = "dead-letters"
-      says   = "A wake, a request or a job was given up after five tries: look at it with 'orbweaver dlq'."
+      says   = "A wake, a request or a job failed five times: see 'orbweaver dlq list'."
       metric = "ApproximateNumberOfMessagesVisible"
       above  = 0
     }
     wakes-age = {
       of     = "wakes"
-      says   = "The oldest wake waits for more than two hours, longer than that of a step that was killed: there are too few steps at a time, or they fail."
+      says   = "The oldest wake has waited for more than two hours, longer than after a killed step: raise max_concurrency, or see why steps fail."
       metric = "ApproximateAgeOfOldestMessage"
       above  = 7200
     }
     intake-age = {
       of     = "intake"
-      says   = "The oldest request waits for more than half an hour: the intake function fails."
+      says   = "The oldest request has waited for more than half an hour: the intake function fails."
       metric = "ApproximateAgeOfOldestMessage"
       above  = 1800
     }
   }
 
-  # Every function has two: its errors, with a bound and a meaning of its own, and its throttles.
+  # Every function has two alarms: one for its errors, with its own threshold and text, and one for throttles.
   functions = merge(
     { for f in var.functions : "${f}-errors" => merge(local.errors[f], { of = f, metric = "Errors" }) },
     { for f in var.functions : "${f}-throttles" => {
-      of = f, metric = "Throttles", above = 10, says = "Lambda refuses to run ${f}: the account runs as many functions as it may."
+      of = f, metric = "Throttles", above = 10, says = "Lambda throttles ${f}: the account's quota of concurrent functions is used up."
     } },
     { for f in setintersection(["fetch", "index", "rank"], var.functions) : "${f}-loops" => {
       of = f, metric = "RecursiveInvocationsDropped", above = 0, says = "Lambda stops chains of ${f} calls as recursive loops: is its recursion setting still Allow?"
     } },
     { coordinate-dropped = {
-      of = "coordinate", metric = "AsyncEventsDropped", above = 7, says = "Most ticks are dropped before they run: the account runs as many functions as it may."
+      of = "coordinate", metric = "AsyncEventsDropped", above = 7, says = "Most coordinator runs are dropped before they start: the account's quota of concurrent functions is used up."
     } },
   )
 
   errors = {
-    fetch      = { above = 10, says = "Steps fail again and again." }
-    coordinate = { above = 7, says = "Most ticks fail: what is due is no longer woken." }
-    intake     = { above = 3, says = "Requests from outside fail again and again." }
-    index      = { above = 10, says = "Index steps fail again and again: what is crawled does not become searchable." }
-    rank       = { above = 10, says = "Rank steps fail again and again: ranks stay as they are." }
-    query      = { above = 10, says = "Searches fail again and again." }
+    fetch      = { above = 10, says = "Steps fail repeatedly." }
+    coordinate = { above = 7, says = "Most coordinator runs fail, so partitions with due work are not woken." }
+    intake     = { above = 3, says = "Requests from outside fail repeatedly." }
+    index      = { above = 10, says = "Index steps fail repeatedly, so new pages do not become searchable." }
+    rank       = { above = 10, says = "Rank steps fail repeatedly, so ranks do not change." }
+    query      = { above = 10, says = "Searches fail repeatedly." }
   }
 }
 
@@ -107,7 +107,7 @@ resource "aws_cloudwatch_metric_alarm" "failing" {
   ok_actions          = [aws_sns_topic.alarms.arn]
 }
 
-# The one for silence. All else is repaired by the tick, so nothing repairs its absence.
+# The alarm for a missing coordinator. It repairs everything else, so nothing repairs its absence.
 resource "aws_cloudwatch_metric_alarm" "tick" {
   count = var.alarms ? 1 : 0
 

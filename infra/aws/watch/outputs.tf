@@ -1,4 +1,4 @@
 output "topic_arn" {
-  description = "ARN of the topic that alarms go to."
+  description = "ARN of the topic of alarms."
   value       = aws_sns_topic.alarms.arn
 }

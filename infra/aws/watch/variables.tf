@@ -4,7 +4,7 @@ variable "name" {
 }
 
 variable "alarms" {
-  description = "Whether there are alarms; each costs about ten cents a month beyond the first ten of an account."
+  description = "Create alarms; each costs about ten cents a month beyond the first ten of an account."
   type        = bool
 }
 
@@ -14,16 +14,16 @@ variable "functions" {
 }
 
 variable "alarm_email" {
-  description = "Address that alarms are sent to, once it has confirmed; empty for none."
+  description = "E-mail address for alarms; it must confirm first. Empty for none."
   type        = string
 }
 
 variable "monthly_budget_usd" {
-  description = "Monthly spend, in dollars, that is reported when it is reached; 0 for none."
+  description = "Monthly budget in dollars; reaching it is reported. 0 for no budget."
   type        = number
 }
 
 variable "budget_by_tag" {
-  description = "Count only what carries this deployment's tag, instead of the whole account."
+  description = "Count only the cost of resources with this deployment's tag, not of the whole account."
   type        = bool
 }

@@ -1,5 +1,5 @@
-# One deployment of Orbweaver on AWS. Each module is usable alone; this puts them
-# together and is what 'make deploy' applies.
+# One deployment of Orbweaver on AWS, which 'make deploy' applies. Each of its modules is
+# usable alone.
 
 data "aws_caller_identity" "current" {}
 data "aws_region" "current" {}
@@ -11,12 +11,12 @@ locals {
   # Room to grow: slots can move to partitions that a crawl did not begin with.
   mailboxes = coalesce(var.mailboxes, max(2 * var.partitions, 32))
 
-  # What a program needs to find all the rest.
+  # Programs find all other resources by this URL.
   platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&mailboxes=${local.mailboxes}&region=${local.region}"
 
-  # How many functions the account may run at once. Every function has its share: the tick
-  # one, a search one unless its share is set aside, the intake two, index and rank at least
-  # two each, and the steps the rest.
+  # Shares of the account's quota of concurrent functions: one for the coordinator, one for
+  # searches unless theirs is reserved, two for the intake, at least two each for index and
+  # rank, and the rest for steps.
   quota   = coalesce(var.concurrency_quota, one(data.aws_servicequotas_service_quota.concurrency[*].value), 1000)
   search  = max(var.search_page == "none" ? 0 : 1, var.search_concurrency)
   shared  = local.quota - 1 - local.intake_concurrency - local.search
@@ -26,7 +26,7 @@ locals {
 
   intake_concurrency = 2 # more would only race for the same records
 
-  # The versions that this apply makes, unless they are those of the last one.
+  # The versions that this apply publishes, unless they equal the previous ones.
   release = try(var.releases[0], {}) == module.functions.versions ? [] : [module.functions.versions]
 
   intake_timeout_s = 120
@@ -41,7 +41,7 @@ data "aws_servicequotas_service_quota" "concurrency" {
   quota_code   = "L-B99A9384" # Concurrent executions
 }
 
-# A warning beside the plan. What does not fit at all is an error of the output platform.
+# A warning beside the plan. If the shares do not fit at all, the output platform fails.
 check "concurrency" {
   assert {
     condition     = local.steps == var.max_concurrency && (!var.index || local.indexes == var.index_concurrency)

@@ -1,5 +1,5 @@
 output "platform" {
-  description = "URL by which 'orbweaver --platform' and the functions find the deployment."
+  description = "Platform URL of the deployment, for 'orbweaver --platform' and the functions."
   value       = local.platform
 
   precondition {
@@ -54,7 +54,7 @@ output "log_groups" {
 }
 
 output "search_url" {
-  description = "Address of the search page; null if there is none."
+  description = "URL of the search page; null without one."
   value       = module.functions.search_url
 }
 
@@ -64,22 +64,22 @@ output "search_page" {
 }
 
 output "schedule" {
-  description = "Group and name of the schedule of the tick."
+  description = "Group and name of the coordinator's schedule."
   value       = module.functions.schedule
 }
 
 output "alarm_topic" {
-  description = "ARN of the topic that alarms and the budget write to."
+  description = "ARN of the topic of alarms and budget reports."
   value       = module.watch.topic_arn
 }
 
 output "max_concurrency" {
-  description = "Most steps at a time, within the quota of the account."
+  description = "Highest number of concurrent steps, within the quota of the account."
   value       = local.steps
 }
 
 output "releases" {
-  description = "Versions of the functions by deployment, newest first; 'make rollback' goes back in it."
+  description = "Versions of the functions by deployment, newest first; 'make rollback' uses them."
   value       = slice(concat(local.release, var.releases), 0, min(5, length(local.release) + length(var.releases)))
 }
 
@@ -89,7 +89,7 @@ output "settings" {
 }
 
 output "profile" {
-  description = "All of it, as the profile file has it."
+  description = "All outputs, as the profile file holds them."
   value = {
     platform    = local.platform
     name        = var.name

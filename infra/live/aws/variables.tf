@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the deployment: of its table, and the beginning of all other names."
+  description = "Name of the deployment and of its table; all other names begin with it."
   type        = string
   default     = "orbweaver"
 
@@ -10,25 +10,25 @@ variable "name" {
 }
 
 variable "region" {
-  description = "AWS region; without it that of the environment or profile."
+  description = "AWS region; by default that of the environment or profile."
   type        = string
   default     = null
 }
 
 variable "tags" {
-  description = "Tags of everything that can have them, besides orbweaver = NAME."
+  description = "Tags of all resources that can have tags, in addition to orbweaver = NAME."
   type        = map(string)
   default     = {}
 }
 
 variable "bucket" {
-  description = "Name of the bucket; without it NAME-ACCOUNT-REGION."
+  description = "Name of the bucket; by default NAME-ACCOUNT-REGION."
   type        = string
   default     = null
 }
 
 variable "partitions" {
-  description = "Number of partitions that a crawl begins with unless it is told."
+  description = "Number of partitions of a new crawl, unless --partitions is given."
   type        = number
   default     = 16
 
@@ -39,7 +39,7 @@ variable "partitions" {
 }
 
 variable "mailboxes" {
-  description = "Number of mailboxes, which is the most partitions a crawl may ever have; without it twice as many as partitions, and 32 at least. More cost nothing; fewer delete mailboxes with what is in them."
+  description = "Number of mailboxes, and so the highest possible number of partitions; by default twice the number of partitions, at least 32. More mailboxes cost nothing. Reducing the number deletes mailboxes with their messages."
   type        = number
   default     = null
 
@@ -50,7 +50,7 @@ variable "mailboxes" {
 }
 
 variable "memory_mb" {
-  description = "Memory of the fetch function, which is also its share of a CPU (1,769 MB are one)."
+  description = "Memory of the fetch function in MB; its share of a CPU grows with it (1,769 MB are one CPU)."
   type        = number
   default     = 512
 
@@ -61,7 +61,7 @@ variable "memory_mb" {
 }
 
 variable "timeout_s" {
-  description = "Longest run of a step, in seconds. Longer steps spread the price of beginning one over more pages."
+  description = "Timeout of a step, in seconds. Longer steps spread the cost of starting over more pages."
   type        = number
   default     = 300
 
@@ -72,7 +72,7 @@ variable "timeout_s" {
 }
 
 variable "max_concurrency" {
-  description = "Most steps at a time; a value above the number of partitions has no effect. If the account may not run so many functions at once, it is lowered, with a warning."
+  description = "Highest number of concurrent steps; a value above the number of partitions has no effect. If the account's quota is too small, a lower number is used, with a warning."
   type        = number
   default     = 8
 
@@ -83,7 +83,7 @@ variable "max_concurrency" {
 }
 
 variable "concurrency_quota" {
-  description = "How many functions the account may run at once, or may spare for this deployment; without it the quota of the account is read."
+  description = "Concurrent function calls that this deployment may use; by default the quota of the account."
   type        = number
   default     = null
 
@@ -94,7 +94,7 @@ variable "concurrency_quota" {
 }
 
 variable "mailbox_visibility_s" {
-  description = "How long mail that a step has received stays hidden, in seconds; steps commit once a minute."
+  description = "Visibility timeout of received mail, in seconds; steps commit once a minute."
   type        = number
   default     = 120
 
@@ -105,13 +105,13 @@ variable "mailbox_visibility_s" {
 }
 
 variable "index" {
-  description = "Whether crawls may be made searchable: queues and functions for the index, for ranks and for queries. Their queues are polled all month, which is all that they cost while they are not used."
+  description = "Create the queues and functions for index, ranks and queries, so that crawls can be made searchable. While unused they cost only the polling of their queues."
   type        = bool
   default     = true
 }
 
 variable "index_memory_mb" {
-  description = "Memory of the index function, which is also its share of a CPU (1,769 MB are one)."
+  description = "Memory of the index function in MB; its share of a CPU grows with it (1,769 MB are one CPU)."
   type        = number
   default     = 1024
 
@@ -122,7 +122,7 @@ variable "index_memory_mb" {
 }
 
 variable "rank_memory_mb" {
-  description = "Memory of the rank function: it holds the links of one partition."
+  description = "Memory of the rank function, in MB; it holds the links of one partition."
   type        = number
   default     = 1024
 
@@ -133,7 +133,7 @@ variable "rank_memory_mb" {
 }
 
 variable "query_memory_mb" {
-  description = "Memory of the query function, most of which caches pieces of the index; more also answers faster."
+  description = "Memory of the query function in MB; most of it caches parts of the index. More memory also answers faster."
   type        = number
   default     = 1024
 
@@ -144,7 +144,7 @@ variable "query_memory_mb" {
 }
 
 variable "index_concurrency" {
-  description = "Most index steps at a time, and most rank steps; see max_concurrency."
+  description = "Highest number of concurrent index steps, and of concurrent rank steps; see max_concurrency."
   type        = number
   default     = 2
 
@@ -155,7 +155,7 @@ variable "index_concurrency" {
 }
 
 variable "search_page" {
-  description = "The address of the search page: none for no address, iam for whoever IAM gives lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function query, public for everybody, who then also makes what it costs."
+  description = "Access to the search page: none (it has no URL); iam (principals with lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function query); public (everybody, and you pay for their queries)."
   type        = string
   default     = "none"
 
@@ -166,7 +166,7 @@ variable "search_page" {
 }
 
 variable "search_concurrency" {
-  description = "Most queries at a time, set aside for them from what the account may run; -1 for what is left of it. Set it where the page is public; an account that may run only 10 functions at a time cannot set aside any."
+  description = "Reserved concurrency of queries; -1 for none, so that queries share the rest of the account's quota. Set it if the page is public. An account with a quota of 10 cannot reserve any."
   type        = number
   default     = -1
 
@@ -177,7 +177,7 @@ variable "search_concurrency" {
 }
 
 variable "architecture" {
-  description = "What the functions were built for: arm64, which is a fifth cheaper, or x86_64."
+  description = "Architecture of the functions: arm64, which is a fifth cheaper, or x86_64."
   type        = string
   default     = "arm64"
 
@@ -188,13 +188,13 @@ variable "architecture" {
 }
 
 variable "zips" {
-  description = "Folder of the functions' zips; without it bin/functions, where 'make functions' puts them."
+  description = "Folder of the functions' zips; by default bin/functions, where 'make functions' puts them."
   type        = string
   default     = null
 }
 
 variable "log_retention_days" {
-  description = "How long logs are kept, in days."
+  description = "Days for which logs are kept."
   type        = number
   default     = 14
 
@@ -205,7 +205,7 @@ variable "log_retention_days" {
 }
 
 variable "recovery_days" {
-  description = "Days back to which 'make restore' can go: the table has continuous backups, and the bucket keeps what was deleted. 0 for neither."
+  description = "Number of days for which 'make restore' can restore: the table has continuous backups, and the bucket keeps deleted objects. 0 for neither."
   type        = number
   default     = 7
 
@@ -216,13 +216,13 @@ variable "recovery_days" {
 }
 
 variable "permissions_boundary" {
-  description = "ARN of the policy that bounds the rights of all roles, if the account demands one."
+  description = "ARN of the permissions boundary of all roles, if the account requires one."
   type        = string
   default     = null
 }
 
 variable "vpc" {
-  description = "Subnets and security groups for the functions, which must reach the Internet and, by NAT or endpoints, SQS, DynamoDB and S3. Without it they run outside of any VPC."
+  description = "Subnets and security groups of the functions. The subnets must reach the Internet and, through NAT or endpoints, SQS, DynamoDB and S3. By default functions run outside any VPC."
   type = object({
     subnet_ids         = list(string)
     security_group_ids = list(string)
@@ -236,7 +236,7 @@ variable "vpc" {
 }
 
 variable "kms_key_arn" {
-  description = "ARN of the KMS key that encrypts table, bucket, queues and the functions' environment. Its policy must let S3 and EventBridge use it. Without it the services' own keys are used."
+  description = "ARN of the KMS key that encrypts table, bucket, queues and the functions' environment. Its policy must allow S3 and EventBridge. By default the services' own keys are used."
   type        = string
   default     = null
 
@@ -253,13 +253,13 @@ variable "deletion_protection" {
 }
 
 variable "force_destroy" {
-  description = "Delete the bucket with all pages in it when the deployment is destroyed. Without it a bucket that is not empty stays."
+  description = "Delete the bucket with all its pages when the deployment is destroyed. Otherwise a bucket that is not empty stays."
   type        = bool
   default     = false
 }
 
 variable "warc_lifecycle" {
-  description = "What becomes of WARC files, by crawl id: days after which they go to another storage class (of those read at once) or are deleted. Without an entry they stay."
+  description = "Lifecycle of WARC files, by crawl id: days after which they move to another storage class (one with immediate access) or are deleted. Without an entry they stay."
   type = map(object({
     transition_days = optional(number)
     storage_class   = optional(string, "GLACIER_IR")
@@ -282,13 +282,13 @@ variable "warc_lifecycle" {
 }
 
 variable "alarms" {
-  description = "Whether there are alarms: twelve, 20 with an index, of which an account's first ten are free."
+  description = "Create alarms: 12, or 20 with an index. The first ten of an account are free."
   type        = bool
   default     = true
 }
 
 variable "alarm_email" {
-  description = "Address that alarms and the budget write to, once it has confirmed; empty for none."
+  description = "E-mail address for alarms and the budget; it must confirm first. Empty for none."
   type        = string
   default     = ""
 
@@ -299,7 +299,7 @@ variable "alarm_email" {
 }
 
 variable "monthly_budget_usd" {
-  description = "Monthly spend in dollars of which 80 % spent, or 100 % foreseen, are reported; 0 for no budget. It reports, it does not stop anything."
+  description = "Monthly budget in dollars: 80 % spent or 100 % forecast is reported; nothing is stopped. 0 for no budget."
   type        = number
   default     = 0
 
@@ -310,13 +310,13 @@ variable "monthly_budget_usd" {
 }
 
 variable "budget_by_tag" {
-  description = "Let the budget count only what is tagged orbweaver = NAME, instead of the whole account. The tag must be activated for cost allocation first."
+  description = "Let the budget count only resources tagged orbweaver = NAME, not the whole account. Activate the tag for cost allocation first."
   type        = bool
   default     = false
 }
 
 variable "releases" {
-  description = "Versions of the functions that were deployed before, newest first. 'make deploy' sets it from the output of the same name."
+  description = "Previously deployed versions of the functions, newest first. 'make deploy' sets it from the output of the same name."
   type        = list(map(string))
   default     = []
 }
@@ -328,13 +328,13 @@ variable "settings" {
 }
 
 variable "emulated" {
-  description = "Talk to emulators: no check of credentials, buckets as paths, and without what they lack. Their addresses come from AWS_ENDPOINT_URL and its kin."
+  description = "Use emulators: credentials are not checked, bucket names are in the path, and features that emulators lack are left out. AWS_ENDPOINT_URL and similar variables name their addresses."
   type        = bool
   default     = false
 }
 
 variable "allow_net" {
-  description = "Networks (CIDR) that are fetched from though they are not public. For tests with emulators only."
+  description = "Private networks (CIDR) that functions may fetch from. For tests with emulators only."
   type        = list(string)
   default     = []
 
@@ -345,7 +345,7 @@ variable "allow_net" {
 }
 
 variable "daily_calls" {
-  description = "Function calls of a day after which the coordinator pauses the crawl and says why; a fuse against functions that call each other forever. Default: 15,000 for each mailbox, a step every six seconds."
+  description = "Function calls per day after which the coordinator pauses the crawl and says why. It guards against functions that call each other forever. Default: 15,000 per mailbox, one step every six seconds."
   type        = number
   default     = null
 
