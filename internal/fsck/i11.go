@@ -87,7 +87,8 @@ func (a answer) compare(b answer) int {
 // page is gone; robots.txt or the network can forbid to show it. A record without an answer
 // changes nothing.
 func (c *checker) answerOf(pg *page, seq uint64) answer {
-	key := pageKey{pg.fp, c.hash.Slot(c.keyOf(string(pg.url.Host())))}
+	host, _ := c.keyOf(string(pg.url.Host()))
+	key := pageKey{pg.fp, c.hash.Slot(host)}
 	a := answer{pageKey: key, gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
 	switch o := pg.Outcome; {
 	case o == blobschema.OutcomeRedirect, o == blobschema.OutcomeClientError, o == blobschema.OutcomeRobots, o == blobschema.OutcomeForbidden,
@@ -480,7 +481,8 @@ func (x *index) checkSummary(ref *blobschema.SegmentRef, sum segment.Summary) {
 
 // visit checks the page of a document, and shows its URL and slot.
 func (x *index) visit(ref *blobschema.SegmentRef, d *segment.Document, anchors bool) error {
-	f := &located{object: ref.Object, what: "document of", name: d.Host, key: x.keyOf(d.Host), slot: d.Slot}
+	f := &located{object: ref.Object, what: "document of", name: d.Host, slot: d.Slot}
+	f.key, _ = x.keyOf(d.Host)
 	if anchors {
 		f.what = "texts of links to"
 		x.must(d.URL == "", ref.Object, "a document, of texts of links, is of %s", d.URL)

@@ -33,13 +33,9 @@ type handed struct {
 // readMoment reads the records and heads of the check. It lists the objects after them, so that
 // the list has every object that the heads name. It returns false if a check is not possible.
 func (c *checker) readMoment() bool {
-	c.id = c.opt.Crawl
-	if c.id == "" {
-		active, found := record[struct {
-			Crawl string `json:"crawl"`
-		}](c, naming.ActiveKey)
-		if c.id = active.Crawl; !found {
-			return c.fail(ErrNoCrawl)
+	if c.id = c.opt.Crawl; c.id == "" {
+		if c.id, c.err = blobschema.ActiveCrawl(c.ctx, c.store); c.err != nil {
+			return false
 		}
 	}
 	c.report.Crawl = c.id

@@ -182,7 +182,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	}
 	out := &urls{where: name}
 	for _, q := range away {
-		out.list = append(out.list, parse(q.URL))
+		out.list = append(out.list, c.address(q.URL))
 	}
 	c.show(out)
 	for _, out := range f.outbox {

@@ -19,9 +19,6 @@ func rankSums(v *judge, fact any) {
 		return
 	}
 	key := naming.RankKey(v.id)
-	if _, found := v.raw(key); !found {
-		return
-	}
 	keys := []string{key}
 	for _, p := range v.parts {
 		keys = append(keys, naming.RankHeadKey(v.id, p.id))
@@ -246,8 +243,8 @@ func (r *rankPart) readObject(name string, job uint64, read func([]byte) error) 
 func (r *rankPart) addAnchors(name string, anchors []ranks.AnchorTarget) {
 	r.sizes.Anchors += int64(len(anchors))
 	for i := range anchors {
-		host := anchors[i].Host
-		r.show(&located{object: name, what: "texts of links to", name: host, key: r.keyOf(host), slot: anchors[i].Slot})
+		key, _ := r.keyOf(anchors[i].Host)
+		r.show(&located{object: name, what: "texts of links to", name: anchors[i].Host, key: key, slot: anchors[i].Slot})
 	}
 }
 

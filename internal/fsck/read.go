@@ -1,39 +1,28 @@
 package fsck
 
 import (
-	"encoding/json"
-	"fmt"
+	"errors"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// raw reads a record. An error ends the check.
-func (c *checker) raw(key string) (value []byte, found bool) {
-	if c.err != nil {
-		return nil, false
-	}
-	c.reads.Records++
-	values, err := c.store.Records(c.ctx, key)
-	if err != nil {
-		c.err = fmt.Errorf("read record %s: %w", key, err)
-		return nil, false
-	}
-	return values[0], values[0] != nil
-}
-
-// record reads and decodes a JSON record. One that cannot be decoded is damage, and not found.
+// record reads a JSON record. If it cannot be decoded, that is damage, and it counts as not found. Any
+// other error ends the check.
 func record[T any](c *checker, key string) (v T, found bool) {
-	b, found := c.raw(key)
-	if !found {
+	if c.err != nil {
 		return v, false
 	}
-	if err := json.Unmarshal(b, &v); err != nil {
+	c.reads.Records++
+	found, err := blobschema.ReadRecord(c.ctx, c.store, key, &v)
+	if errors.Is(err, wire.ErrDamaged) {
 		c.bad++
 		c.damaged(key, "the record cannot be decoded: %v", err)
 		var none T
 		return none, false
 	}
-	return v, true
+	c.err = err
+	return v, found
 }
 
 // bytes reads an object. The end of ctx ends the check.
