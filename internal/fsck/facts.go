@@ -68,14 +68,14 @@ type checker struct {
 	requested bool                  // something may have been requested
 	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
 
-	gifts    map[turn]gift      // for I3
-	turns    []turn             // for I3, in the end
-	routes   map[route]routed   // for I3
-	claims   map[uint64][]claim // for I6: revisits by the hash of the place of their original
-	captures map[uint64][]claim // for I6: responses by the hash of their place
-	visible  []visible          // for I8
-	answers  []keyAnswer        // for I9
-	hops     map[uint64]bool    // for I9
+	gifts    map[turn]gift    // for I3
+	turns    []turn           // for I3, in the end
+	routes   map[route]routed // for I3
+	claims   []claim          // for I6: of revisits
+	captures map[uint64]claim // for I6: of responses, by the hash of their place
+	visible  []visible        // for I8
+	answers  []keyAnswer      // for I9
+	hops     map[uint64]bool  // for I9
 
 	lastJob uint64 // highest rank job of the records that were read
 	index   IndexReport

@@ -21,7 +21,7 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]time.Time{}, named: map[string]string{},
 		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
 		pins: map[uint64]netip.Addr{}, gifts: map[turn]gift{}, routes: map[route]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
-		claims: map[uint64][]claim{}, captures: map[uint64][]claim{},
+		captures: map[uint64]claim{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	c.judges = c.invariants()
@@ -285,6 +285,11 @@ func (c *checker) showLetter(l *letter) {
 			c.flies(a)
 		}
 	}
+}
+
+// commitAt names the visible commit that an entry of the state refers to.
+func (c *checker) commitAt(r blobschema.RecordRef) string {
+	return c.commitOf(r.Partition, uint64(r.Seq))
 }
 
 // commitOf names the visible commit of a partition with a number.

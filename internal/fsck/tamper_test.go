@@ -302,10 +302,10 @@ var corruptions = []struct {
 	{"mail unsent", "I5", "mails to partition", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Sent = nil })
 	}},
-	{"head's count of mail sent", "I5", "were sent to partition", func(h *hand) {
+	{"head's count of mail sent", "I6", "mail sent", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Sent[1] += 3 })
 	}},
-	{"head's count of mail applied", "I5", "mails are applied", func(h *hand) {
+	{"head's count of mail applied", "I6", "applied mails", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Applied++ })
 	}},
 	{"head's published", "I5", "is sent, and its last commit", func(h *hand) {
@@ -403,15 +403,15 @@ var corruptions = []struct {
 		h.objects[name] = data
 		edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.SeedBatches[0] = name })
 	}},
-	{"head's totals", "I7", "those of the manifest", func(h *hand) {
+	{"head's totals", "I6", "its totals", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Totals.Pages++ })
 	}},
 	{"total of pages", "I7", "total of pages", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Pages++ }) }},
-	{"total of robots.txt", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
-	{"total of held links", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
-	{"total of bytes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
-	{"totals of outcomes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
-	{"total of URLs", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
+	{"total of robots.txt", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
+	{"total of held links", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
+	{"total of bytes", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
+	{"totals of outcomes", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
+	{"total of URLs", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
 	{"summary of a slot", "I7", "its summary says", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Slots[0].Known++ })
 	}},
