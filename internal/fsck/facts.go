@@ -77,9 +77,8 @@ type checker struct {
 	answers  []keyAnswer      // for I9
 	hops     map[uint64]bool  // for I9
 
-	lastJob uint64 // highest rank job of the records that were read
-	index   IndexReport
-	ranks   RanksReport
+	index IndexReport
+	ranks RanksReport
 }
 
 type moment struct{}
