@@ -68,14 +68,15 @@ type checker struct {
 	requested bool                  // something may have been requested
 	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
 
-	gifts    map[turn]gift    // for I3
-	turns    []turn           // for I3, in the end
-	routes   map[route]routed // for I3
-	claims   []claim          // for I6: of revisits
-	captures map[uint64]claim // for I6: of responses, by the hash of their place
-	visible  []visible        // for I8
-	answers  []keyAnswer      // for I9
-	hops     map[uint64]bool  // for I9
+	given    map[turn]gift             // for I3
+	taken    map[turn]partition.ID     // for I3
+	gained   map[place]partition.Epoch // for I3: when a partition first gained a slot
+	routes   map[place]routed          // for I3
+	claims   []claim                   // for I6: of revisits
+	captures map[uint64]claim          // for I6: of responses, by the hash of their place
+	visible  []visible                 // for I8
+	answers  []keyAnswer               // for I9
+	hops     map[uint64]bool           // for I9
 
 	index IndexReport
 	ranks RanksReport

@@ -20,7 +20,8 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 	c := &checker{
 		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]time.Time{}, named: map[string]string{},
 		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
-		pins: map[uint64]netip.Addr{}, gifts: map[turn]gift{}, routes: map[route]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
+		pins: map[uint64]netip.Addr{}, given: map[turn]gift{}, taken: map[turn]partition.ID{},
+		gained: map[place]partition.Epoch{}, routes: map[place]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
 		captures: map[uint64]claim{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
