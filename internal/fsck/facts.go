@@ -58,11 +58,10 @@ type checker struct {
 	numbered map[partition.ID]uint64 // requests, by a record newer than the heads
 	indexed  bool                    // there is an index, or is to be
 
-	manifests map[string]manifest // that heads named, by commit
-	named     map[string]string   // objects, with one that names each
-	decoded   map[runAt]bool      // runs whose blocks were shown
-	dropped   map[string]time.Time
-	orphans   map[string]string // objects that nothing names, and why they may be deleted
+	named   map[string]string // objects, with one that names each
+	decoded map[runAt]bool    // runs whose blocks were shown
+	dropped map[string]time.Time
+	orphans map[string]string // objects that nothing names, and why they may be deleted
 
 	missing   map[lost]madeKnown    // URLs that were made known, and that no run knows
 	requested bool                  // something may have been requested
@@ -88,9 +87,10 @@ type end struct{}
 
 // part is a partition. URLs are kept at the home of their slot.
 type part struct {
-	id partition.ID
-	manifest
+	id      partition.ID
 	head    blobschema.Head
+	man     *blobschema.Manifest     // that the head names; of commit 0 if there is none, or it cannot be read
+	damage  error                    // why it cannot be read
 	holding *blobschema.Holding      // slots by the manifest
 	sums    []blobschema.SlotSummary // of its slots, whole
 	broken  bool                     // a commit or run cannot be read: known is not whole
@@ -108,13 +108,6 @@ type part struct {
 
 	indexAt  uint64     // number of the manifest of its index
 	rankHead ranks.Head // its state of rank jobs
-}
-
-// manifest is a manifest that a head names, or why it cannot be read. A partition has
-// neither before its first commit.
-type manifest struct {
-	man    *blobschema.Manifest
-	damage error
 }
 
 // batch is an object with seeds or requests.
@@ -136,19 +129,12 @@ type runName struct {
 
 // block is a part of a run. The first of its entries may be the last of the block before.
 type block struct {
-	*run
-	settled []blobschema.Settled
-	queued  []blobschema.Queued
-	urls    []address // of queued
-	keys    []blobschema.KeyState
-}
-
-// run is a run that is read.
-type run struct {
-	object string
+	object string       // the run
 	of     partition.ID // that made it
 	ix     *blobschema.RunIndex
 	merged bool
+	*blobschema.Run
+	urls []address // of Queued
 }
 
 // address is a stored URL with the values derived from it.

@@ -17,7 +17,7 @@ import (
 // i11 checks that the index shows each page once, as of its last answer that says anything:
 // a page of a visible commit that is in the index, and nothing that is gone or must not be
 // shown. Segments are complete and match manifest and head. fsck does not
-// extract text: the index may omit a page of text/html for a reason that no record contains.
+// extract text: the index may omit a page that has none.
 func i11(v *judge, fact any) {
 	if _, ends := fact.(end); ends && v.indexed {
 		v.indexes()
@@ -32,8 +32,8 @@ type IndexReport struct {
 	Anchors    int64 `json:"anchors"`    // pages with texts of links
 	Bytes      int64 `json:"bytes"`
 	Behind     int64 `json:"behind"` // commits that are not in it yet
-	// Unindexed counts the pages of type text/html, of commits in the index, that may be shown and
-	// are not there: without text, or with a robots meta tag, which no page record tells of.
+	// Unindexed counts the pages of HTML and plain text, of commits in the index, that may be shown and
+	// are not there, such as those without text.
 	Unindexed int64 `json:"unindexed"`
 	// Hidden counts the documents that searches leave out because another partition, to which their
 	// slots have moved, has found them gone. Stale ones are still found: the commit that says so is
@@ -63,7 +63,7 @@ type answer struct {
 	gen, seq, unix uint32
 	does           effect
 	again          bool // its payload is one that the page had before, at the time unix
-	text           bool // it is a text/html page that may be shown
+	text           bool // it is a page of HTML or plain text that may be shown
 }
 
 func (a answer) compare(b answer) int {
@@ -81,7 +81,7 @@ func (c *checker) answerOf(pg *page, seq uint64) answer {
 		o == blobschema.OutcomeOK && pg.NoIndex:
 		a.does = removes
 	case o == blobschema.OutcomeOK:
-		a.does, a.text = writes, pg.MIME == "text/html"
+		a.does, a.text = writes, pg.MIME == "text/html" || pg.MIME == "text/plain"
 		if pg.Original != nil && pg.Original.URL == pg.URL {
 			a.again, a.unix = true, unixOf(pg.Original.Time)
 		}

@@ -21,7 +21,7 @@ func i2(v *judge, fact any) {
 		}
 	case *block:
 		for i := range f.urls {
-			v.inPlace(&f.queued[i], &f.urls[i], f.object)
+			v.inPlace(&f.Queued[i], &f.urls[i], f.object)
 		}
 	case *page:
 		v.fetchedInPlace(f)

@@ -23,7 +23,7 @@ func i3(v *judge, fact any) {
 		}
 		v.checkMaps()
 	case *part:
-		if f.man != nil {
+		if f.man.Seq > 0 {
 			v.checkMoved(f)
 			v.headMoves(f)
 		}
@@ -41,13 +41,13 @@ func i3(v *judge, fact any) {
 				v.violate(f.object, "an entry is of slot %d, which is not partition %d's", s, f.of)
 			}
 		}
-		for _, s := range f.settled {
+		for _, s := range f.Settled {
 			own(s.Slot)
 		}
-		for _, q := range f.queued {
+		for _, q := range f.Queued {
 			own(q.Slot)
 		}
-		for _, h := range f.keys {
+		for _, h := range f.Keys {
 			own(h.Slot)
 		}
 	case *commit:
@@ -160,7 +160,8 @@ func (v *judge) checkMoved(p *part) {
 		}
 	}
 	// A hand-over that was taken stays until the giver knows.
-	for g := range p.handovers() {
+	for i := range m.Given {
+		g := &m.Given[i]
 		v.must(g.Epoch >= 2 && g.Epoch <= m.Epoch && g.To != p.id && int(g.To) < len(v.parts), where,
 			"it hands slots %.100s to partition %d by epoch %d", g.Slots, g.To, g.Epoch)
 		for _, s := range g.Slots {

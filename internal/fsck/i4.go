@@ -30,7 +30,7 @@ func (v *judge) headAgrees(p *part) {
 	key, h, m := naming.HeadKey(v.id, p.id), &p.head, p.man
 	v.must(h.Partition == p.id, key, "it is the head of partition %d", h.Partition)
 	v.must(h.Commit != "" || h.Seq == 0, key, "it names no commit, but says it is the %d-th", h.Seq)
-	if m == nil {
+	if m.Seq == 0 {
 		return
 	}
 	name := naming.Commit(v.id, p.id, m.Seq, m.Fence)
@@ -83,9 +83,9 @@ func (v *judge) madeIt(f *runName) {
 	object, where := f.ref.Object, f.head.Commit
 	inCommit := ok && object == naming.Commit(v.id, of.id, seq, fence)
 	switch {
-	case inCommit && (of.man == nil || seq > of.man.Seq || object != v.commitOf(of.id, seq)):
+	case inCommit && (seq > of.man.Seq || object != v.commitOf(of.id, seq)):
 		v.violate(where, "it names a run in %s, which is no visible commit of it", object)
-	case !ok || of.man == nil || seq > of.man.Seq || fence > of.man.Fence:
+	case !ok || seq > of.man.Seq || fence > of.man.Fence:
 		v.violate(where, "it names a run %s of tier %d, which is none of its runs", object, f.ref.Tier)
 	case !inCommit && f.again && len(f.man.Moved) == 0: // a slot that came back may bring it again
 		v.violate(where, "it names the run %s, which is named already", object)

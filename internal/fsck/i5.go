@@ -18,7 +18,7 @@ func i5(v *judge, fact any) {
 	case moment:
 		v.numbersGrow()
 	case *part:
-		if f.man != nil {
+		if f.man.Seq > 0 {
 			h := &f.head
 			v.must(h.Published <= h.Seq, naming.HeadKey(v.id, f.id), "it says the mail of commit %d is sent, and its last commit is %d", h.Published, h.Seq)
 			v.wasSent(f)
@@ -64,10 +64,7 @@ func (v *judge) sentBy(from, to partition.ID, applied uint64) (sent uint64, know
 	case v.parts[from].damage != nil:
 		return 0, false
 	}
-	if man := v.parts[from].man; man != nil {
-		sent = man.Sent[to]
-	}
-	if applied > sent {
+	if sent = v.parts[from].man.Sent[to]; applied > sent {
 		if now, _ := record[blobschema.Head](v.checker, naming.HeadKey(v.id, from)); int(to) < len(now.Sent) {
 			sent = max(sent, now.Sent[to])
 		}

@@ -50,13 +50,12 @@ func i6(v *judge, fact any) {
 // headAsManifest compares the fields that a head copies or sums up from its manifest.
 func (v *judge) headAsManifest(p *part) {
 	h, m, key := &p.head, p.man, naming.HeadKey(v.id, p.id)
-	if m == nil {
-		if p.damage == nil {
-			return
-		}
+	if p.damage != nil {
 		if _, ok := v.object(h.Commit, key); ok {
 			v.violate(h.Commit, "%v", p.damage)
 		}
+	}
+	if m.Seq == 0 {
 		return
 	}
 	sent, applied, gives := map[partition.ID]uint64{}, uint64(0), map[partition.ID]partition.Epoch{}
@@ -68,7 +67,7 @@ func (v *judge) headAsManifest(p *part) {
 	for _, marks := range m.Applied {
 		applied += marks.Low + uint64(len(marks.Above))
 	}
-	for g := range p.handovers() {
+	for _, g := range m.Given {
 		gives[g.To] = max(gives[g.To], g.Epoch)
 	}
 	v.same(key, "epoch", h.Epoch, m.Epoch)
@@ -99,21 +98,21 @@ func (v *judge) batchAsNamed(f *batch) {
 // inOrder checks the order of a run. A merged run has one entry of each URL, others one of
 // each of its generations: a URL may settle twice between two commits.
 func (v *judge) inOrder(f *block) {
-	for i, s := range f.settled {
-		l := &f.settled[max(0, i-1)]
+	for i, s := range f.Settled {
+		l := &f.Settled[max(0, i-1)]
 		n := cmp.Or(cmp.Compare(l.Slot, s.Slot), cmp.Compare(l.Fingerprint, s.Fingerprint))
 		if n > 0 || n == 0 && i > 0 && (f.merged || l.Generation >= s.Generation) {
 			v.violate(f.object, "the run is not sorted, or has a URL twice: settled %016x of slot %d", s.Fingerprint, s.Slot)
 		}
 	}
-	for i, q := range f.queued {
-		l := &f.queued[max(0, i-1)]
+	for i, q := range f.Queued {
+		l := &f.Queued[max(0, i-1)]
 		if cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Key, q.Key), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL)) > 0 {
 			v.violate(f.object, "the run is not sorted: pending %s", q.URL)
 		}
 	}
-	for i, h := range f.keys {
-		l := &f.keys[max(0, i-1)]
+	for i, h := range f.Keys {
+		l := &f.Keys[max(0, i-1)]
 		n := cmp.Or(cmp.Compare(l.Slot, h.Slot), cmp.Compare(l.Key, h.Key))
 		v.must(n < 0 || n == 0 && i == 0, f.object, "the run is not sorted, or has a host twice: %s", h.Key)
 	}

@@ -19,7 +19,7 @@ import (
 func i7(v *judge, fact any) {
 	switch f := fact.(type) {
 	case *part:
-		if f.man != nil {
+		if f.man.Seq > 0 {
 			v.fetchable(f)
 		}
 		v.requestsKept(f)
@@ -28,7 +28,7 @@ func i7(v *judge, fact any) {
 			v.summed(f)
 		}
 	case *block:
-		for _, s := range f.settled {
+		for _, s := range f.Settled {
 			if s.State == blobschema.Forwarded && !v.byIP() {
 				v.violate(f.object, "the URL %016x of slot %d was forwarded, in a crawl that is not by IP", s.Fingerprint, s.Slot)
 			}
@@ -103,10 +103,7 @@ func (v *judge) requestsKept(p *part) {
 	if p.damage != nil {
 		return
 	}
-	var m blobschema.Marks
-	if p.man != nil {
-		m = p.man.Applied[partition.Requests]
-	}
+	m := p.man.Applied[partition.Requests]
 	numbered, there := v.requests.Sent[p.id], slices.Clone(m.Above)
 	for _, r := range v.requests.Outbox {
 		if r.To == p.id {
@@ -187,9 +184,9 @@ func (v *judge) missingExplained() {
 			"the URL %016x of slot %d was %s partition %d, and partition %d does not know it", url.fp, url.slot, ways[m.way], m.to, home.id)
 	}
 	for _, p := range v.parts {
-		v.report.Capped += capped(p)
-		n := leftOut[p]
-		v.must(v.atlas.anyMoved || n <= capped(p), v.where(p), "%d URLs that it was told of are not known, and it has left out %d", n, capped(p))
+		n, capped := leftOut[p], p.man.Totals.Capped
+		v.report.Capped += capped
+		v.must(v.atlas.anyMoved || n <= capped, v.where(p), "%d URLs that it was told of are not known, and it has left out %d", n, capped)
 	}
 	v.must(!v.atlas.anyMoved || all <= v.report.Capped, v.id,
 		"%d URLs that partitions were told of are not known, and they have left out %d", all, v.report.Capped)
@@ -212,20 +209,10 @@ func (v *judge) mayLeaveOut(p *part, slot partition.Slot) bool {
 	}
 	inSlot := n >= fullSlot || s.MaxHostURLs > 0 && n >= s.MaxHostURLs/2 // URLs from sitemaps may use half
 	return slices.ContainsFunc(v.parts, func(q *part) bool {
-		if capped(q) == 0 || !v.had(q.id, slot) {
-			return false
-		}
 		t := &q.man.Totals
-		return inSlot || s.MaxDomainURLs > 0 && (len(v.desired.Capped) > 0 || v.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2)
+		return t.Capped > 0 && v.had(q.id, slot) && (inSlot || s.MaxDomainURLs > 0 &&
+			(len(v.desired.Capped) > 0 || v.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2))
 	})
-}
-
-// capped is how many URLs a partition has left out.
-func capped(p *part) int64 {
-	if p.man == nil {
-		return 0
-	}
-	return p.man.Totals.Capped
 }
 
 // deltaKept checks that no merge of runs and no move of a slot has lost what a commit added to
@@ -300,9 +287,6 @@ func (v *judge) recordsKept(p *part) {
 // the total of pages, which limits count, and no record says which these are: where there may
 // be any, the total is only an upper bound.
 func (v *judge) totals(p *part) {
-	if p.man == nil {
-		return
-	}
 	says, is := p.man.Totals, p.man.Totals
 	is.Robots, is.Buffered, is.Revisits, is.Outcomes = p.counted.Robots, p.counted.Buffered, p.counted.Revisits, p.counted.Outcomes
 	if !p.unread {
@@ -350,9 +334,7 @@ func (v *judge) forwardedKnown() {
 	all := v.allKnown()
 	var total, urls, generations int64
 	for _, p := range v.parts {
-		if p.man != nil {
-			total += p.man.Totals.Forwarded
-		}
+		total += p.man.Totals.Forwarded
 		for _, e := range p.state {
 			if e.state != blobschema.Forwarded {
 				continue

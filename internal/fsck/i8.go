@@ -13,10 +13,10 @@ import (
 func i8(v *judge, fact any) {
 	switch f := fact.(type) {
 	case *block:
-		for i := range f.settled {
-			v.filtered(f, f.settled[i].Fingerprint)
+		for i := range f.Settled {
+			v.filtered(f, f.Settled[i].Fingerprint)
 		}
-		for i := range f.queued {
+		for i := range f.Queued {
 			v.filtered(f, f.urls[i].fp)
 		}
 	case *page:

@@ -102,7 +102,7 @@ func (r *rankJob) checkInputs() {
 			r.violate(r.key, "its input %d is of partition %d", i, in.Partition)
 			continue
 		}
-		if i >= len(r.parts) || in.Seq == 0 || r.parts[i].man == nil || in.Seq > r.parts[i].man.Seq {
+		if i >= len(r.parts) || in.Seq == 0 || in.Seq > r.parts[i].man.Seq {
 			continue // none, or later than the head that was read
 		}
 		name := in.Commit(r.id)

@@ -25,12 +25,12 @@ func record[T any](c *checker, key string) (v T, found bool) {
 	return v, found
 }
 
-// bytes reads an object. The end of ctx ends the check.
-func (c *checker) bytes(name string) ([]byte, error) {
+// get reads an object or a part of it. The end of ctx ends the check.
+func (c *checker) get(name string, offset, length int64) ([]byte, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	b, err := c.store.Object(c.ctx, name, 0, -1)
+	b, err := c.store.Object(c.ctx, name, offset, length)
 	if c.err = c.ctx.Err(); c.err != nil {
 		return nil, c.err
 	}
@@ -42,7 +42,7 @@ func (c *checker) bytes(name string) ([]byte, error) {
 // object reads an object that by names. If that fails, it reports the damage and ok is false.
 func (c *checker) object(name, by string) (data []byte, ok bool) {
 	c.judge("I6").Checked++
-	b, err := c.bytes(name)
+	b, err := c.get(name, 0, -1)
 	if c.err == nil && err != nil && c.exists(name, by) {
 		c.damaged(name, "the object cannot be read: %v", err)
 	}
@@ -69,14 +69,6 @@ func decoded[T any](c *checker, name, by string, decode func([]byte) (T, error))
 		return v, nil, false
 	}
 	return v, data, true
-}
-
-// openCommit decodes the manifest of a commit object.
-func openCommit(data []byte) (r *blobschema.CommitReader, m blobschema.Manifest, err error) {
-	if r, err = blobschema.OpenCommit(data); err == nil {
-		m, err = r.Manifest()
-	}
-	return r, m, err
 }
 
 // name notes that something names an object, and reports whether nothing else did before.

@@ -72,16 +72,14 @@ func (c *checker) readState() {
 	n := c.pmap.Slots()
 	for i, p := range c.parts {
 		c.progress("state", i)
-		if p.man == nil {
-			continue
-		}
 		takes, holds := make([]bool, n), make([]bool, n)
 		for s := range partition.Slot(n) {
 			holds[s] = p.holding.Holds(s)
 			takes[s] = holds[s] || c.awaits(p, s)
 		}
 		c.distribute(c.readRuns(p, p.man.Runs, takes), &counts{part: p, sums: p.sums, of: holds})
-		for g := range p.handovers() {
+		for i := range p.man.Given {
+			g := &p.man.Given[i]
 			// Of slots that were taken it is out of date, but whole as long as it is named.
 			takes := make([]bool, n)
 			for _, s := range g.Slots {
@@ -180,7 +178,6 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 	if err != nil {
 		of, _, _, _, _ = naming.ParseRun(ref.Object) // another name was reported
 	}
-	r := &run{object: ref.Object, of: of, ix: ix, merged: ref.Tier > 0}
 	var entries blobschema.Run
 	for _, b := range ix.Blocks(0, partition.MaxSlots-1) {
 		// The last entries of the block before stay, for the order of the run.
@@ -200,12 +197,12 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 			each(entry{fp: c.hash.Fingerprint(q.URL), slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, record: q.Previous}, q.Slot)
 		}
 		if show {
-			f := &block{r, entries.Settled, entries.Queued, c.locateAll(entries.Queued), entries.Keys}
+			f := &block{ref.Object, of, ix, ref.Tier > 0, &entries, c.locateAll(entries.Queued)}
 			c.show(f)
-			c.show(&urls{r.object, f.urls})
-			for _, h := range f.keys {
+			c.show(&urls{f.object, f.urls})
+			for _, h := range entries.Keys {
 				key, _, _ := strings.Cut(h.Key, " ")
-				c.show(&located{object: r.object, what: "stored host", name: h.Key, key: key, slot: h.Slot, err: c.checkKeyName(h.Key)})
+				c.show(&located{object: f.object, what: "stored host", name: h.Key, key: key, slot: h.Slot, err: c.checkKeyName(h.Key)})
 			}
 		}
 	}

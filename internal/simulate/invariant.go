@@ -93,7 +93,8 @@ func (p *proc) wroteHead(value []byte) error {
 	}
 	for w.writes++; len(w.checks) > 0 && slices.Contains(w.checks, w.writes); {
 		w.checks = slices.DeleteFunc(w.checks, func(n int) bool { return n == w.writes })
-		return w.fsck()
+		_, err := w.fsck()
+		return err
 	}
 	return nil
 }
