@@ -261,7 +261,7 @@ var corruptions = []struct {
 	{"commit left out", "I4", "left out", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Commits[0].From++ })
 	}},
-	{"commit of a stale fence", "I4", "the commit before", func(h *hand) {
+	{"commit of a stale fence", "I4", "the commit before it", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Commits[len(c.Manifest.Commits)-1].Fence += 10 })
 	}},
 	{"another past", "I4", "the commits before it are", func(h *hand) {
