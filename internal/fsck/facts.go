@@ -241,9 +241,6 @@ func (p *part) find(fp uint64) (known, sent *entry) {
 // equal returns the items of a sorted list that compare equal.
 func equal[T any](list []T, compare func(*T) int) []T {
 	first := sort.Search(len(list), func(i int) bool { return compare(&list[i]) >= 0 })
-	end := first
-	for end < len(list) && compare(&list[end]) == 0 {
-		end++
-	}
-	return list[first:end]
+	n := sort.Search(len(list)-first, func(i int) bool { return compare(&list[first+i]) > 0 })
+	return list[first : first+n]
 }

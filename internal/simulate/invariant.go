@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func (w *world) committed(id partition.ID, s *part) error {
 			return broken("I5", "partition %d forgets that it applied mail %d of %d", id, m.Low, from)
 		}
 	}
-	if !slices.EqualFunc(old.Moved, man.Moved, sameMoved) {
+	if !reflect.DeepEqual(old.Moved, man.Moved) {
 		if len(man.Given) > len(old.Given) {
 			w.count(SlotsGiven)
 		}
@@ -136,10 +137,6 @@ func (w *world) committed(id partition.ID, s *part) error {
 		return broken("I6", "%s: %v", name, err)
 	}
 	return w.appeared(name, pages)
-}
-
-func sameMoved(a, b blobschema.Moved) bool {
-	return a.Epoch == b.Epoch && a.Received == b.Received && slices.Equal(a.Slots, b.Slots)
 }
 
 // moved checks I3 after a partition has given or taken slots: each slot is held by one partition, or offered to one that
