@@ -89,7 +89,7 @@ type end struct{}
 type part struct {
 	id      partition.ID
 	head    blobschema.Head
-	man     *blobschema.Manifest     // that the head names; of commit 0 if there is none, or it cannot be read
+	man     *blobschema.Manifest     // that the head names; empty if it names none, or one that cannot be read
 	damage  error                    // why it cannot be read
 	holding *blobschema.Holding      // slots by the manifest
 	sums    []blobschema.SlotSummary // of its slots, whole

@@ -113,11 +113,10 @@ func (v *judge) indexes() {
 	all := make([]*index, len(v.parts))
 	for i, p := range v.parts {
 		slices.SortFunc(p.answers, answer.compare)
-		all[i] = &index{judge: v, p: p, key: naming.IndexKey(v.id, p.id)}
-		was := v.index
-		v.steadily([]string{all[i].key}, func() {
+		key, was := naming.IndexKey(v.id, p.id), v.index
+		v.steadily([]string{key}, func() {
 			v.index = was
-			*all[i] = index{judge: v, p: p, key: all[i].key, answers: p.answers, broken: p.broken}
+			all[i] = &index{judge: v, p: p, key: key, answers: p.answers, broken: p.broken}
 			all[i].check()
 		})
 	}
@@ -282,7 +281,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 		case d.gen < last.gen:
 			wrong(*last, "it is shown as of generation %d, and there is an answer of generation %d", d.gen, last.gen)
 		case !slices.ContainsFunc(known, fits):
-			wrong(*last, "it is shown as of generation %d, of which there is no answer", d.gen)
+			wrong(*last, "it is shown as of generation %d, which has no answer", d.gen)
 		case d.unix != last.unix:
 			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
 		}

@@ -84,7 +84,7 @@ func (v *judge) madeIt(f *runName) {
 	case inCommit && (seq > of.man.Seq || object != v.commitOf(of.id, seq)):
 		v.violate(where, "it names a run in %s, which is no visible commit of it", object)
 	case !ok || seq > of.man.Seq || fence > of.man.Fence:
-		v.violate(where, "it names a run %s of tier %d, which is none of its runs", object, f.ref.Tier)
+		v.violate(where, "it names %s of tier %d, which is not a run of it", object, f.ref.Tier)
 	case !inCommit && f.again && len(f.man.Moved) == 0: // a slot that came back may bring it again
 		v.violate(where, "it names the run %s, which is named already", object)
 	}

@@ -86,13 +86,11 @@ func (v *judge) batchAsNamed(f *batch) {
 	if f.content == nil {
 		return // reported
 	}
+	number, name := f.mail.Request, naming.Request(v.id, f.content)
 	if f.seeds > 0 {
-		v.must(f.number == uint64(f.seeds) && naming.Seeds(v.id, f.content) == f.object, f.object,
-			"it holds batch %d of seeds, and is named as batch %d", f.number, f.seeds)
-	} else {
-		v.must(f.number == f.mail.Request && naming.Request(v.id, f.content) == f.object, f.object,
-			"it holds request %016x and is named as %016x", f.number, f.mail.Request)
+		number, name = uint64(f.seeds), naming.Seeds(v.id, f.content)
 	}
+	v.same(f.object, "number and name", []any{f.number, f.object}, []any{number, name})
 }
 
 // inOrder checks the order of a run. A merged run has one entry of each URL, others one of
@@ -128,7 +126,7 @@ func (v *judge) ofItsPages(f *commit) {
 	}
 	for _, l := range f.links {
 		slot, ok := slots[l.Source]
-		v.must(ok && slot == l.Slot, f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
+		v.must(ok && slot == l.Slot, f.name, "it has links of the page %016x of slot %d, but no record of that page", l.Source, l.Slot)
 	}
 }
 

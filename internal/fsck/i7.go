@@ -94,7 +94,7 @@ func (v *judge) fetchable(p *part) {
 		v.must(!awaits || s.Known+s.Pending == 0, h.Commit, "slot %d is still to come, and its summary says %d known URLs, %d of them pending",
 			s.Slot, s.Known, s.Pending)
 	}
-	v.must(fetchable == 0 || !h.Due.IsZero(), key, "%d URLs are pending and no time is set to ask for them", fetchable)
+	v.must(fetchable == 0 || !h.Due.IsZero(), key, "%d URLs are pending and no time is set to fetch them", fetchable)
 }
 
 // requestsKept checks that each request that was numbered before the heads were read is
@@ -186,10 +186,10 @@ func (v *judge) missingExplained() {
 	for _, p := range v.parts {
 		n, capped := leftOut[p], p.man.Totals.Capped
 		v.report.Capped += capped
-		v.must(v.atlas.anyMoved || n <= capped, v.where(p), "%d URLs that it was told of are not known, and it has left out %d", n, capped)
+		v.must(v.atlas.anyMoved || n <= capped, v.where(p), "it does not know %d URLs that it should know, and has left out %d", n, capped)
 	}
 	v.must(!v.atlas.anyMoved || all <= v.report.Capped, v.id,
-		"%d URLs that partitions were told of are not known, and they have left out %d", all, v.report.Capped)
+		"partitions do not know %d URLs that they should know, and have left out %d", all, v.report.Capped)
 }
 
 // fullSlot is the number of URLs in a slot above which a frontier may leave out more, whatever
@@ -229,7 +229,7 @@ func (v *judge) deltaKept(f *commit) {
 		}
 		home := v.homeOf(slot)
 		i, ok := slices.BinarySearchFunc(home.state, e, entry.compare)
-		if !home.broken && (!ok || e.beats(home.state[i])) {
+		if !home.broken && (!ok || e.version(home.state[i]) > 0) {
 			v.violate(f.name, "the URL %016x of slot %d is %s, generation %d; merging lost that", e.fp, slot, e.state, e.gen)
 		}
 	}); err != nil {
@@ -316,7 +316,7 @@ func (v *judge) summed(f *counts) {
 		v.must(n.known >= k && n.known <= k+u && n.pending >= pending && n.pending <= pending+u, where,
 			"slot %d has %d known URLs, %d of them pending; its summary says %d and %d, and %d to examine",
 			s.Slot, n.known, n.pending, k, pending, u)
-		v.must(pending == 0 || s.Due != 0, where, "slot %d has %d pending URLs and no time to ask for them", s.Slot, pending)
+		v.must(pending == 0 || s.Due != 0, where, "slot %d has %d pending URLs and no time to fetch them", s.Slot, pending)
 	}
 	for _, s := range slices.Sorted(maps.Keys(f.counts)) {
 		v.violate(where, "slot %d has %d known URLs and no summary", s, f.counts[s].known)

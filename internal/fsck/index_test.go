@@ -294,7 +294,7 @@ var indexCorruptions = []corruption{
 		m.add(func(d *segment.Document) { d.URL += "?"; d.Fingerprint = m.hash.Fingerprint(d.URL) }, m.pageOf(1, "copy"))
 	}},
 	{"page shown of a commit to come", indexed, "I11", "was first requested in commit 3", func(m *maker) { m.add(nil, m.pageOf(3, "late")) }},
-	{"generation that is none", indexed, "I11", "of which there is no answer", func(m *maker) {
+	{"generation that is none", indexed, "I11", "which has no answer", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Generation = 1 }, m.pageOf(1, "notext"))
 	}},
 	{"time of another answer", indexed, "I11", "and was fetched at", func(m *maker) {

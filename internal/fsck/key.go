@@ -19,7 +19,7 @@ func (c *checker) keyOf(host string) (key string, literal bool) {
 	return c.crawl.Settings.PartitionBy.Key(host)
 }
 
-// addressOf returns the address of a politeness key; ok is false if the key is none of an address.
+// addressOf returns the address of a politeness key; ok is false if it is the key of a name.
 func addressOf(key string) (a netip.Addr, ok bool) {
 	a, err := netip.ParseAddr(strings.Trim(key, "[]"))
 	return a, err == nil && blobschema.AddressKey(a) == key

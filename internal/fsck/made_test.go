@@ -324,7 +324,7 @@ var madeCorruptions = []corruption{
 	{"request damaged", recrawled, "I6", "damaged", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { m.flip(r.Outbox[0].Object, 8) })
 	}},
-	{"request under another name", recrawled, "I6", "is named as", func(m *maker) {
+	{"request under another name", recrawled, "I6", "its number and name", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { m.objects[r.Outbox[0].Object] = m.objects[r.Outbox[1].Object] })
 	}},
 	{"request of another partition", recrawled, "I3", "was requested from partition 0", func(m *maker) {
@@ -429,7 +429,7 @@ var madeCorruptions = []corruption{
 			}
 		})
 	}},
-	{"links of another slot, by IP", byIP, "I6", "of which it has no record", func(m *maker) {
+	{"links of another slot, by IP", byIP, "I6", "no record of that page", func(m *maker) {
 		m.last(1, func(c *blobschema.Commit) { c.Links[0].Slot = m.hash.Slot(m.host(0, 0)) })
 	}},
 	{"placement lost", byIP, "I7", "no partition knows it at an address", func(m *maker) {
@@ -480,7 +480,7 @@ var madeCorruptions = []corruption{
 			c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10
 		})
 	}},
-	{"more left out than counted", capped, "I7", "it has left out 2", func(m *maker) {
+	{"more left out than counted", capped, "I7", "has left out 2", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) {
 			t := &c.Links[0].Targets
 			for fp := range uint64(5) {

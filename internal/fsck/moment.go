@@ -200,19 +200,12 @@ func (c *checker) placeSlots() (problems []string) {
 	a := &c.atlas
 	n := c.pmap.Slots()
 	a.home, a.handed, a.moving, a.anyMoved = c.pmap.Owners(), map[partition.Slot]*handed{}, map[partition.Slot]*blobschema.Moving{}, false
-	owners := slices.Repeat([]int{1}, n)
+	owners := make([]int, n)
 	for _, p := range c.parts {
-		for _, m := range p.holding.Moved() {
-			a.anyMoved = true
-			for _, s := range m.Slots {
-				if c.pmap.Owner(s) == p.id {
-					owners[s]--
-				}
-				if m.Received {
-					owners[s]++
-					a.home[s] = p.id
-				}
-			}
+		a.anyMoved = a.anyMoved || len(p.man.Moved) > 0
+		for _, s := range p.holding.Slots() {
+			owners[s]++
+			a.home[s] = p.id
 		}
 	}
 	for _, p := range c.parts {

@@ -268,7 +268,7 @@ var movedCorruptions = []corruption{
 	{"request by a map to come", moved, "I3", "by a map of epoch 9", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 9 })
 	}},
-	{"run of one that gave nothing", moved, "I4", "none of it", func(m *maker) {
+	{"run of one that gave nothing", moved, "I4", "not a run of it", func(m *maker) {
 		runs := m.hand.commit(m.head(0).Commit).Manifest.Runs
 		m.manifest(2, func(man *blobschema.Manifest) { man.Runs = append(man.Runs, runs...) })
 	}},

@@ -28,25 +28,15 @@ func (a entry) compare(b entry) int {
 	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot))
 }
 
-// beats reports whether a wins over b when runs are merged: the rule of blobschema.Join,
-// written a second time.
-func (a entry) beats(b entry) bool {
-	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.record.Compare(b.record)) > 0
+// version orders entries of one URL and slot. The highest one remains when runs are merged: this is the rule of
+// blobschema.Join, written a second time.
+func (a entry) version(b entry) int {
+	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.record.Compare(b.record))
 }
 
 // join keeps the highest entry of each URL and slot, sorted.
 func join(state []entry) []entry {
-	slices.SortFunc(state, func(a, b entry) int {
-		switch n := a.compare(b); {
-		case n != 0:
-			return n
-		case a.beats(b):
-			return -1
-		case b.beats(a):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(state, func(a, b entry) int { return cmp.Or(a.compare(b), b.version(a)) })
 	return slices.CompactFunc(state, func(a, b entry) bool { return a.compare(b) == 0 })
 }
 

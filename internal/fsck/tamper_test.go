@@ -299,7 +299,7 @@ var corruptions = []struct {
 	{"marks shrink", "I5", "was applied up to", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Applied = nil })
 	}},
-	{"mail unsent", "I5", "mails to partition", func(h *hand) {
+	{"mail unsent", "I5", "its mail ends with", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Sent = nil })
 	}},
 	{"head's count of mail sent", "I6", "mail sent", func(h *hand) {
@@ -357,7 +357,7 @@ var corruptions = []struct {
 	{"length", "I6", "its length is", func(h *hand) { h.page(func(p *blobschema.Page) { p.Length++ }) }},
 	{"body", "I6", "its size of the body", func(h *hand) { h.page(func(p *blobschema.Page) { p.BodyBytes++ }) }},
 	{"answer without record", "I6", "its WARC object", func(h *hand) { h.page(func(p *blobschema.Page) { p.WARC = "" }) }},
-	{"links of no page", "I6", "of which it has no record", func(h *hand) {
+	{"links of no page", "I6", "no record of that page", func(h *hand) {
 		name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Links) > 0 })
 		h.rewrite(name, func(c *blobschema.Commit) { c.Links[0].Source++ })
 	}},
