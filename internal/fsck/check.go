@@ -1,6 +1,7 @@
 package fsck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -191,6 +192,12 @@ func (v *judge) must(ok bool, where, format string, args ...any) {
 	}
 }
 
+// same checks a stored value against the value that follows from other stored values.
+func (v *judge) same(where, what string, is, should any) {
+	a, b := fmt.Sprintf("%+v", is), fmt.Sprintf("%+v", should)
+	v.must(a == b, where, "its %s: %s, and should be %s", what, a, b)
+}
+
 func (v *judge) violate(where, format string, args ...any) {
 	v.add(Violation{v.Invariant, fmt.Sprintf(format, args...), where})
 }
@@ -239,12 +246,11 @@ const maxReadings = 5
 // replace. If it finds a violation and the records have changed meanwhile, it forgets the
 // result and checks again.
 func (c *checker) steadily(keys []string, check func()) {
-	stamp := func() (s string) {
-		for _, key := range keys {
-			b, found := c.raw(key)
-			s += fmt.Sprintf("%t%d %s", found, len(b), b)
-		}
-		return s
+	stamp := func() string {
+		values, err := c.store.Records(c.ctx, keys...)
+		c.reads.Records += int64(len(keys))
+		c.err = cmp.Or(c.err, err)
+		return fmt.Sprintf("%q", values)
 	}
 	c.retry = true
 	for reading := 1; ; reading++ {

@@ -58,28 +58,27 @@ type checker struct {
 	numbered map[partition.ID]uint64 // requests, by a record newer than the heads
 	indexed  bool                    // there is an index, or is to be
 
-	manifests map[string]manifest // that heads named, by commit
-	named     map[string]string   // objects, with one that names each
-	decoded   map[runAt]bool      // runs whose blocks were shown
-	dropped   map[string]time.Time
-	orphans   map[string]string // objects that nothing names, and why they may be deleted
+	named   map[string]string // objects, with one that names each
+	decoded map[runAt]bool    // runs whose blocks were shown
+	dropped map[string]time.Time
+	orphans map[string]string // objects that nothing names, and why they may be deleted
 
 	missing   map[lost]madeKnown    // URLs that were made known, and that no run knows
 	requested bool                  // something may have been requested
 	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
 
-	gifts    map[turn]gift      // for I3
-	turns    []turn             // for I3, in the end
-	routes   map[route]routed   // for I3
-	claims   map[uint64][]claim // for I6: revisits by the hash of the place of their original
-	captures map[uint64][]claim // for I6: responses by the hash of their place
-	visible  []visible          // for I8
-	answers  []keyAnswer        // for I9
-	hops     map[uint64]bool    // for I9
+	given    map[turn]gift             // for I3
+	taken    map[turn]partition.ID     // for I3
+	gained   map[place]partition.Epoch // for I3: when a partition first gained a slot
+	routes   map[place]routed          // for I3
+	claims   []claim                   // for I6: of revisits
+	captures map[uint64]claim          // for I6: of responses, by the hash of their place
+	visible  []visible                 // for I8
+	answers  []keyAnswer               // for I9
+	hops     map[uint64]bool           // for I9
 
-	lastJob uint64 // highest rank job of the records that were read
-	index   IndexReport
-	ranks   RanksReport
+	index IndexReport
+	ranks RanksReport
 }
 
 type moment struct{}
@@ -88,9 +87,10 @@ type end struct{}
 
 // part is a partition. URLs are kept at the home of their slot.
 type part struct {
-	id partition.ID
-	manifest
+	id      partition.ID
 	head    blobschema.Head
+	man     *blobschema.Manifest     // that the head names; empty if it names none, or one that cannot be read
+	damage  error                    // why it cannot be read
 	holding *blobschema.Holding      // slots by the manifest
 	sums    []blobschema.SlotSummary // of its slots, whole
 	broken  bool                     // a commit or run cannot be read: known is not whole
@@ -108,13 +108,6 @@ type part struct {
 
 	indexAt  uint64     // number of the manifest of its index
 	rankHead ranks.Head // its state of rank jobs
-}
-
-// manifest is a manifest that a head names, or why it cannot be read. A partition has
-// neither before its first commit.
-type manifest struct {
-	man    *blobschema.Manifest
-	damage error
 }
 
 // batch is an object with seeds or requests.
@@ -136,19 +129,12 @@ type runName struct {
 
 // block is a part of a run. The first of its entries may be the last of the block before.
 type block struct {
-	*run
-	settled []blobschema.Settled
-	queued  []blobschema.Queued
-	urls    []address // of queued
-	keys    []blobschema.KeyState
-}
-
-// run is a run that is read.
-type run struct {
-	object string
+	object string       // the run
 	of     partition.ID // that made it
 	ix     *blobschema.RunIndex
 	merged bool
+	*blobschema.Run
+	urls []address // of Queued
 }
 
 // address is a stored URL with the values derived from it.
@@ -255,9 +241,6 @@ func (p *part) find(fp uint64) (known, sent *entry) {
 // equal returns the items of a sorted list that compare equal.
 func equal[T any](list []T, compare func(*T) int) []T {
 	first := sort.Search(len(list), func(i int) bool { return compare(&list[i]) >= 0 })
-	end := first
-	for end < len(list) && compare(&list[end]) == 0 {
-		end++
-	}
-	return list[first:end]
+	n := sort.Search(len(list)-first, func(i int) bool { return compare(&list[first+i]) > 0 })
+	return list[first : first+n]
 }

@@ -106,8 +106,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// moving is a store whose crawl goes on while it is read: old says what a record was when
-// it was read for the so manieth time, "" for what it is now.
+// moving is a store whose crawl continues while it is read: old returns the value of a record at
+// its n-th read, "" for the current value.
 type moving struct {
 	*memory
 	reads map[string]int
@@ -118,11 +118,14 @@ func (m *moving) Records(ctx context.Context, keys ...string) ([][]byte, error) 
 	if m.reads == nil {
 		m.reads = map[string]int{}
 	}
-	m.reads[keys[0]]++
-	if v := m.old(keys[0], m.reads[keys[0]]); v != "" {
-		return [][]byte{[]byte(v)}, nil
+	values, err := m.memory.Records(ctx, keys...)
+	for i, key := range keys {
+		m.reads[key]++
+		if v := m.old(key, m.reads[key]); v != "" {
+			values[i] = []byte(v)
+		}
 	}
-	return m.memory.Records(ctx, keys...)
+	return values, err
 }
 
 // TestHeadsMove reads heads that are not of one moment.

@@ -12,13 +12,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // i11 checks that the index shows each page once, as of its last answer that says anything:
 // a page of a visible commit that is in the index, and nothing that is gone or must not be
 // shown. Segments are complete and match manifest and head. fsck does not
-// extract text: the index may omit a page of text/html for a reason that no record contains.
+// extract text: the index may omit a page that has none.
 func i11(v *judge, fact any) {
 	if _, ends := fact.(end); ends && v.indexed {
 		v.indexes()
@@ -33,8 +32,8 @@ type IndexReport struct {
 	Anchors    int64 `json:"anchors"`    // pages with texts of links
 	Bytes      int64 `json:"bytes"`
 	Behind     int64 `json:"behind"` // commits that are not in it yet
-	// Unindexed counts the pages of type text/html, of commits in the index, that may be shown and
-	// are not there: without text, or with a robots meta tag, which no page record tells of.
+	// Unindexed counts the pages of HTML and plain text, of commits in the index, that may be shown and
+	// are not there, such as those without text.
 	Unindexed int64 `json:"unindexed"`
 	// Hidden counts the documents that searches leave out because another partition, to which their
 	// slots have moved, has found them gone. Stale ones are still found: the commit that says so is
@@ -52,49 +51,37 @@ const (
 	removes               // the document
 )
 
-// pageKey names a page in an index: the fingerprint of its URL, and the slot of its host,
-// also where the address of the host decides which partition crawls it.
-type pageKey struct {
-	fp   uint64
-	slot partition.Slot
-}
-
-func (k pageKey) key() pageKey { return k }
-
-func (k pageKey) compare(l pageKey) int {
-	return cmp.Or(cmp.Compare(k.fp, l.fp), cmp.Compare(k.slot, l.slot))
-}
-
-// of returns the entries of a page in a sorted list of answers or documents.
-func of[T interface{ key() pageKey }](list []T, page pageKey) []T {
-	return equal(list, func(e *T) int { return (*e).key().compare(page) })
+// of returns the entries of a page in a sorted list of answers or documents. The slot of a page in
+// an index is that of its host, also where the address of the host decides which partition crawls it.
+func of[T interface{ Compare(segment.ID) int }](list []T, page segment.ID) []T {
+	return equal(list, func(e *T) int { return (*e).Compare(page) })
 }
 
 // answer is a page record with which the index is compared.
 type answer struct {
-	pageKey
+	segment.ID
 	gen, seq, unix uint32
 	does           effect
 	again          bool // its payload is one that the page had before, at the time unix
-	text           bool // it is a text/html page that may be shown
+	text           bool // it is a page of HTML or plain text that may be shown
 }
 
 func (a answer) compare(b answer) int {
-	return cmp.Or(a.pageKey.compare(b.pageKey), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
+	return cmp.Or(a.Compare(b.ID), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
 }
 
 // answerOf returns the effect of a page record on the index. A redirect or 4xx means that the
 // page is gone; robots.txt or the network can forbid to show it. A record without an answer
 // changes nothing.
 func (c *checker) answerOf(pg *page, seq uint64) answer {
-	key := pageKey{pg.fp, c.hash.Slot(c.keyOf(string(pg.url.Host())))}
-	a := answer{pageKey: key, gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
+	host, _ := c.keyOf(string(pg.url.Host()))
+	a := answer{ID: segment.ID{Slot: c.hash.Slot(host), Fingerprint: pg.fp}, gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
 	switch o := pg.Outcome; {
 	case o == blobschema.OutcomeRedirect, o == blobschema.OutcomeClientError, o == blobschema.OutcomeRobots, o == blobschema.OutcomeForbidden,
 		o == blobschema.OutcomeOK && pg.NoIndex:
 		a.does = removes
 	case o == blobschema.OutcomeOK:
-		a.does, a.text = writes, pg.MIME == "text/html"
+		a.does, a.text = writes, pg.MIME == "text/html" || pg.MIME == "text/plain"
 		if pg.Original != nil && pg.Original.URL == pg.URL {
 			a.again, a.unix = true, unixOf(pg.Original.Time)
 		}
@@ -112,22 +99,13 @@ func unixOf(t time.Time) uint32 {
 
 // document is a current document of a partition's index.
 type document struct {
-	pageKey
+	segment.ID
 	gen, unix uint32
 	in        uint32 // segment of the manifest
 }
 
 func (d document) compare(e document) int {
-	return cmp.Or(d.pageKey.compare(e.pageKey), cmp.Compare(d.in, e.in))
-}
-
-// twice yields documents of the same page.
-func twice(docs []document, each func(d, e document)) {
-	for i := 1; i < len(docs); i++ {
-		if d, e := docs[i-1], docs[i]; d.key() == e.key() {
-			each(d, e)
-		}
-	}
+	return cmp.Or(d.Compare(e.ID), cmp.Compare(d.in, e.in))
 }
 
 // indexes checks the indexes of all partitions.
@@ -135,11 +113,10 @@ func (v *judge) indexes() {
 	all := make([]*index, len(v.parts))
 	for i, p := range v.parts {
 		slices.SortFunc(p.answers, answer.compare)
-		all[i] = &index{judge: v, p: p, key: naming.IndexKey(v.id, p.id)}
-		was := v.index
-		v.steadily([]string{all[i].key}, func() {
+		key, was := naming.IndexKey(v.id, p.id), v.index
+		v.steadily([]string{key}, func() {
 			v.index = was
-			*all[i] = index{judge: v, p: p, key: all[i].key, answers: p.answers, broken: p.broken}
+			all[i] = &index{judge: v, p: p, key: key, answers: p.answers, broken: p.broken}
 			all[i].check()
 		})
 	}
@@ -182,15 +159,13 @@ func (x *index) check() {
 	x.docs = x.readSegments(x.man.Segments, false)
 	report.Documents += int64(len(x.docs))
 	x.Checked += int64(len(x.docs))
-	twice(x.docs, func(d, e document) {
-		x.violate(x.segmentOf(e), "the document %016x of slot %d is current in %s too", e.fp, e.slot, x.segmentOf(d))
-	})
-	anchors := x.readSegments(x.man.Anchors, true)
-	report.Anchors += int64(len(anchors))
-	twice(anchors, func(_, e document) {
-		x.violate(x.head.Manifest, "the texts of links to %016x of slot %d are there twice", e.fp, e.slot)
-	})
-	x.checkAnchorJob()
+	report.Anchors += int64(len(x.readSegments(x.man.Anchors, true)))
+	if x.man.AnchorJob > 0 {
+		bad := x.bad
+		job, _ := record[ranks.Job](x.checker, naming.RankKey(x.id))
+		x.must(x.man.AnchorJob <= job.Number || x.bad > bad, x.head.Manifest,
+			"its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
+	}
 	if x.broken = x.isAhead() || x.broken; !x.broken {
 		x.compare()
 		x.checkRemoved()
@@ -210,11 +185,6 @@ func (x *index) readManifest() bool {
 	if name := naming.IndexManifest(x.id, x.p.id, m.Number, data); name != h.Manifest {
 		x.damaged(h.Manifest, "its name should be %s", name)
 	}
-	x.must(h.Partition == x.p.id && m.Partition == x.p.id && m.Crawl == x.id,
-		x.key, "it is the index of partition %d, and its manifest that of crawl %s, partition %d", h.Partition, m.Crawl, m.Partition)
-	x.must(h.Number == m.Number && h.Seq == m.Seq && h.Anchors == m.AnchorJob && h.Documents == m.Totals.Documents && h.Totals == m.Totals,
-		x.key, "number %d, commits up to %d, anchors of job %d and totals %+v are not the manifest's %d, %d, %d and %+v",
-		h.Number, h.Seq, h.Anchors, h.Totals, m.Number, m.Seq, m.AnchorJob, m.Totals)
 	bytes, documents, named := int64(0), int64(0), map[string]bool{h.Manifest: true}
 	for _, r := range slices.Concat(m.Segments, m.Anchors) {
 		bytes += r.Bytes
@@ -224,8 +194,10 @@ func (x *index) readManifest() bool {
 	for _, r := range m.Segments {
 		documents += int64(r.Documents) - int64(r.Gone)
 	}
-	x.must(bytes == h.Bytes && documents == m.Totals.Documents,
-		x.key, "its segments have %d bytes and %d documents, and it says %d and %d", bytes, documents, h.Bytes, m.Totals.Documents)
+	x.same(x.key, "partition, and the crawl and partition of its manifest", []any{h.Partition, m.Crawl, m.Partition}, []any{x.p.id, x.id, x.p.id})
+	x.same(x.key, "number, commits, rank job, documents, bytes and totals",
+		[]any{h.Number, h.Seq, h.Anchors, h.Documents, h.Bytes, h.Totals}, []any{m.Number, m.Seq, m.AnchorJob, documents, bytes, m.Totals})
+	x.same(h.Manifest, "total of documents", m.Totals.Documents, documents)
 	for _, d := range m.Dropped { // they may be there, or not
 		x.name(d.Object, h.Manifest)
 		x.must(!named[d.Object], h.Manifest, "%s is to be deleted, and is named", d.Object)
@@ -234,18 +206,6 @@ func (x *index) readManifest() bool {
 }
 
 func (x *index) segmentOf(d document) string { return x.man.Segments[d.in].Object }
-
-// checkAnchorJob checks that the texts of links are of a job that there was.
-func (x *index) checkAnchorJob() {
-	if x.man.AnchorJob <= x.lastJob {
-		return
-	}
-	bad := x.bad
-	job, _ := record[ranks.Job](x.checker, naming.RankKey(x.id))
-	x.lastJob = job.Number
-	x.must(x.man.AnchorJob <= job.Number || x.bad > bad, x.head.Manifest,
-		"its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
-}
 
 // isAhead reports whether the index has commits that were made after the head of this check
 // was read. Then the expected content of the index is not known.
@@ -273,12 +233,12 @@ func (x *index) partly(a answer) bool { return uint64(a.seq) == x.man.Seq+1 && x
 // compare compares the documents with the answers.
 func (x *index) compare() {
 	for _, d := range x.docs {
-		if len(of(x.answers, d.pageKey)) == 0 {
-			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was requested", d.fp, d.slot, d.gen)
+		if len(of(x.answers, d.ID)) == 0 {
+			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was requested", d.Fingerprint, d.Slot, d.gen)
 		}
 	}
 	for answers := x.answers; len(answers) > 0; {
-		page := answers[0].pageKey
+		page := answers[0].ID
 		n := len(of(answers, page))
 		x.comparePage(of(x.docs, page), answers[:n])
 		answers = answers[n:]
@@ -309,7 +269,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 	for _, d := range docs {
 		fits := func(a answer) bool { return a.gen == d.gen && a.gen >= last.gen && a.does != removes }
 		wrong := func(a answer, format string, args ...any) {
-			x.violate(x.segmentOf(d), "%s: %s", x.urlAt(a.fp, x.p.id, uint64(a.seq)), fmt.Sprintf(format, args...))
+			x.violate(x.segmentOf(d), "%s: %s", x.urlAt(a.Fingerprint, x.p.id, uint64(a.seq)), fmt.Sprintf(format, args...))
 		}
 		switch {
 		case len(known) == 0:
@@ -321,7 +281,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 		case d.gen < last.gen:
 			wrong(*last, "it is shown as of generation %d, and there is an answer of generation %d", d.gen, last.gen)
 		case !slices.ContainsFunc(known, fits):
-			wrong(*last, "it is shown as of generation %d, of which there is no answer", d.gen)
+			wrong(*last, "it is shown as of generation %d, which has no answer", d.gen)
 		case d.unix != last.unix:
 			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
 		}
@@ -339,7 +299,7 @@ func (x *index) checkRemoved() {
 		return
 	}
 	for i, d := range list {
-		page := pageKey{d.Fingerprint, d.Slot}
+		page := segment.ID{Slot: d.Slot, Fingerprint: d.Fingerprint}
 		x.must(len(of(x.docs, page)) == 0, where, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
 		x.must(i == 0 || d.Compare(list[i-1]) != 0, where, "it says twice that the document %016x of slot %d is gone", d.Fingerprint, d.Slot)
 		known, later := false, false
@@ -366,12 +326,12 @@ func (x *index) checkElsewhere(d document, all []*index) {
 		if q == x {
 			continue
 		}
-		for _, a := range of(q.answers, d.pageKey) {
+		for _, a := range of(q.answers, d.ID) {
 			if a.does != leaves && a.gen > last.gen {
 				by, last = q, a
 			}
 		}
-		page := blobschema.RemovedDocument{Fingerprint: d.fp, Slot: d.slot}
+		page := blobschema.RemovedDocument{Fingerprint: d.Fingerprint, Slot: d.Slot}
 		for _, gone := range equal(q.man.Removed, func(r *blobschema.RemovedDocument) int { return r.Compare(page) }) {
 			hidden = hidden || gone.Generation >= d.gen
 		}
@@ -384,7 +344,7 @@ func (x *index) checkElsewhere(d document, all []*index) {
 		x.index.Hidden++
 	case len(by.man.Removed) < maxRemoved:
 		x.violate(x.segmentOf(d), "%s: it is shown as of generation %d, and partition %d, which found it gone in generation %d, does not say so",
-			x.urlAt(d.fp, by.p.id, uint64(last.seq)), d.gen, by.p.id, last.gen)
+			x.urlAt(d.Fingerprint, by.p.id, uint64(last.seq)), d.gen, by.p.id, last.gen)
 	}
 }
 
@@ -404,40 +364,18 @@ func (x *index) readSegments(refs []blobschema.SegmentRef, anchors bool) (docs [
 		}
 	}
 	slices.SortFunc(docs, document.compare)
+	for i := 1; i < len(docs); i++ {
+		if d, e := docs[i-1], docs[i]; d.ID == e.ID {
+			x.violate(refs[e.in].Object, "the document %016x of slot %d is current in %s too", e.Fingerprint, e.Slot, refs[d.in].Object)
+		}
+	}
 	return docs
 }
 
-// readSegment checks a segment and returns its current documents.
+// readSegment checks a segment and returns its current documents. If the object cannot be read,
+// that is reported, and there is no error.
 func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current []document, err error) {
 	x.index.Segments++
-	r, err := x.openSegment(ref)
-	if r == nil {
-		return nil, err
-	}
-	if err := r.Check(func(_ uint32, d *segment.Document) error { return x.visit(ref, d, anchors) }); err != nil {
-		return nil, err
-	}
-	cols, err := r.Columns()
-	if err != nil {
-		return nil, err
-	}
-	gone := x.gone(ref, r.Documents())
-	x.checkSummary(ref, r.Summary())
-	for doc := range uint32(r.Documents()) {
-		d := document{pageKey: pageKey{cols.Fingerprint(doc), cols.Slot(doc)}, gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
-		if d.slot < ref.First || d.slot > ref.Last || doc > 0 && d.slot < cols.Slot(doc-1) || int(d.slot) >= x.pmap.Slots() {
-			x.violate(ref.Object, "document %d is of slot %d, in a segment from %d to %d", doc, d.slot, ref.First, ref.Last)
-		}
-		if !gone.Has(doc) {
-			current = append(current, d)
-		}
-	}
-	return current, nil
-}
-
-// openSegment returns a reader of a segment. If the segment cannot be read, it returns nil with
-// the error, or without one if the damage is reported.
-func (x *index) openSegment(ref *blobschema.SegmentRef) (*segment.Reader, error) {
 	x.name(ref.Object, x.head.Manifest)
 	p, number, err := naming.ParseIndex(ref.Object)
 	if err != nil || p != x.p.id || number > x.man.Number {
@@ -447,40 +385,41 @@ func (x *index) openSegment(ref *blobschema.SegmentRef) (*segment.Reader, error)
 	if !ok {
 		return nil, nil
 	}
-	if int64(len(data)) != ref.Bytes {
-		return nil, fmt.Errorf("it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
-	}
-	if name := naming.Segment(x.id, p, number, data); name != ref.Object {
-		x.damaged(ref.Object, "by its content its name should be %s", name)
-	}
-	return segment.Open(func(offset, length int64) ([]byte, error) { return piece(data, offset, length) }, ref.Bytes)
-}
-
-// gone returns the deleted documents of a segment.
-func (x *index) gone(ref *blobschema.SegmentRef, documents int) *segment.Set {
-	if len(ref.Deleted) == 0 && ref.Gone == 0 {
-		return nil
-	}
-	set, err := segment.DecodeSet(ref.Deleted, documents)
+	r, err := segment.Open(segment.InMemory(data), int64(len(data)))
 	if err != nil {
-		x.damaged(x.head.Manifest, "deleted documents of %s: %v", ref.Object, err)
-		return nil
+		return nil, err
 	}
-	x.must(set.Len() == int(ref.Gone), x.head.Manifest, "%d documents of %s are deleted, and it says %d", set.Len(), ref.Object, ref.Gone)
-	return set
-}
-
-// checkSummary compares the summary of a segment with its manifest.
-func (x *index) checkSummary(ref *blobschema.SegmentRef, sum segment.Summary) {
-	same := slices.EqualFunc(ref.Lengths, sum.Lengths[:], func(a uint64, b int64) bool { return a == uint64(b) })
-	x.must(same && sum.Documents == int(ref.Documents) && sum.First == ref.First && sum.Last == ref.Last, x.head.Manifest,
-		"%s has %d documents of slots %d to %d, tokens %d; it says %d of %d to %d, %d",
-		ref.Object, sum.Documents, sum.First, sum.Last, sum.Lengths, ref.Documents, ref.First, ref.Last, ref.Lengths)
+	if err := r.Check(func(_ uint32, d *segment.Document) error { return x.visit(ref, d, anchors) }); err != nil {
+		return nil, err
+	}
+	cols, err := r.Columns()
+	if err != nil {
+		return nil, err
+	}
+	gone, err := segment.DecodeSet(ref.Deleted, r.Documents())
+	if err != nil {
+		return nil, fmt.Errorf("deleted documents: %w", err)
+	}
+	sum := r.Summary()
+	x.same(x.head.Manifest, "name, size, documents, deleted ones, slots and tokens of a segment",
+		[]any{ref.Object, ref.Bytes, ref.Documents, ref.Gone, ref.First, ref.Last, ref.Lengths},
+		[]any{naming.Segment(x.id, p, number, data), len(data), sum.Documents, gone.Len(), sum.First, sum.Last, sum.Lengths})
+	for doc := range uint32(r.Documents()) {
+		d := document{ID: cols.ID(doc), gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
+		if d.Slot < ref.First || d.Slot > ref.Last || doc > 0 && d.Slot < cols.Slot(doc-1) || int(d.Slot) >= x.pmap.Slots() {
+			x.violate(ref.Object, "document %d is of slot %d, in a segment from %d to %d", doc, d.Slot, ref.First, ref.Last)
+		}
+		if !gone.Has(doc) {
+			current = append(current, d)
+		}
+	}
+	return current, nil
 }
 
 // visit checks the page of a document, and shows its URL and slot.
 func (x *index) visit(ref *blobschema.SegmentRef, d *segment.Document, anchors bool) error {
-	f := &located{object: ref.Object, what: "document of", name: d.Host, key: x.keyOf(d.Host), slot: d.Slot}
+	f := &located{object: ref.Object, what: "document of", name: d.Host, slot: d.Slot}
+	f.key, _ = x.keyOf(d.Host)
 	if anchors {
 		f.what = "texts of links to"
 		x.must(d.URL == "", ref.Object, "a document, of texts of links, is of %s", d.URL)

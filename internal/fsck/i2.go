@@ -21,7 +21,7 @@ func i2(v *judge, fact any) {
 		}
 	case *block:
 		for i := range f.urls {
-			v.inPlace(&f.queued[i], &f.urls[i], f.object)
+			v.inPlace(&f.Queued[i], &f.urls[i], f.object)
 		}
 	case *page:
 		v.fetchedInPlace(f)
@@ -69,7 +69,7 @@ func (v *judge) fetchedInPlace(pg *page) {
 		return
 	}
 	v.pin(pg.url, pg.contacted, pg.in.name)
-	if of := v.hash.Slot(addressKey(pg.contacted)); of != pg.slot && !pg.in.broken {
+	if of := v.hash.Slot(blobschema.AddressKey(pg.contacted)); of != pg.slot && !pg.in.broken {
 		v.violate(pg.in.name, "%s was requested at %s, of slot %d, and belongs to slot %d", pg.URL, pg.contacted, of, pg.slot)
 	}
 }

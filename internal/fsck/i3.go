@@ -23,7 +23,7 @@ func i3(v *judge, fact any) {
 		}
 		v.checkMaps()
 	case *part:
-		if f.man != nil {
+		if f.man.Seq > 0 {
 			v.checkMoved(f)
 			v.headMoves(f)
 		}
@@ -32,7 +32,7 @@ func i3(v *judge, fact any) {
 		v.must(m.Epoch <= epoch, f.by, "request %d to partition %d was dealt by a map of epoch %d, of %d", m.Number, m.To, m.Epoch, epoch)
 		for i := range f.urls {
 			if f.seeds == 0 { // the first map deals seeds
-				v.routed(partition.Requests, m.To, &f.urls[i], routed{epoch: max(1, m.Epoch), how: "requested from", name: f.object})
+				v.routed(m.To, &f.urls[i], routed{epoch: max(1, m.Epoch), how: "requested from", name: f.object})
 			}
 		}
 	case *block:
@@ -41,13 +41,13 @@ func i3(v *judge, fact any) {
 				v.violate(f.object, "an entry is of slot %d, which is not partition %d's", s, f.of)
 			}
 		}
-		for _, s := range f.settled {
+		for _, s := range f.Settled {
 			own(s.Slot)
 		}
-		for _, q := range f.queued {
+		for _, q := range f.Queued {
 			own(q.Slot)
 		}
-		for _, h := range f.keys {
+		for _, h := range f.Keys {
 			own(h.Slot)
 		}
 	case *commit:
@@ -160,7 +160,8 @@ func (v *judge) checkMoved(p *part) {
 		}
 	}
 	// A hand-over that was taken stays until the giver knows.
-	for g := range p.handovers() {
+	for i := range m.Given {
+		g := &m.Given[i]
 		v.must(g.Epoch >= 2 && g.Epoch <= m.Epoch && g.To != p.id && int(g.To) < len(v.parts), where,
 			"it hands slots %.100s to partition %d by epoch %d", g.Slots, g.To, g.Epoch)
 		for _, s := range g.Slots {
@@ -176,14 +177,9 @@ func (v *judge) checkMoved(p *part) {
 	}
 }
 
-// headMoves compares the moves of a head with its manifest and the map.
+// headMoves compares the moves of a head with the map.
 func (v *judge) headMoves(p *part) {
 	key, h := naming.HeadKey(v.id, p.id), &p.head
-	gives := map[partition.ID]partition.Epoch{}
-	for g := range p.handovers() {
-		gives[g.To] = max(gives[g.To], g.Epoch)
-	}
-	v.must(len(gives)+len(h.Gives) == 0 || maps.Equal(gives, h.Gives), key, "it gives slots to %v, its manifest to %v", h.Gives, gives)
 	owes, awaits := 0, partition.Epoch(0)
 	for s, m := range v.atlas.moving {
 		if v.owes(p, s) {
@@ -193,8 +189,8 @@ func (v *judge) headMoves(p *part) {
 			awaits = cmp.Or(min(awaits, m.Epoch), m.Epoch)
 		}
 	}
-	v.must(owes == h.Owes, key, "it owes %d slots, and by the map %d", h.Owes, owes)
-	v.must(awaits == h.Awaits, key, "it awaits slots since epoch %d, and by the map since epoch %d (0: none)", h.Awaits, awaits)
+	v.same(key, "number of slots that it owes", h.Owes, owes)
+	v.same(key, "oldest epoch of slots that it awaits (0: none)", h.Awaits, awaits)
 }
 
 // turn is a slot that changes hands by the map of an epoch.
@@ -208,26 +204,22 @@ func (a turn) compare(b turn) int {
 }
 
 // gift is a turn according to visible commits.
-type gift struct {
-	given, taken bool
-	from, to     partition.ID // of a given slot
-	by           partition.ID // that has taken it
+type gift struct{ from, to partition.ID }
+
+// place is a slot at a partition that did not own it by the first map.
+type place struct {
+	slot partition.Slot
+	at   partition.ID
 }
 
-// route is a way of mail that the first map does not explain. Of each the URL is kept that
-// went by the oldest map.
-type route struct {
-	from, to partition.ID
-	slot     partition.Slot
+func (a place) compare(b place) int {
+	return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.at, b.at))
 }
 
+// routed is a URL that went to a place by the map of an epoch.
 type routed struct {
 	epoch          partition.Epoch
 	url, how, name string
-}
-
-func (a route) compare(b route) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.slot, b.slot))
 }
 
 // compareMoves compares the moved slots of a commit with those of the previous commit.
@@ -235,7 +227,6 @@ func (v *judge) compareMoves(f *commit) {
 	for s := range partition.Slot(v.pmap.Slots()) {
 		at, before := turn{s, f.is.Seen(s)}, f.was.Seen(s)
 		held, holds := f.was.Holds(s), f.is.Holds(s)
-		g := v.gifts[at]
 		switch {
 		case at.epoch < before:
 			v.violate(f.name, "slot %d had moved by epoch %d before, and has by epoch %d", s, before, at.epoch)
@@ -244,21 +235,28 @@ func (v *judge) compareMoves(f *commit) {
 		case held == holds:
 			v.violate(f.name, "slot %d is given that was not held, or taken that was, by epoch %d", s, at.epoch)
 		case holds:
-			v.must(!g.taken, f.name, "slot %d is taken by epoch %d, and partition %d took it then", s, at.epoch, g.by)
-			if g.taken, g.by = true, f.id; !g.given {
-				g.to = f.id
-			}
-			v.gifts[at] = g
+			by, already := v.taken[at]
+			v.must(!already, f.name, "slot %d is taken by epoch %d, and partition %d took it then", s, at.epoch, by)
+			v.taken[at] = f.id
+			v.gain(at, f.id)
 		default:
 			i := slices.IndexFunc(f.m.Given, func(g blobschema.Handover) bool { return g.Epoch == at.epoch && g.Slots.Has(s) })
 			if i < 0 {
 				v.violate(f.name, "slot %d is given by epoch %d, and no hand-over has it", s, at.epoch)
 				continue
 			}
-			v.must(!g.given, f.name, "slot %d is given by epoch %d, and partition %d gave it then", s, at.epoch, g.from)
-			g.given, g.from, g.to = true, f.id, f.m.Given[i].To
-			v.gifts[at] = g
+			g, already := v.given[at]
+			v.must(!already, f.name, "slot %d is given by epoch %d, and partition %d gave it then", s, at.epoch, g.from)
+			v.given[at] = gift{f.id, f.m.Given[i].To}
+			v.gain(at, f.m.Given[i].To)
 		}
+	}
+}
+
+// gain notes that a partition becomes the owner of a slot.
+func (v *judge) gain(at turn, p partition.ID) {
+	if old, ok := v.gained[place{at.slot, p}]; !ok || at.epoch < old {
+		v.gained[place{at.slot, p}] = at.epoch
 	}
 }
 
@@ -273,70 +271,45 @@ func (v *judge) mailedTo(l *letter) {
 	}
 	for i := range l.urls {
 		if a := &l.urls[i]; l.id != l.to || !v.had(l.to, a.slot) {
-			v.routed(l.id, l.to, a, r)
+			v.routed(l.to, a, r)
 		}
 	}
 }
 
-// routed notes where a URL went, unless the first map sent it there.
-func (v *judge) routed(from, to partition.ID, a *address, r routed) {
+// routed notes where a URL went, unless the first map sent it there. Of the URLs of a place it keeps
+// the one that went by the oldest map.
+func (v *judge) routed(to partition.ID, a *address, r routed) {
 	if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == to {
 		return
 	}
-	way := route{from, to, a.slot}
-	if old, ok := v.routes[way]; !ok || r.epoch < old.epoch {
+	at := place{a.slot, to}
+	if old, ok := v.routes[at]; !ok || r.epoch < old.epoch {
 		r.url = strings.Clone(a.text)
-		v.routes[way] = r
+		v.routes[at] = r
 	}
 }
 
-// checkHistory puts together who owned slots, checks that slots were taken by whom they
-// were given to, and that URLs went to the owners of their slots. If a commit cannot be
-// read, there may have been more moves.
+// checkHistory checks that slots were taken by whom they were given to, and that URLs went to
+// partitions that had gained the slots by the map of then or an earlier one, because links may
+// wait. If a commit cannot be read, there may have been more moves.
 func (v *judge) checkHistory() {
 	if v.anyBroken() {
 		return
 	}
-	for s, m := range v.atlas.moving {
-		at := turn{s, m.Epoch}
-		if g := v.gifts[at]; !g.given { // it is to be given
-			g.to = m.To
-			v.gifts[at] = g
-		}
+	for s, m := range v.atlas.moving { // some are to be given
+		v.gain(turn{s, m.Epoch}, m.To)
 	}
-	v.turns = slices.SortedFunc(maps.Keys(v.gifts), turn.compare)
-	for _, at := range v.turns {
-		g := v.gifts[at]
-		if !g.taken {
-			continue
-		}
-		where := v.where(v.parts[g.by])
-		v.must(g.given, where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
-		v.must(!g.given || g.to == g.by, where,
-			"it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
+	for _, at := range slices.SortedFunc(maps.Keys(v.taken), turn.compare) {
+		by := v.taken[at]
+		g, given := v.given[at]
+		where := v.where(v.parts[by])
+		v.must(given, where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
+		v.must(!given || g.to == by, where, "it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
 	}
-	for _, way := range slices.SortedFunc(maps.Keys(v.routes), route.compare) {
-		// Links may wait, so a map of an epoch before may have sent them.
-		r := v.routes[way]
-		owned := slices.ContainsFunc(v.turnsOf(way.slot, r.epoch), func(at turn) bool { return v.gifts[at].to == way.to })
-		v.must(owned, r.name, "%s was %s partition %d, and is partition %d's", r.url, r.how, way.to, v.ownerBy(way.slot, r.epoch))
+	for _, at := range slices.SortedFunc(maps.Keys(v.routes), place.compare) {
+		r := v.routes[at]
+		since, ever := v.gained[at]
+		v.must(ever && since <= r.epoch, r.name, "%s was %s partition %d by the map of epoch %d, and its slot %d was not that partition's",
+			r.url, r.how, at.at, r.epoch, at.slot)
 	}
-}
-
-// turnsOf returns the turns of a slot up to an epoch, the oldest first.
-func (v *judge) turnsOf(s partition.Slot, e partition.Epoch) []turn {
-	return equal(v.turns, func(at *turn) int {
-		if at.slot == s && at.epoch > e {
-			return 1
-		}
-		return cmp.Compare(at.slot, s)
-	})
-}
-
-// ownerBy is the owner of a slot by the map of an epoch.
-func (v *judge) ownerBy(s partition.Slot, e partition.Epoch) partition.ID {
-	if turns := v.turnsOf(s, e); len(turns) > 0 {
-		return v.gifts[turns[len(turns)-1]].to
-	}
-	return v.pmap.Owner(s)
 }

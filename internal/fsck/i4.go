@@ -30,20 +30,18 @@ func (v *judge) headAgrees(p *part) {
 	key, h, m := naming.HeadKey(v.id, p.id), &p.head, p.man
 	v.must(h.Partition == p.id, key, "it is the head of partition %d", h.Partition)
 	v.must(h.Commit != "" || h.Seq == 0, key, "it names no commit, but says it is the %d-th", h.Seq)
-	if m == nil {
+	if m.Seq == 0 {
 		return
 	}
 	name := naming.Commit(v.id, p.id, m.Seq, m.Fence)
 	v.must(name == h.Commit && h.Seq == m.Seq, key, "it names %s, the %d-th, whose manifest says it is %s", h.Commit, h.Seq, name)
 	v.must(m.Fence <= h.Fence, key, "its fence is %d, that of its commit %d", h.Fence, m.Fence)
 	next, fence := uint64(1), uint64(0)
-	for _, r := range m.Commits {
+	for _, r := range append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: m.Fence, From: m.Seq, To: m.Seq}) {
 		v.must(r.From == next, h.Commit, "its commits go from %d to %d: some are left out", next-1, r.From)
-		v.must(r.Fence >= fence, h.Commit, "commit %d has fence %d, the one before %d", r.From, r.Fence, fence)
+		v.must(r.Fence >= fence, h.Commit, "commit %d has fence %d, the commit before it %d", r.From, r.Fence, fence)
 		next, fence = r.To+1, r.Fence
 	}
-	v.must(m.Seq == next, h.Commit, "its commits end with %d, and it is the %d-th", next-1, m.Seq)
-	v.must(m.Fence >= fence, h.Commit, "its fence is %d, that of the commit before %d", m.Fence, fence)
 }
 
 // follows compares a manifest with its name and with the commit before.
@@ -83,10 +81,10 @@ func (v *judge) madeIt(f *runName) {
 	object, where := f.ref.Object, f.head.Commit
 	inCommit := ok && object == naming.Commit(v.id, of.id, seq, fence)
 	switch {
-	case inCommit && (of.man == nil || seq > of.man.Seq || object != v.commitOf(of.id, seq)):
+	case inCommit && (seq > of.man.Seq || object != v.commitOf(of.id, seq)):
 		v.violate(where, "it names a run in %s, which is no visible commit of it", object)
-	case !ok || of.man == nil || seq > of.man.Seq || fence > of.man.Fence:
-		v.violate(where, "it names a run %s of tier %d, which is none of its runs", object, f.ref.Tier)
+	case !ok || seq > of.man.Seq || fence > of.man.Fence:
+		v.violate(where, "it names %s of tier %d, which is not a run of it", object, f.ref.Tier)
 	case !inCommit && f.again && len(f.man.Moved) == 0: // a slot that came back may bring it again
 		v.violate(where, "it names the run %s, which is named already", object)
 	}

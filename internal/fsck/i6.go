@@ -3,8 +3,6 @@ package fsck
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -33,10 +31,6 @@ func i6(v *judge, fact any) {
 		n := len(f.m.Runs)
 		v.must(f.delta == nil || n > 0 && f.m.Runs[n-1].Object == f.name, f.name, "it holds a run that its manifest does not name")
 		for i, w := range f.m.WARCs {
-			if len(f.warcs[i]) > 0 {
-				v.report.WARCsBad++
-				v.report.WARCsRead--
-			}
 			for _, what := range f.warcs[i] {
 				v.violate(w, "%s", what)
 			}
@@ -53,17 +47,38 @@ func i6(v *judge, fact any) {
 	}
 }
 
-// headAsManifest compares the fields that a head copies from its manifest.
+// headAsManifest compares the fields that a head copies or sums up from its manifest.
 func (v *judge) headAsManifest(p *part) {
 	h, m, key := &p.head, p.man, naming.HeadKey(v.id, p.id)
-	if m != nil {
-		v.must(h.Epoch == m.Epoch && h.Desired == m.Desired && slices.Equal(h.Scope, m.NewScope), key,
-			"epoch %d, desired state %d and new hosts %q are not the manifest's %d, %d and %q", h.Epoch, h.Desired, h.Scope, m.Epoch, m.Desired, m.NewScope)
-	} else if p.damage != nil {
+	if p.damage != nil {
 		if _, ok := v.object(h.Commit, key); ok {
 			v.violate(h.Commit, "%v", p.damage)
 		}
 	}
+	if m.Seq == 0 {
+		return
+	}
+	sent, applied, gives := map[partition.ID]uint64{}, uint64(0), map[partition.ID]partition.Epoch{}
+	for to, n := range h.Sent {
+		if n > 0 {
+			sent[partition.ID(to)] = n
+		}
+	}
+	for _, marks := range m.Applied {
+		applied += marks.Low + uint64(len(marks.Above))
+	}
+	for _, g := range m.Given {
+		gives[g.To] = max(gives[g.To], g.Epoch)
+	}
+	v.same(key, "epoch", h.Epoch, m.Epoch)
+	v.same(key, "desired state", h.Desired, m.Desired)
+	v.same(key, "new hosts of the scope", h.Scope, m.NewScope)
+	v.same(key, "totals", h.Totals, m.Totals)
+	v.same(key, "counts of domains", h.Domains, m.Domains)
+	v.same(key, "mail sent, by partition", sent, m.Sent)
+	v.same(key, "number of applied mails", h.Applied, applied)
+	v.same(key, "last applied request", h.Requests, m.Applied[partition.Requests].Low)
+	v.same(key, "epochs of hand-overs, by partition", h.Gives, gives)
 }
 
 // batchAsNamed compares the content of seeds or requests with the name and number.
@@ -71,33 +86,31 @@ func (v *judge) batchAsNamed(f *batch) {
 	if f.content == nil {
 		return // reported
 	}
+	number, name := f.mail.Request, naming.Request(v.id, f.content)
 	if f.seeds > 0 {
-		v.must(f.number == uint64(f.seeds) && naming.Seeds(v.id, f.content) == f.object, f.object,
-			"it holds batch %d of seeds, and is named as batch %d", f.number, f.seeds)
-	} else {
-		v.must(f.number == f.mail.Request && naming.Request(v.id, f.content) == f.object, f.object,
-			"it holds request %016x and is named as %016x", f.number, f.mail.Request)
+		number, name = uint64(f.seeds), naming.Seeds(v.id, f.content)
 	}
+	v.same(f.object, "number and name", []any{f.number, f.object}, []any{number, name})
 }
 
 // inOrder checks the order of a run. A merged run has one entry of each URL, others one of
 // each of its generations: a URL may settle twice between two commits.
 func (v *judge) inOrder(f *block) {
-	for i, s := range f.settled {
-		l := &f.settled[max(0, i-1)]
+	for i, s := range f.Settled {
+		l := &f.Settled[max(0, i-1)]
 		n := cmp.Or(cmp.Compare(l.Slot, s.Slot), cmp.Compare(l.Fingerprint, s.Fingerprint))
 		if n > 0 || n == 0 && i > 0 && (f.merged || l.Generation >= s.Generation) {
 			v.violate(f.object, "the run is not sorted, or has a URL twice: settled %016x of slot %d", s.Fingerprint, s.Slot)
 		}
 	}
-	for i, q := range f.queued {
-		l := &f.queued[max(0, i-1)]
+	for i, q := range f.Queued {
+		l := &f.Queued[max(0, i-1)]
 		if cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Key, q.Key), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL)) > 0 {
 			v.violate(f.object, "the run is not sorted: pending %s", q.URL)
 		}
 	}
-	for i, h := range f.keys {
-		l := &f.keys[max(0, i-1)]
+	for i, h := range f.Keys {
+		l := &f.Keys[max(0, i-1)]
 		n := cmp.Or(cmp.Compare(l.Slot, h.Slot), cmp.Compare(l.Key, h.Key))
 		v.must(n < 0 || n == 0 && i == 0, f.object, "the run is not sorted, or has a host twice: %s", h.Key)
 	}
@@ -113,16 +126,16 @@ func (v *judge) ofItsPages(f *commit) {
 	}
 	for _, l := range f.links {
 		slot, ok := slots[l.Source]
-		v.must(ok && slot == l.Slot, f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
+		v.must(ok && slot == l.Slot, f.name, "it has links of the page %016x of slot %d, but no record of that page", l.Source, l.Slot)
 	}
 }
 
-// claim is the reference of a page record to the response with its payload: an earlier one, in a
-// revisit, or of its own. Hashes take few bytes.
+// claim is what a page record says of the response with its payload: an earlier one, if it is a
+// revisit, or its own. Hashes take few bytes.
 type claim struct {
-	fp uint64               // of the URL of the page
-	of uint64               // hash of the expected response
-	by blobschema.RecordRef // the commit with the page record
+	at, of uint64               // hashes of the place of the response, and of its content
+	fp     uint64               // of the URL of the page
+	by     blobschema.RecordRef // the commit with the page record
 }
 
 // keepCapture notes a revisit and, if its partition has any, a response that revisits may refer to.
@@ -132,40 +145,36 @@ func (v *judge) keepCapture(f *commit, pg *blobschema.Page) {
 		v.violate(f.name, "%s is a revisit, and has no WARC object", pg.URL)
 	case o != nil:
 		v.report.Revisits++
-		at, cl := v.claimOf(f, o, pg)
-		v.claims[at] = append(v.claims[at], cl)
+		v.claims = append(v.claims, v.claimOf(f, o, pg))
 	case pg.Outcome == blobschema.OutcomeUnchanged:
 		v.violate(f.name, "%s is unchanged, and since what is not said", pg.URL)
 	case pg.WARC != "" && (v.atlas.anyMoved || f.man.Totals.Revisits > 0):
 		own := pg.Payload()
-		at, cl := v.claimOf(f, &own, pg)
-		v.captures[at] = append(v.captures[at], cl)
+		cl := v.claimOf(f, &own, pg)
+		v.captures[cl.at] = cl
 	}
 }
 
-// claimOf returns a hash of the place of a response, and the claim about it.
-func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) (at uint64, cl claim) {
-	of := fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)
-	return v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)), claim{v.hash.Fingerprint(pg.URL), v.hash.Fingerprint(of), f.record()}
+// claimOf returns what a page record says of a response.
+func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) claim {
+	at, of := fmt.Sprintf("%s %d", o.WARC, o.Offset), fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)
+	return claim{v.hash.Fingerprint(at), v.hash.Fingerprint(of), v.hash.Fingerprint(pg.URL), f.record()}
 }
 
 // originals looks the claims of revisits up among the responses of the same partitions. The
 // partition that had the slot before has commits of its own number.
 func (v *judge) originals() {
-	for _, at := range slices.Sorted(maps.Keys(v.claims)) {
-		for _, cl := range v.claims[at] {
-			where, by := v.commitOf(cl.by.Partition, uint64(cl.by.Seq)), cl.by.Partition
-			if len(v.captures[at]) == 0 && !v.parts[by].broken { // otherwise the response may be in an unreadable commit
-				v.violate(where, "%016x is a revisit of a response that has no page record", cl.fp)
-			}
-			for _, own := range v.captures[at] {
-				if own.by.Partition == by && own.by.Seq > cl.by.Seq {
-					v.violate(where, "%016x is said to be a revisit of a response in commit %d of partition %d", cl.fp, own.by.Seq, by)
-				} else if own.of != cl.of {
-					v.violate(where, "%016x is a revisit, and does not say of its original what commit %d of partition %d does",
-						cl.fp, own.by.Seq, own.by.Partition)
-				}
-			}
+	for _, cl := range v.claims {
+		own, found := v.captures[cl.at]
+		where, by, of := v.commitAt(cl.by), cl.by, own.by
+		switch {
+		case !found && v.parts[by.Partition].broken: // the response may be in an unreadable commit
+		case !found:
+			v.violate(where, "%016x is a revisit of a response that has no page record", cl.fp)
+		case of.Partition == by.Partition && of.Seq > by.Seq:
+			v.violate(where, "%016x is a revisit of a response in the later commit %d of partition %d", cl.fp, of.Seq, of.Partition)
+		case own.of != cl.of:
+			v.violate(where, "%016x is a revisit and disagrees about its original with commit %d of partition %d", cl.fp, of.Seq, of.Partition)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package fsck
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,8 +19,8 @@ import (
 func i7(v *judge, fact any) {
 	switch f := fact.(type) {
 	case *part:
-		if f.man != nil {
-			v.headTotals(f)
+		if f.man.Seq > 0 {
+			v.fetchable(f)
 		}
 		v.requestsKept(f)
 	case *counts:
@@ -29,7 +28,7 @@ func i7(v *judge, fact any) {
 			v.summed(f)
 		}
 	case *block:
-		for _, s := range f.settled {
+		for _, s := range f.Settled {
 			if s.State == blobschema.Forwarded && !v.byIP() {
 				v.violate(f.object, "the URL %016x of slot %d was forwarded, in a crawl that is not by IP", s.Fingerprint, s.Slot)
 			}
@@ -83,12 +82,9 @@ func i7(v *judge, fact any) {
 	}
 }
 
-// headTotals compares the fields that a head copies from its manifest, and the totals of the manifest with its slots.
-func (v *judge) headTotals(p *part) {
-	key, h, m := naming.HeadKey(v.id, p.id), &p.head, p.man
-	a, b := figures(h.Totals), figures(m.Totals)
-	v.must(a == b, key, "its totals are %s, those of the manifest %s", a, b)
-	v.must(maps.Equal(h.Domains, m.Domains), key, "its counts of domains are %v, those of the manifest %v", h.Domains, m.Domains)
+// fetchable checks that a partition with URLs to fetch has a time for that, and that it knows none of a slot to come.
+func (v *judge) fetchable(p *part) {
+	key, h := naming.HeadKey(v.id, p.id), &p.head
 	fetchable := int64(0)
 	for _, s := range p.sums {
 		awaits := v.awaits(p, s.Slot)
@@ -98,11 +94,8 @@ func (v *judge) headTotals(p *part) {
 		v.must(!awaits || s.Known+s.Pending == 0, h.Commit, "slot %d is still to come, and its summary says %d known URLs, %d of them pending",
 			s.Slot, s.Known, s.Pending)
 	}
-	v.must(fetchable == 0 || !h.Due.IsZero(), key, "%d URLs are pending and no time is set to ask for them", fetchable)
+	v.must(fetchable == 0 || !h.Due.IsZero(), key, "%d URLs are pending and no time is set to fetch them", fetchable)
 }
-
-// figures are totals in a form to compare and to show.
-func figures(t blobschema.Totals) string { return fmt.Sprintf("%+v", t) }
 
 // requestsKept checks that each request that was numbered before the heads were read is
 // applied, or kept to be sent again.
@@ -110,23 +103,17 @@ func (v *judge) requestsKept(p *part) {
 	if p.damage != nil {
 		return
 	}
-	var m blobschema.Marks
-	if p.man != nil {
-		m = p.man.Applied[partition.Requests]
-	}
-	numbered, there := v.requests.Sent[p.id], map[uint64]bool{}
-	for _, n := range m.Above {
-		there[n] = true
-	}
+	m := p.man.Applied[partition.Requests]
+	numbered, there := v.requests.Sent[p.id], slices.Clone(m.Above)
 	for _, r := range v.requests.Outbox {
-		if r.To == p.id && r.Number > m.Low {
-			there[r.Number] = true
+		if r.To == p.id {
+			there = append(there, r.Number)
 		}
 	}
-	maps.DeleteFunc(there, func(n uint64, _ bool) bool { return n > numbered })
+	slices.Sort(there)
+	there = slices.DeleteFunc(slices.Compact(there), func(n uint64) bool { return n <= m.Low || n > numbered })
 	want, have := numbered-min(numbered, m.Low), uint64(len(there))
-	v.must(have >= want, naming.RequestsKey(v.id),
-		"of %d requests to partition %d above number %d, %d are neither applied nor kept", want, p.id, m.Low, want-min(want, have))
+	v.must(have >= want, naming.RequestsKey(v.id), "of %d requests to partition %d above number %d, only %d are applied or kept", want, p.id, m.Low, have)
 }
 
 // outcome checks that a page record has an answer, or a reason for none.
@@ -193,16 +180,16 @@ func (v *judge) missingExplained() {
 			all++
 			continue
 		}
-		v.violate(v.commitOf(m.by.Partition, uint64(m.by.Seq)),
+		v.violate(v.commitAt(m.by),
 			"the URL %016x of slot %d was %s partition %d, and partition %d does not know it", url.fp, url.slot, ways[m.way], m.to, home.id)
 	}
 	for _, p := range v.parts {
-		v.report.Capped += capped(p)
-		n := leftOut[p]
-		v.must(v.atlas.anyMoved || n <= capped(p), v.where(p), "%d URLs that it was told of are not known, and it has left out %d", n, capped(p))
+		n, capped := leftOut[p], p.man.Totals.Capped
+		v.report.Capped += capped
+		v.must(v.atlas.anyMoved || n <= capped, v.where(p), "it does not know %d URLs that it should know, and has left out %d", n, capped)
 	}
 	v.must(!v.atlas.anyMoved || all <= v.report.Capped, v.id,
-		"%d URLs that partitions were told of are not known, and they have left out %d", all, v.report.Capped)
+		"partitions do not know %d URLs that they should know, and have left out %d", all, v.report.Capped)
 }
 
 // fullSlot is the number of URLs in a slot above which a frontier may leave out more, whatever
@@ -222,20 +209,10 @@ func (v *judge) mayLeaveOut(p *part, slot partition.Slot) bool {
 	}
 	inSlot := n >= fullSlot || s.MaxHostURLs > 0 && n >= s.MaxHostURLs/2 // URLs from sitemaps may use half
 	return slices.ContainsFunc(v.parts, func(q *part) bool {
-		if capped(q) == 0 || !v.had(q.id, slot) {
-			return false
-		}
 		t := &q.man.Totals
-		return inSlot || s.MaxDomainURLs > 0 && (len(v.desired.Capped) > 0 || v.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2)
+		return t.Capped > 0 && v.had(q.id, slot) && (inSlot || s.MaxDomainURLs > 0 &&
+			(len(v.desired.Capped) > 0 || v.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2))
 	})
-}
-
-// capped is how many URLs a partition has left out.
-func capped(p *part) int64 {
-	if p.man == nil {
-		return 0
-	}
-	return p.man.Totals.Capped
 }
 
 // deltaKept checks that no merge of runs and no move of a slot has lost what a commit added to
@@ -252,7 +229,7 @@ func (v *judge) deltaKept(f *commit) {
 		}
 		home := v.homeOf(slot)
 		i, ok := slices.BinarySearchFunc(home.state, e, entry.compare)
-		if !home.broken && (!ok || e.beats(home.state[i])) {
+		if !home.broken && (!ok || e.version(home.state[i]) > 0) {
 			v.violate(f.name, "the URL %016x of slot %d is %s, generation %d; merging lost that", e.fp, slot, e.state, e.gen)
 		}
 	}); err != nil {
@@ -310,9 +287,6 @@ func (v *judge) recordsKept(p *part) {
 // the total of pages, which limits count, and no record says which these are: where there may
 // be any, the total is only an upper bound.
 func (v *judge) totals(p *part) {
-	if p.man == nil {
-		return
-	}
 	says, is := p.man.Totals, p.man.Totals
 	is.Robots, is.Buffered, is.Revisits, is.Outcomes = p.counted.Robots, p.counted.Buffered, p.counted.Revisits, p.counted.Outcomes
 	if !p.unread {
@@ -323,7 +297,7 @@ func (v *judge) totals(p *part) {
 		is.Known, is.Pending, is.Unexamined = is.Known+int64(s.Known), is.Pending+int64(s.Pending), is.Unexamined+int64(s.Unexamined)
 	}
 	where := p.head.Commit
-	v.must(figures(says) == figures(is), where, "its totals are %s, and counted again %s", figures(says), figures(is))
+	v.same(where, "recounted totals", says, is)
 	exact := !v.anyBroken() && !v.requested && !p.again
 	v.must(says.Pages == p.okPages || says.Pages < p.okPages && !exact, where, "its total of pages is %d, and there are %d", says.Pages, p.okPages)
 }
@@ -342,7 +316,7 @@ func (v *judge) summed(f *counts) {
 		v.must(n.known >= k && n.known <= k+u && n.pending >= pending && n.pending <= pending+u, where,
 			"slot %d has %d known URLs, %d of them pending; its summary says %d and %d, and %d to examine",
 			s.Slot, n.known, n.pending, k, pending, u)
-		v.must(pending == 0 || s.Due != 0, where, "slot %d has %d pending URLs and no time to ask for them", s.Slot, pending)
+		v.must(pending == 0 || s.Due != 0, where, "slot %d has %d pending URLs and no time to fetch them", s.Slot, pending)
 	}
 	for _, s := range slices.Sorted(maps.Keys(f.counts)) {
 		v.violate(where, "slot %d has %d known URLs and no summary", s, f.counts[s].known)
@@ -360,9 +334,7 @@ func (v *judge) forwardedKnown() {
 	all := v.allKnown()
 	var total, urls, generations int64
 	for _, p := range v.parts {
-		if p.man != nil {
-			total += p.man.Totals.Forwarded
-		}
+		total += p.man.Totals.Forwarded
 		for _, e := range p.state {
 			if e.state != blobschema.Forwarded {
 				continue

@@ -13,10 +13,10 @@ import (
 func i8(v *judge, fact any) {
 	switch f := fact.(type) {
 	case *block:
-		for i := range f.settled {
-			v.filtered(f, f.settled[i].Fingerprint)
+		for i := range f.Settled {
+			v.filtered(f, f.Settled[i].Fingerprint)
 		}
-		for i := range f.queued {
+		for i := range f.Queued {
 			v.filtered(f, f.urls[i].fp)
 		}
 	case *page:
@@ -61,7 +61,7 @@ func (v *judge) onceEach() {
 	slices.SortFunc(v.visible, visible.compare)
 	for i, r := range v.visible {
 		if last := v.visible[max(0, i-1)]; i > 0 && last.fp == r.fp && last.gen == r.gen {
-			v.violate(v.commitOf(r.in.Partition, uint64(r.in.Seq)), "the URL %016x has another page record of generation %d, in commit %d of partition %d",
+			v.violate(v.commitAt(r.in), "the URL %016x has another page record of generation %d, in commit %d of partition %d",
 				r.fp, r.gen, last.in.Seq, last.in.Partition)
 		}
 	}

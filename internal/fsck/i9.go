@@ -51,7 +51,7 @@ func (v *judge) pace() {
 	const tolerance = 5 * time.Millisecond
 	for i := range v.answers {
 		if addr, ok := v.pins[v.answers[i].key]; ok {
-			v.answers[i].key = v.hash.Fingerprint(addressKey(addr))
+			v.answers[i].key = v.hash.Fingerprint(blobschema.AddressKey(addr))
 		}
 	}
 	slices.SortFunc(v.answers, func(a, b keyAnswer) int {

@@ -294,7 +294,7 @@ var indexCorruptions = []corruption{
 		m.add(func(d *segment.Document) { d.URL += "?"; d.Fingerprint = m.hash.Fingerprint(d.URL) }, m.pageOf(1, "copy"))
 	}},
 	{"page shown of a commit to come", indexed, "I11", "was first requested in commit 3", func(m *maker) { m.add(nil, m.pageOf(3, "late")) }},
-	{"generation that is none", indexed, "I11", "of which there is no answer", func(m *maker) {
+	{"generation that is none", indexed, "I11", "which has no answer", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Generation = 1 }, m.pageOf(1, "notext"))
 	}},
 	{"time of another answer", indexed, "I11", "and was fetched at", func(m *maker) {
@@ -321,7 +321,7 @@ var indexCorruptions = []corruption{
 			man.Anchors = append(man.Anchors, m.segment(0, man.Number, []segment.Document{d}))
 		})
 	}},
-	{"texts of links twice", indexed, "I11", "are there twice", func(m *maker) {
+	{"texts of links twice", indexed, "I11", "is current in", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) {
 			d := segment.Document{Fingerprint: m.hash.Fingerprint(m.pageOf(1, "copy").URL), Host: m.host(0, 0), Slot: m.hash.Slot(m.host(0, 0))}
 			man.Anchors = append(man.Anchors, m.segment(0, man.Number, []segment.Document{d}))
@@ -333,7 +333,7 @@ var indexCorruptions = []corruption{
 	{"commits that there are not", indexed, "I11", "the last one is 3", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) { man.Seq = 4 })
 	}},
-	{"manifest of another partition", indexed, "I11", "its manifest that of", func(m *maker) {
+	{"manifest of another partition", indexed, "I11", "partition of its manifest", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) { man.Partition = 1 })
 	}},
 	{"segment named twice", indexed, "I11", "twice", func(m *maker) {
@@ -354,25 +354,25 @@ var indexCorruptions = []corruption{
 			man.Segments[1] = m.segment(0, 9, []segment.Document{m.doc(m.pageOf(2, "new"))})
 		})
 	}},
-	{"head of another partition", indexed, "I11", "index of partition 1", func(m *maker) {
+	{"head of another partition", indexed, "I11", "its partition", func(m *maker) {
 		m.indexHead(func(h *blobschema.IndexHead) { h.Partition = 1 })
 	}},
-	{"head of another number", indexed, "I11", "are not the manifest's", func(m *maker) {
+	{"head of another number", indexed, "I11", "its number, commits", func(m *maker) {
 		m.indexHead(func(h *blobschema.IndexHead) { h.Number++ })
 	}},
-	{"head of other commits", indexed, "I11", "are not the manifest's", func(m *maker) {
+	{"head of other commits", indexed, "I11", "its number, commits", func(m *maker) {
 		m.indexHead(func(h *blobschema.IndexHead) { h.Seq-- })
 	}},
-	{"head's totals", indexed, "I11", "are not the manifest's", func(m *maker) {
+	{"head's totals", indexed, "I11", "its number, commits", func(m *maker) {
 		m.indexHead(func(h *blobschema.IndexHead) { h.Totals.Replaced++ })
 	}},
-	{"head's documents", indexed, "I11", "are not the manifest's", func(m *maker) {
+	{"head's documents", indexed, "I11", "its number, commits", func(m *maker) {
 		m.indexHead(func(h *blobschema.IndexHead) { h.Documents++ })
 	}},
-	{"head's bytes", indexed, "I11", "its segments have", func(m *maker) {
+	{"head's bytes", indexed, "I11", "bytes and totals", func(m *maker) {
 		m.indexHead(func(h *blobschema.IndexHead) { h.Bytes++ })
 	}},
-	{"total of documents", indexed, "I11", "its segments have", func(m *maker) {
+	{"total of documents", indexed, "I11", "its total of documents", func(m *maker) {
 		_, man := m.index(0)
 		man.Totals.Documents++
 		data, err := blobschema.EncodeIndexManifest(&man)
@@ -385,13 +385,13 @@ var indexCorruptions = []corruption{
 			h.Manifest, h.Documents, h.Totals = name, man.Totals.Documents, man.Totals
 		})
 	}},
-	{"number of deleted documents", indexed, "I11", "are deleted, and it says", func(m *maker) {
+	{"number of deleted documents", indexed, "I11", "deleted ones", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { r.Gone-- })
 	}},
-	{"deleted documents that are none", indexed, "I6", "deleted documents of", func(m *maker) {
+	{"deleted documents that are none", indexed, "I6", "deleted documents", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { *r = m.delete(*r, 2, 3, 99) })
 	}},
-	{"documents of a segment", indexed, "I11", "it says 6 of", func(m *maker) {
+	{"documents of a segment", indexed, "I11", "documents, deleted ones", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { r.Documents++ })
 	}},
 	{"slots of a segment", indexed, "I11", "in a segment from", func(m *maker) {
@@ -400,7 +400,7 @@ var indexCorruptions = []corruption{
 	{"tokens of a segment", indexed, "I11", "tokens", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { r.Lengths[segment.Body]++ })
 	}},
-	{"bytes of a segment", indexed, "I6", "by its manifest", func(m *maker) {
+	{"bytes of a segment", indexed, "I11", "its name, size", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { r.Bytes++ })
 	}},
 	{"segment missing", indexed, "I6", "does not exist", func(m *maker) {
@@ -415,7 +415,7 @@ var indexCorruptions = []corruption{
 		_, man := m.index(0)
 		m.flip(man.Segments[0].Object, 40)
 	}},
-	{"segment of other content", indexed, "I6", "by its content", func(m *maker) {
+	{"segment of other content", indexed, "I11", "its name, size", func(m *maker) {
 		_, man := m.index(0)
 		d := m.doc(m.pageOf(2, "new"))
 		d.Text = strings.ToUpper(d.Text)

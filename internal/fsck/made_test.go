@@ -267,16 +267,16 @@ var madeCorruptions = []corruption{
 			p.Original.WARC, p.Original.Offset = r.WARC, r.Offset
 		})
 	}},
-	{"original in a later commit", recrawled, "I6", "in commit 3", func(m *maker) {
+	{"original in a later commit", recrawled, "I6", "in the later commit 3", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) {
 			o := m.own(3).Pages[1].Payload()
 			p.Original = &o
 		})
 	}},
-	{"original of another time", recrawled, "I6", "does not say of its original", func(m *maker) {
+	{"original of another time", recrawled, "I6", "disagrees about its original", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Original.Time = p.Original.Time.Add(time.Hour) })
 	}},
-	{"original of another length", recrawled, "I6", "does not say of its original", func(m *maker) {
+	{"original of another length", recrawled, "I6", "disagrees about its original", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Original.Length++ })
 	}},
 	{"revisit of another payload", recrawled, "I6", "its digest", func(m *maker) {
@@ -300,7 +300,7 @@ var madeCorruptions = []corruption{
 	{"original of a refusal", recrawled, "I6", "no WARC object", func(m *maker) {
 		m.pageAt(2, "outside", func(p *blobschema.Page) { p.Original = m.own(1).Pages[1].Original })
 	}},
-	{"total of revisits", recrawled, "I7", "counted again", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Revisits++ }) }},
+	{"total of revisits", recrawled, "I7", "recounted totals", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Revisits++ }) }},
 	{"too many pages", recrawled, "I7", "total of pages", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Pages += 10 }) }},
 
 	{"request applied that nobody numbered", recrawled, "I5", "of which 0 were sent", func(m *maker) {
@@ -315,7 +315,7 @@ var madeCorruptions = []corruption{
 	{"requests of no partition", recrawled, "I5", "of 4", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Sent[9] = 1 })
 	}},
-	{"request forgotten", recrawled, "I7", "neither applied nor kept", func(m *maker) {
+	{"request forgotten", recrawled, "I7", "are applied or kept", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox = r.Outbox[1:] })
 	}},
 	{"request missing", recrawled, "I6", "does not exist", func(m *maker) {
@@ -324,7 +324,7 @@ var madeCorruptions = []corruption{
 	{"request damaged", recrawled, "I6", "damaged", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { m.flip(r.Outbox[0].Object, 8) })
 	}},
-	{"request under another name", recrawled, "I6", "is named as", func(m *maker) {
+	{"request under another name", recrawled, "I6", "its number and name", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { m.objects[r.Outbox[0].Object] = m.objects[r.Outbox[1].Object] })
 	}},
 	{"request of another partition", recrawled, "I3", "was requested from partition 0", func(m *maker) {
@@ -338,10 +338,10 @@ var madeCorruptions = []corruption{
 		})
 	}},
 	{"requests garbage", recrawled, "I6", "cannot be decoded", func(m *maker) { m.records[naming.RequestsKey(crawlID)] = "[" }},
-	{"head's requests", recrawled, "I5", "all requests up to", func(m *maker) {
+	{"head's requests", recrawled, "I6", "last applied request", func(m *maker) {
 		edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Requests++ })
 	}},
-	{"head's domains", recrawled, "I7", "counts of domains", func(m *maker) {
+	{"head's domains", recrawled, "I6", "counts of domains", func(m *maker) {
 		edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Domains = map[string]int64{"x.example": 1} })
 	}},
 	{"own mail applied before it was sent", recrawled, "I5", "mail 2 from partition 0 is applied, of which 1", func(m *maker) {
@@ -429,7 +429,7 @@ var madeCorruptions = []corruption{
 			}
 		})
 	}},
-	{"links of another slot, by IP", byIP, "I6", "of which it has no record", func(m *maker) {
+	{"links of another slot, by IP", byIP, "I6", "no record of that page", func(m *maker) {
 		m.last(1, func(c *blobschema.Commit) { c.Links[0].Slot = m.hash.Slot(m.host(0, 0)) })
 	}},
 	{"placement lost", byIP, "I7", "no partition knows it at an address", func(m *maker) {
@@ -480,7 +480,7 @@ var madeCorruptions = []corruption{
 			c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10
 		})
 	}},
-	{"more left out than counted", capped, "I7", "it has left out 2", func(m *maker) {
+	{"more left out than counted", capped, "I7", "has left out 2", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) {
 			t := &c.Links[0].Targets
 			for fp := range uint64(5) {

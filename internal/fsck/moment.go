@@ -2,8 +2,8 @@ package fsck
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -33,13 +33,9 @@ type handed struct {
 // readMoment reads the records and heads of the check. It lists the objects after them, so that
 // the list has every object that the heads name. It returns false if a check is not possible.
 func (c *checker) readMoment() bool {
-	c.id = c.opt.Crawl
-	if c.id == "" {
-		active, found := record[struct {
-			Crawl string `json:"crawl"`
-		}](c, naming.ActiveKey)
-		if c.id = active.Crawl; !found {
-			return c.fail(ErrNoCrawl)
+	if c.id = c.opt.Crawl; c.id == "" {
+		if c.id, c.err = blobschema.ActiveCrawl(c.ctx, c.store); c.err != nil {
+			return false
 		}
 	}
 	c.report.Crawl = c.id
@@ -81,9 +77,7 @@ func (c *checker) readMoment() bool {
 		c.indexed = c.indexed || strings.HasPrefix(o.Name, naming.IndexPrefix(c.id))
 	}
 	for _, p := range c.parts {
-		if p.man != nil {
-			p.sums = c.whole(p, p.man.Slots)
-		}
+		p.sums = c.whole(p, p.man.Slots)
 	}
 	c.report.Objects, c.report.Partitions = len(c.listed), len(c.parts)
 	c.report.Epoch, c.report.Moving = c.atlas.record.Epoch, len(c.atlas.moving)
@@ -163,7 +157,7 @@ func (c *checker) readMap() blobschema.MapRecord {
 		return r
 	}
 	for p := len(c.parts); p < max(c.crawl.Partitions, r.Partitions); p++ {
-		c.parts = append(c.parts, &part{id: partition.ID(p), outside: map[uint64]bool{}, flights: map[uint64]bool{}})
+		c.parts = append(c.parts, &part{id: partition.ID(p), man: &blobschema.Manifest{}, outside: map[uint64]bool{}, flights: map[uint64]bool{}})
 	}
 	return r
 }
@@ -171,39 +165,34 @@ func (c *checker) readMap() blobschema.MapRecord {
 // readHeads reads all heads and the manifests that they name, and returns the names of the commits.
 func (c *checker) readHeads() (commits []string) {
 	for _, p := range c.parts {
-		var found bool
-		if p.head, found = record[blobschema.Head](c, naming.HeadKey(c.id, p.id)); !found {
-			p.head = blobschema.Head{Partition: p.id}
+		head, found := record[blobschema.Head](c, naming.HeadKey(c.id, p.id))
+		if !found {
+			head.Partition = p.id
 		}
-		p.manifest = c.readManifest(p.head.Commit)
-		p.broken = p.damage != nil
-		var moved []blobschema.Moved
-		if p.man != nil {
-			moved = p.man.Moved
+		if head.Commit != p.head.Commit {
+			c.readManifest(p, head.Commit)
 		}
-		p.holding = blobschema.NewHolding(p.id, c.pmap, moved)
+		p.head, p.broken = head, p.damage != nil
+		p.holding = blobschema.NewHolding(p.id, c.pmap, p.man.Moved)
 		commits = append(commits, p.head.Commit)
 	}
 	return commits
 }
 
-// readManifest reads the manifest of a commit that a head names, once: commits do not
-// change. Its damage is reported when it is known that this commit is checked.
-func (c *checker) readManifest(commit string) (of manifest) {
-	of, known := c.manifests[commit]
-	if known || commit == "" {
-		return of
+// readManifest reads the manifest of a commit that a head names. Its damage is reported when it is
+// known that this commit is checked.
+func (c *checker) readManifest(p *part, commit string) {
+	p.man, p.damage = &blobschema.Manifest{}, nil
+	if commit == "" {
+		return
 	}
-	data, err := c.bytes(commit)
-	if err == nil {
-		var m blobschema.Manifest
-		if _, m, err = openCommit(data); err == nil {
-			of.man = &m
-		}
+	man, err := blobschema.ReadManifest(c.get, commit)
+	if err == nil && man.Seq == 0 {
+		err = errors.New("its manifest says that it is commit 0")
 	}
-	of.damage = err
-	c.manifests[commit] = of
-	return of
+	if p.damage = err; err == nil {
+		p.man = man
+	}
 }
 
 // placeSlots finds the home of each slot, and says which slots have none, or several.
@@ -211,23 +200,17 @@ func (c *checker) placeSlots() (problems []string) {
 	a := &c.atlas
 	n := c.pmap.Slots()
 	a.home, a.handed, a.moving, a.anyMoved = c.pmap.Owners(), map[partition.Slot]*handed{}, map[partition.Slot]*blobschema.Moving{}, false
-	owners := slices.Repeat([]int{1}, n)
+	owners := make([]int, n)
 	for _, p := range c.parts {
-		for _, m := range p.holding.Moved() {
-			a.anyMoved = true
-			for _, s := range m.Slots {
-				if c.pmap.Owner(s) == p.id {
-					owners[s]--
-				}
-				if m.Received {
-					owners[s]++
-					a.home[s] = p.id
-				}
-			}
+		a.anyMoved = a.anyMoved || len(p.man.Moved) > 0
+		for _, s := range p.holding.Slots() {
+			owners[s]++
+			a.home[s] = p.id
 		}
 	}
 	for _, p := range c.parts {
-		for g := range p.handovers() {
+		for i := range p.man.Given {
+			g := &p.man.Given[i]
 			a.anyMoved = true
 			for _, s := range g.Slots {
 				if int(g.To) < len(c.parts) && int(s) < n && g.Epoch > c.parts[g.To].holding.Seen(s) {
@@ -261,17 +244,6 @@ func (c *checker) placeSlots() (problems []string) {
 	return problems
 }
 
-// handovers yields the hand-overs of a partition.
-func (p *part) handovers() iter.Seq[*blobschema.Handover] {
-	return func(yield func(*blobschema.Handover) bool) {
-		for i := 0; p.man != nil && i < len(p.man.Given); i++ {
-			if !yield(&p.man.Given[i]) {
-				return
-			}
-		}
-	}
-}
-
 func (c *checker) anyBroken() bool {
 	return slices.ContainsFunc(c.parts, func(p *part) bool { return p.broken })
 }
@@ -282,13 +254,13 @@ func (c *checker) homeOf(s partition.Slot) *part { return c.parts[c.atlas.home[s
 // awaits reports whether a slot is to come to a partition, as its last commit knew.
 func (c *checker) awaits(p *part, s partition.Slot) bool {
 	m, ok := c.atlas.moving[s]
-	return ok && int(s) < c.pmap.Slots() && m.To == p.id && p.man != nil && m.Epoch <= p.man.Epoch && !p.holding.Holds(s)
+	return ok && int(s) < c.pmap.Slots() && m.To == p.id && m.Epoch <= p.man.Epoch && !p.holding.Holds(s)
 }
 
 // owes reports whether a partition holds a slot that is to go elsewhere, and knew it.
 func (c *checker) owes(p *part, s partition.Slot) bool {
 	m, ok := c.atlas.moving[s]
-	return ok && int(s) < c.pmap.Slots() && m.From == p.id && p.man != nil && m.Epoch <= p.man.Epoch && p.holding.Holds(s)
+	return ok && int(s) < c.pmap.Slots() && m.From == p.id && m.Epoch <= p.man.Epoch && p.holding.Holds(s)
 }
 
 // had reports whether a partition may have stored anything of a slot: it holds, held or
@@ -308,9 +280,6 @@ func (c *checker) where(p *part) string {
 
 // hasApplied reports whether a partition has applied a mail.
 func (p *part) hasApplied(from partition.ID, number uint64) bool {
-	if p.man == nil {
-		return false
-	}
 	m := p.man.Applied[from]
 	return number <= m.Low || slices.Contains(m.Above, number)
 }

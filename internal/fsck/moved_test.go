@@ -268,7 +268,7 @@ var movedCorruptions = []corruption{
 	{"request by a map to come", moved, "I3", "by a map of epoch 9", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 9 })
 	}},
-	{"run of one that gave nothing", moved, "I4", "none of it", func(m *maker) {
+	{"run of one that gave nothing", moved, "I4", "not a run of it", func(m *maker) {
 		runs := m.hand.commit(m.head(0).Commit).Manifest.Runs
 		m.manifest(2, func(man *blobschema.Manifest) { man.Runs = append(man.Runs, runs...) })
 	}},
@@ -312,9 +312,9 @@ var movedCorruptions = []corruption{
 		m.record(func(r *blobschema.MapRecord) { r.Partitions = 4 })
 	}},
 	{"map record lost", moved, "I3", "the map is of epoch 1", func(m *maker) { delete(m.records, naming.MapKey(crawlID)) }},
-	{"head owes", moved, "I3", "it owes 0 slots", func(m *maker) { m.headOf(2, func(h *blobschema.Head) { h.Owes = 0 }) }},
-	{"head gives", moved, "I3", "it gives slots to", func(m *maker) { m.headOf(1, func(h *blobschema.Head) { h.Gives[0]++ }) }},
-	{"head awaits", moved, "I3", "it awaits slots since epoch 0", func(m *maker) { m.headOf(0, func(h *blobschema.Head) { h.Awaits = 0 }) }},
+	{"head owes", moved, "I3", "slots that it owes: 0", func(m *maker) { m.headOf(2, func(h *blobschema.Head) { h.Owes = 0 }) }},
+	{"head gives", moved, "I6", "epochs of hand-overs", func(m *maker) { m.headOf(1, func(h *blobschema.Head) { h.Gives[0]++ }) }},
+	{"head awaits", moved, "I3", "slots that it awaits (0: none): 0", func(m *maker) { m.headOf(0, func(h *blobschema.Head) { h.Awaits = 0 }) }},
 }
 
 // slotBut is a slot that a partition owned at first and that is not its first host's.

@@ -19,9 +19,10 @@ import (
 func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker {
 	c := &checker{
 		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]time.Time{}, named: map[string]string{},
-		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
-		pins: map[uint64]netip.Addr{}, gifts: map[turn]gift{}, routes: map[route]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
-		claims: map[uint64][]claim{}, captures: map[uint64][]claim{},
+		decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
+		pins: map[uint64]netip.Addr{}, given: map[turn]gift{}, taken: map[turn]partition.ID{},
+		gained: map[place]partition.Epoch{}, routes: map[place]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
+		captures: map[uint64]claim{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	c.judges = c.invariants()
@@ -120,7 +121,7 @@ const maxMissing = 10
 
 // walk reads all commits of a partition in order.
 func (c *checker) walk(p *part) {
-	if p.man == nil {
+	if p.man.Seq == 0 {
 		return
 	}
 	p.then = blobschema.NewHolding(p.id, c.pmap, nil)
@@ -145,7 +146,8 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	if !ok {
 		return nil
 	}
-	r, m, err := openCommit(data)
+	r, err := blobschema.OpenCommit(data)
+	m := section(&err, r, (*blobschema.CommitReader).Manifest)
 	f := &commit{part: p, name: name, m: &m, prev: prev, was: p.then, is: p.then}
 	pages := section(&err, r, (*blobschema.CommitReader).Pages)
 	f.links = section(&err, r, (*blobschema.CommitReader).Links)
@@ -182,7 +184,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	}
 	out := &urls{where: name}
 	for _, q := range away {
-		out.list = append(out.list, parse(q.URL))
+		out.list = append(out.list, c.address(q.URL))
 	}
 	c.show(out)
 	for _, out := range f.outbox {
@@ -287,6 +289,11 @@ func (c *checker) showLetter(l *letter) {
 	}
 }
 
+// commitAt names the visible commit that an entry of the state refers to.
+func (c *checker) commitAt(r blobschema.RecordRef) string {
+	return c.commitOf(r.Partition, uint64(r.Seq))
+}
+
 // commitOf names the visible commit of a partition with a number.
 func (c *checker) commitOf(p partition.ID, seq uint64) string {
 	return cmp.Or(blobschema.CommitOf(c.parts[p].man, seq), c.parts[p].head.Commit)
@@ -297,10 +304,8 @@ func (c *checker) commitOf(p partition.ID, seq uint64) string {
 func (v *judge) urlAt(fp uint64, p partition.ID, seq uint64) string {
 	var pages []blobschema.Page
 	if v.keeps() {
-		if data, err := v.bytes(v.commitOf(p, seq)); err == nil {
-			if r, _, err := openCommit(data); err == nil {
-				pages, _ = r.Pages()
-			}
+		if r, err := blobschema.ReadCommit(v.get, v.commitOf(p, seq)); err == nil {
+			pages, _ = r.Pages()
 		}
 	}
 	for i := range pages {

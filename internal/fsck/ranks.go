@@ -18,17 +18,13 @@ func rankSums(v *judge, fact any) {
 	if _, ends := fact.(end); !ends {
 		return
 	}
-	key := naming.RankKey(v.id)
-	if _, found := v.raw(key); !found {
-		return
-	}
-	keys := []string{key}
+	keys := []string{naming.RankKey(v.id)}
 	for _, p := range v.parts {
 		keys = append(keys, naming.RankHeadKey(v.id, p.id))
 	}
 	v.steadily(keys, func() {
 		v.ranks = RanksReport{}
-		r := &rankJob{judge: v, key: key}
+		r := &rankJob{judge: v, key: keys[0]}
 		r.check()
 	})
 }
@@ -106,7 +102,7 @@ func (r *rankJob) checkInputs() {
 			r.violate(r.key, "its input %d is of partition %d", i, in.Partition)
 			continue
 		}
-		if i >= len(r.parts) || in.Seq == 0 || r.parts[i].man == nil || in.Seq > r.parts[i].man.Seq {
+		if i >= len(r.parts) || in.Seq == 0 || in.Seq > r.parts[i].man.Seq {
 			continue // none, or later than the head that was read
 		}
 		name := in.Commit(r.id)
@@ -114,52 +110,51 @@ func (r *rankJob) checkInputs() {
 	}
 }
 
-// rankPart is a partition with its head of rank jobs.
+// rankPart is a partition and what its head of rank jobs names.
 type rankPart struct {
 	*rankJob
-	head ranks.Head
-	p    partition.ID
-	key  string
+	p       partition.ID
+	key     string
+	dropped map[string]bool // objects that may be deleted already
 }
 
 func (r *rankJob) checkPart(p partition.ID) {
-	bad := r.bad
-	part := rankPart{rankJob: r, p: p, key: naming.RankHeadKey(r.id, p)}
-	var found bool
-	if part.head, found = record[ranks.Head](r.checker, part.key); r.bad > bad {
+	part, bad := rankPart{r, p, naming.RankHeadKey(r.id, p), map[string]bool{}}, r.bad
+	h, found := record[ranks.Head](r.checker, part.key)
+	if r.bad > bad {
 		r.lost = true
 		return
 	}
 	if found && int(p) < len(r.parts) {
-		r.parts[p].rankHead = part.head
+		r.parts[p].rankHead = h
 	}
-	var summed ranks.Result // of the job that is done
+	summed := uint64(0) // job whose result is a part of the sums
 	if r.done != nil {
-		inputs, ok := r.done.Inputs, false
-		if summed, ok = part.head.Result(r.done.Number); !ok {
+		inputs := r.done.Inputs
+		if result, ok := h.Result(r.done.Number); !ok {
 			r.must(int(p) >= len(inputs), part.key, "job %d is done, and of this partition there is no result", r.done.Number)
-		} else if r.ranks.Partitions++; int(p) < len(inputs) {
-			r.must(summed.Seq == inputs[p].Seq, part.key,
-				"its result of job %d is of the commits up to %d, and the job is of the commits up to %d", r.done.Number, summed.Seq, inputs[p].Seq)
+		} else {
+			r.ranks.Partitions++
+			summed = result.Job
+			if int(p) < len(inputs) {
+				r.same(part.key, "last commit in its result", result.Seq, inputs[p].Seq)
+			}
 		}
 	}
 	if found {
-		part.checkObjects(summed)
+		part.checkObjects(&h, summed)
 	}
 }
 
-// checkObjects checks that what the head names is there, and can be read. Of the result of
-// the job that is done it adds up the ranks.
-func (r *rankPart) checkObjects(summed ranks.Result) {
-	h := &r.head
-	r.must(h.Partition == r.p && h.Job <= r.job.Number, r.key,
-		"it is of partition %d and job %d; the job is %d", h.Partition, h.Job, r.job.Number)
-	r.must(len(h.Rounds) < 2 || len(h.Rounds) == 2 && h.Rounds[0].Number < h.Rounds[1].Number, r.key,
-		"it has %d rounds, out of order or too many", len(h.Rounds))
-	dropped := map[string]bool{} // they may be there, or not
+// checkObjects checks that what a head names is there, and can be read. It adds up the result of
+// the job that is part of the sums, 0 for none.
+func (r *rankPart) checkObjects(h *ranks.Head, summed uint64) {
+	r.must(h.Partition == r.p && h.Job <= r.job.Number, r.key, "it is of partition %d and job %d; the job is %d", h.Partition, h.Job, r.job.Number)
+	ordered := len(h.Rounds) < 2 || len(h.Rounds) == 2 && h.Rounds[0].Number < h.Rounds[1].Number
+	r.must(ordered, r.key, "it has %d rounds, out of order or too many", len(h.Rounds))
 	for _, d := range h.Dropped {
 		r.name(d.Object, r.key)
-		dropped[d.Object] = true
+		r.dropped[d.Object] = true
 	}
 	for i := range h.Rounds {
 		round := &h.Rounds[i]
@@ -167,58 +162,84 @@ func (r *rankPart) checkObjects(summed ranks.Result) {
 			continue
 		}
 		r.name(round.Object, r.key)
-		if !dropped[round.Object] && h.Job == r.job.Number && r.job.Done.IsZero() { // else it goes: only rounds needed it
-			r.checkRound(round)
+		if h.Job == r.job.Number && r.job.Done.IsZero() { // else it goes: only rounds needed it
+			r.checkRound(round, h.Job)
 		}
 	}
-	for _, res := range []ranks.Result{h.Next, h.Last} {
-		for _, name := range res.Objects() {
+	for _, result := range []ranks.Result{h.Next, h.Last} {
+		for _, name := range result.Objects() {
 			r.name(name, r.key)
 		}
-		sum := res == summed && summed.Job > 0
-		if sum {
-			summed = ranks.Result{}
-		}
-		for _, of := range []struct {
-			name string
-			sum  bool // it is part of the sums
-			read func(b []byte, sum bool) error
-		}{
-			{res.Graph, false, reader(ranks.DecodeGraph, nil)},
-			{res.Layout, false, reader(func(b []byte) (*ranks.Layout, error) {
-				if res.Job != r.job.Number {
-					return nil, nil // nobody knows any more how many partitions it was of
-				}
-				return ranks.DecodeLayout(b, len(r.job.Inputs))
-			}, nil)},
-			{res.Anchors, sum, reader(ranks.DecodeAnchors, func(list []ranks.AnchorTarget) { r.addAnchors(res.Anchors, list) })},
-			{res.Table, sum, reader(ranks.DecodeTable, func(t *ranks.Table) { r.addTable(res.Table, t, &r.sizes.Crawled) })},
-			{res.Rest, sum, reader(ranks.DecodeTable, func(t *ranks.Table) { r.addTable(res.Rest, t, new(int64)) })},
-			{res.Hosts, sum, reader(ranks.DecodeHosts, func(h *ranks.Hosts) { r.addHosts(res.Hosts, h) })},
-		} {
-			r.must(of.name != "" || !of.sum, r.key, "its result of job %d has no tables", res.Job)
-			read := of.name != "" && (of.sum || !dropped[of.name]) &&
-				r.readObject(of.name, res.Job, func(b []byte) error { return of.read(b, of.sum) })
-			r.lost = r.lost || of.sum && !read
+		r.checkResult(&result, summed)
+		if result.Job == summed {
+			summed = 0 // only once
 		}
 	}
 }
 
-// reader returns a function that decodes an object, and adds it to the sums if it is part of them.
-func reader[T any](decode func([]byte) (T, error), add func(T)) func([]byte, bool) error {
-	return func(b []byte, sum bool) error {
-		v, err := decode(b)
-		if err == nil && sum {
-			add(v)
+// checkResult reads the objects of a result, and adds them up if it is of the job that is part of the sums.
+func (r *rankPart) checkResult(of *ranks.Result, summed uint64) {
+	readRank(r, of.Graph, of.Job, ranks.DecodeGraph)
+	readRank(r, of.Layout, of.Job, func(b []byte) (*ranks.Layout, error) {
+		if of.Job != r.job.Number {
+			return nil, nil // nobody knows any more how many partitions it was of
 		}
-		return err
+		return ranks.DecodeLayout(b, len(r.job.Inputs))
+	})
+	anchors, okAnchors := readRank(r, of.Anchors, of.Job, ranks.DecodeAnchors)
+	table, okTable := readRank(r, of.Table, of.Job, ranks.DecodeTable)
+	rest, okRest := readRank(r, of.Rest, of.Job, ranks.DecodeTable)
+	hosts, okHosts := readRank(r, of.Hosts, of.Job, ranks.DecodeHosts)
+	if summed == 0 || of.Job != summed {
+		return
 	}
+	for _, name := range []string{of.Anchors, of.Table, of.Rest, of.Hosts} {
+		r.must(name != "" && !r.dropped[name], r.key, "its result of job %d has no tables, or they are dropped", of.Job)
+	}
+	if !(okAnchors && okTable && okRest && okHosts) {
+		r.lost = true
+		return
+	}
+	for _, a := range anchors {
+		key, _ := r.keyOf(a.Host)
+		r.show(&located{object: of.Anchors, what: "texts of links to", name: a.Host, key: key, slot: a.Slot})
+	}
+	for _, t := range []*ranks.Table{table, rest} {
+		if r.nodes == 0 {
+			r.nodes = t.Nodes()
+		}
+		r.must(t.Nodes() == r.nodes, r.key, "a table of job %d is of %d pages, another table of %d", of.Job, t.Nodes(), r.nodes)
+		for i := range t.Len() {
+			_, n := t.At(i)
+			r.pages += n
+		}
+		r.sizes.Pages += int64(t.Len())
+	}
+	for _, n := range hosts.Ranks {
+		r.hosts += n
+	}
+	r.must(slices.IsSorted(hosts.Names), of.Hosts, "its hosts are not in order")
+	r.sizes.Crawled += int64(table.Len())
+	r.sizes.Hosts += int64(len(hosts.Names))
+	r.sizes.Anchors += int64(len(anchors))
+}
+
+// readRank reads an object that a head names, made by a job of that number or before.
+func readRank[T any](r *rankPart, name string, job uint64, decode func([]byte) (T, error)) (v T, ok bool) {
+	if name == "" || r.dropped[name] {
+		return v, false
+	}
+	v, data, ok := decoded(r.checker, name, r.key, decode)
+	p, of, what, err := naming.ParseRankObject(name)
+	if ok && (err != nil || p != r.p || of > job || naming.RankObject(r.id, p, of, what, data) != name) {
+		r.damaged(name, "it is not the object that its name says, or none of partition %d and job %d", r.p, job)
+	}
+	return v, ok
 }
 
 // checkRound checks the object of a round.
-func (r *rankPart) checkRound(round *ranks.Round) {
-	size := int64(0)
-	ok := r.readObject(round.Object, r.head.Job, func(b []byte) error { size = int64(len(b)); return nil })
+func (r *rankPart) checkRound(round *ranks.Round, job uint64) {
+	size, ok := readRank(r, round.Object, job, func(b []byte) (int64, error) { return int64(len(b)), nil })
 	end := int64(0)
 	for n := range len(r.job.Inputs) + 1 {
 		off, length, err := round.Part(n)
@@ -233,58 +254,17 @@ func (r *rankPart) checkRound(round *ranks.Round) {
 	}
 }
 
-// readObject reads an object that the head names, made by a job of that number or before.
-func (r *rankPart) readObject(name string, job uint64, read func([]byte) error) bool {
-	_, data, ok := decoded(r.checker, name, r.key, func(b []byte) (none struct{}, err error) { return none, read(b) })
-	p, of, what, err := naming.ParseRankObject(name)
-	if ok && (err != nil || p != r.p || of > job || naming.RankObject(r.id, p, of, what, data) != name) {
-		r.damaged(name, "it is not the object that its name says, or none of partition %d and job %d", r.p, job)
-	}
-	return ok
-}
-
-func (r *rankPart) addAnchors(name string, anchors []ranks.AnchorTarget) {
-	r.sizes.Anchors += int64(len(anchors))
-	for i := range anchors {
-		host := anchors[i].Host
-		r.show(&located{object: name, what: "texts of links to", name: host, key: r.keyOf(host), slot: anchors[i].Slot})
-	}
-}
-
-func (r *rankPart) addHosts(name string, hosts *ranks.Hosts) {
-	for _, n := range hosts.Ranks {
-		r.hosts += n
-	}
-	r.sizes.Hosts += int64(len(hosts.Names))
-	r.Checked += int64(len(hosts.Names))
-	r.must(slices.IsSorted(hosts.Names), name, "its hosts are not in order")
-}
-
-// addTable adds a table of ranks; DecodeTable has checked each.
-func (r *rankPart) addTable(name string, t *ranks.Table, also *int64) {
-	if r.nodes == 0 {
-		r.nodes = t.Nodes()
-	}
-	r.must(t.Nodes() == r.nodes, name, "it is of %d pages, another table of %d", t.Nodes(), r.nodes)
-	for i := range t.Len() {
-		_, n := t.At(i)
-		r.pages += n
-	}
-	n := int64(t.Len())
-	r.Checked, r.sizes.Pages, *also = r.Checked+n, r.sizes.Pages+n, *also+n
-}
-
 // checkSums checks that all ranks are there.
 func (r *rankJob) checkSums() {
 	if r.done == nil || r.lost {
 		return
 	}
 	is, t := &r.sizes, &r.done.Totals
+	r.Checked += is.Pages + is.Hosts
 	r.ranks.Pages, r.ranks.Hosts, r.ranks.Anchors = is.Pages, is.Hosts, is.Anchors
-	same := is.Pages == t.Pages && is.Crawled == t.Crawled && is.Hosts == t.Hosts && is.Anchors == t.Anchors
-	same = same && (r.nodes == t.Pages || t.Pages == 0)
-	r.must(same, r.key, "tables of job %d have %d pages, %d of them crawled, of %d; %d hosts and texts for %d pages; it says %+v",
-		r.done.Number, is.Pages, is.Crawled, r.nodes, is.Hosts, is.Anchors, *t)
+	r.same(r.key, "numbers of pages, crawled pages, hosts and pages with texts of links",
+		[]int64{t.Pages, t.Crawled, t.Hosts, t.Anchors}, []int64{is.Pages, is.Crawled, is.Hosts, is.Anchors})
+	r.must(r.nodes == t.Pages || t.Pages == 0, r.key, "it says that its tables are of %d pages, and they are of %d", t.Pages, r.nodes)
 	r.must(is.Pages == 0 || math.Abs(r.pages-1) <= sumTolerance, r.key, "the ranks of pages add up to %.9g, not 1", r.pages)
 	r.must(is.Hosts == 0 || math.Abs(r.hosts-1) <= sumTolerance, r.key, "the ranks of hosts add up to %.9g, not 1", r.hosts)
 }

@@ -205,10 +205,10 @@ var rankCorruptions = []corruption{
 	{"no head of a partition", finished, "ranks", "there is no result", func(m *maker) {
 		delete(m.records, naming.RankHeadKey(crawlID, 3))
 	}},
-	{"no result of a partition, of the job before", ranked, "ranks", "it says", func(m *maker) {
+	{"no result of a partition, of the job before", ranked, "ranks", "its numbers of pages", func(m *maker) {
 		m.rankHead(3, func(h *ranks.Head) { h.Final = false })
 	}},
-	{"result of other commits", finished, "ranks", "the job is of the commits up to", func(m *maker) {
+	{"result of other commits", finished, "ranks", "last commit in its result", func(m *maker) {
 		m.rankHead(1, func(h *ranks.Head) { h.Next.Seq++ })
 	}},
 	{"ranks lost", finished, "ranks", "add up to", func(m *maker) {
@@ -229,7 +229,7 @@ var rankCorruptions = []corruption{
 			h.Next.Rest = m.rankObject(1, 4, "rest", data, err)
 		})
 	}},
-	{"totals of the job", finished, "ranks", "it says", func(m *maker) {
+	{"totals of the job", finished, "ranks", "its numbers of pages", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { j.Totals.Anchors++ })
 	}},
 	{"text missing", finished, "I6", "does not exist", func(m *maker) {

@@ -1,47 +1,36 @@
 package fsck
 
 import (
-	"encoding/json"
-	"fmt"
+	"errors"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// raw reads a record. An error ends the check.
-func (c *checker) raw(key string) (value []byte, found bool) {
-	if c.err != nil {
-		return nil, false
-	}
-	c.reads.Records++
-	values, err := c.store.Records(c.ctx, key)
-	if err != nil {
-		c.err = fmt.Errorf("read record %s: %w", key, err)
-		return nil, false
-	}
-	return values[0], values[0] != nil
-}
-
-// record reads and decodes a JSON record. One that cannot be decoded is damage, and not found.
+// record reads a JSON record. If it cannot be decoded, that is damage, and it counts as not found. Any
+// other error ends the check.
 func record[T any](c *checker, key string) (v T, found bool) {
-	b, found := c.raw(key)
-	if !found {
+	if c.err != nil {
 		return v, false
 	}
-	if err := json.Unmarshal(b, &v); err != nil {
+	c.reads.Records++
+	found, err := blobschema.ReadRecord(c.ctx, c.store, key, &v)
+	if errors.Is(err, wire.ErrDamaged) {
 		c.bad++
 		c.damaged(key, "the record cannot be decoded: %v", err)
 		var none T
 		return none, false
 	}
-	return v, true
+	c.err = err
+	return v, found
 }
 
-// bytes reads an object. The end of ctx ends the check.
-func (c *checker) bytes(name string) ([]byte, error) {
+// get reads an object or a part of it. The end of ctx ends the check.
+func (c *checker) get(name string, offset, length int64) ([]byte, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	b, err := c.store.Object(c.ctx, name, 0, -1)
+	b, err := c.store.Object(c.ctx, name, offset, length)
 	if c.err = c.ctx.Err(); c.err != nil {
 		return nil, c.err
 	}
@@ -53,7 +42,7 @@ func (c *checker) bytes(name string) ([]byte, error) {
 // object reads an object that by names. If that fails, it reports the damage and ok is false.
 func (c *checker) object(name, by string) (data []byte, ok bool) {
 	c.judge("I6").Checked++
-	b, err := c.bytes(name)
+	b, err := c.get(name, 0, -1)
 	if c.err == nil && err != nil && c.exists(name, by) {
 		c.damaged(name, "the object cannot be read: %v", err)
 	}
@@ -80,14 +69,6 @@ func decoded[T any](c *checker, name, by string, decode func([]byte) (T, error))
 		return v, nil, false
 	}
 	return v, data, true
-}
-
-// openCommit decodes the manifest of a commit object.
-func openCommit(data []byte) (r *blobschema.CommitReader, m blobschema.Manifest, err error) {
-	if r, err = blobschema.OpenCommit(data); err == nil {
-		m, err = r.Manifest()
-	}
-	return r, m, err
 }
 
 // name notes that something names an object, and reports whether nothing else did before.

@@ -72,13 +72,25 @@ func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, err
 		}
 		opt.Quick = true
 	}
-	first, again := checks[0], checks[1]
-	for _, name := range slices.Sorted(maps.Keys(first.orphans)) {
+	again := checks[1]
+	for _, name := range slices.Sorted(maps.Keys(checks[0].orphans)) {
 		why, still := again.orphans[name]
-		if !still {
-			continue
+		since := again.listed[name]
+		if dropped := again.dropped[name]; dropped.After(since) {
+			since = dropped
 		}
-		if stays := again.stays(name, why, opt); stays != "" {
+		stays := ""
+		switch {
+		case !still:
+			continue
+		case why == "":
+			stays = "it may yet be named"
+		case since.IsZero():
+			stays = "its age is not known"
+		case opt.Time.Sub(since) < opt.Grace:
+			stays = fmt.Sprintf("it is younger than %v", opt.Grace)
+		}
+		if stays != "" {
 			did.Kept = append(did.Kept, Removal{name, stays})
 			continue
 		}
@@ -90,23 +102,6 @@ func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, err
 		did.Deleted = append(did.Deleted, Removal{name, why})
 	}
 	return did, nil
-}
-
-// stays says why an orphan is not deleted, "" if it is.
-func (c *checker) stays(name, why string, opt RepairOptions) string {
-	since := c.listed[name]
-	if dropped := c.dropped[name]; dropped.After(since) {
-		since = dropped
-	}
-	switch {
-	case why == "":
-		return "it may yet be named"
-	case since.IsZero():
-		return "its age is not known"
-	case opt.Time.Sub(since) < opt.Grace:
-		return fmt.Sprintf("it is younger than %v", opt.Grace)
-	}
-	return ""
 }
 
 // orphaned says why no step can come to name an orphan any more, so that it may be deleted. It
@@ -125,28 +120,18 @@ func (c *checker) orphaned(name string) string {
 	if err != nil {
 		p, fence, _, err = naming.ParseWARC(name)
 	}
-	switch now := of(p).head.Fence; {
-	case err != nil: // another kind of object
-	case !c.dropped[name].IsZero():
-		return "a run that was merged into another"
-	case fence < now:
-		return fmt.Sprintf("an object of fence %d, below the head's %d, that nothing names", fence, now)
-	default:
-		return ""
-	}
-	if p, number, err := naming.ParseIndex(name); err == nil {
-		if now := of(p).indexAt; number <= now && int(p) < len(c.parts) {
-			return fmt.Sprintf("an object made for manifest %d, and the index is at %d", number, now)
-		}
-		return ""
-	}
-	if p, job, _, err := naming.ParseRankObject(name); err == nil {
-		if now := of(p).rankHead; job < now.Job || job == now.Job && now.Final {
-			return fmt.Sprintf("an object of rank job %d that nothing names, and the partition is at job %d", job, now.Job)
-		}
-		return ""
-	}
+	indexOf, number, indexErr := naming.ParseIndex(name)
+	rankOf, job, _, rankErr := naming.ParseRankObject(name)
+	head, index, rank := of(p).head, of(indexOf), of(rankOf).rankHead
 	switch {
+	case err == nil && !c.dropped[name].IsZero():
+		return "a run that was merged into another"
+	case err == nil && fence < head.Fence:
+		return fmt.Sprintf("an object of fence %d, below the head's %d, that nothing names", fence, head.Fence)
+	case indexErr == nil && number <= index.indexAt && int(indexOf) < len(c.parts):
+		return fmt.Sprintf("an object made for manifest %d, and the index is at %d", number, index.indexAt)
+	case rankErr == nil && (job < rank.Job || job == rank.Job && rank.Final):
+		return fmt.Sprintf("an object of rank job %d that nothing names, and the partition is at job %d", job, rank.Job)
 	case strings.HasPrefix(name, naming.MapPrefix(c.id)):
 		return "a map that is not in force, and that no record names"
 	case strings.HasPrefix(name, naming.RanksPrefix(c.id)) && c.ranks.Running == 0: // else the job may be about to name it

@@ -28,25 +28,15 @@ func (a entry) compare(b entry) int {
 	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot))
 }
 
-// beats reports whether a wins over b when runs are merged: the rule of blobschema.Join,
-// written a second time.
-func (a entry) beats(b entry) bool {
-	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.record.Compare(b.record)) > 0
+// version orders entries of one URL and slot. The highest one remains when runs are merged: this is the rule of
+// blobschema.Join, written a second time.
+func (a entry) version(b entry) int {
+	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.record.Compare(b.record))
 }
 
 // join keeps the highest entry of each URL and slot, sorted.
 func join(state []entry) []entry {
-	slices.SortFunc(state, func(a, b entry) int {
-		switch n := a.compare(b); {
-		case n != 0:
-			return n
-		case a.beats(b):
-			return -1
-		case b.beats(a):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(state, func(a, b entry) int { return cmp.Or(a.compare(b), b.version(a)) })
 	return slices.CompactFunc(state, func(a, b entry) bool { return a.compare(b) == 0 })
 }
 
@@ -72,16 +62,14 @@ func (c *checker) readState() {
 	n := c.pmap.Slots()
 	for i, p := range c.parts {
 		c.progress("state", i)
-		if p.man == nil {
-			continue
-		}
 		takes, holds := make([]bool, n), make([]bool, n)
 		for s := range partition.Slot(n) {
 			holds[s] = p.holding.Holds(s)
 			takes[s] = holds[s] || c.awaits(p, s)
 		}
 		c.distribute(c.readRuns(p, p.man.Runs, takes), &counts{part: p, sums: p.sums, of: holds})
-		for g := range p.handovers() {
+		for i := range p.man.Given {
+			g := &p.man.Given[i]
 			// Of slots that were taken it is out of date, but whole as long as it is named.
 			takes := make([]bool, n)
 			for _, s := range g.Slots {
@@ -180,7 +168,6 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 	if err != nil {
 		of, _, _, _, _ = naming.ParseRun(ref.Object) // another name was reported
 	}
-	r := &run{object: ref.Object, of: of, ix: ix, merged: ref.Tier > 0}
 	var entries blobschema.Run
 	for _, b := range ix.Blocks(0, partition.MaxSlots-1) {
 		// The last entries of the block before stay, for the order of the run.
@@ -200,12 +187,12 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 			each(entry{fp: c.hash.Fingerprint(q.URL), slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, record: q.Previous}, q.Slot)
 		}
 		if show {
-			f := &block{r, entries.Settled, entries.Queued, c.locateAll(entries.Queued), entries.Keys}
+			f := &block{ref.Object, of, ix, ref.Tier > 0, &entries, c.locateAll(entries.Queued)}
 			c.show(f)
-			c.show(&urls{r.object, f.urls})
-			for _, h := range f.keys {
+			c.show(&urls{f.object, f.urls})
+			for _, h := range entries.Keys {
 				key, _, _ := strings.Cut(h.Key, " ")
-				c.show(&located{object: r.object, what: "stored host", name: h.Key, key: key, slot: h.Slot, err: c.checkKeyName(h.Key)})
+				c.show(&located{object: f.object, what: "stored host", name: h.Key, key: key, slot: h.Slot, err: c.checkKeyName(h.Key)})
 			}
 		}
 	}

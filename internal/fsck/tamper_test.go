@@ -261,7 +261,7 @@ var corruptions = []struct {
 	{"commit left out", "I4", "left out", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Commits[0].From++ })
 	}},
-	{"commit of a stale fence", "I4", "the commit before", func(h *hand) {
+	{"commit of a stale fence", "I4", "the commit before it", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Commits[len(c.Manifest.Commits)-1].Fence += 10 })
 	}},
 	{"another past", "I4", "the commits before it are", func(h *hand) {
@@ -299,13 +299,13 @@ var corruptions = []struct {
 	{"marks shrink", "I5", "was applied up to", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Applied = nil })
 	}},
-	{"mail unsent", "I5", "mails to partition", func(h *hand) {
+	{"mail unsent", "I5", "its mail ends with", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Sent = nil })
 	}},
-	{"head's count of mail sent", "I5", "were sent to partition", func(h *hand) {
+	{"head's count of mail sent", "I6", "mail sent", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Sent[1] += 3 })
 	}},
-	{"head's count of mail applied", "I5", "mails are applied", func(h *hand) {
+	{"head's count of mail applied", "I6", "applied mails", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Applied++ })
 	}},
 	{"head's published", "I5", "is sent, and its last commit", func(h *hand) {
@@ -357,7 +357,7 @@ var corruptions = []struct {
 	{"length", "I6", "its length is", func(h *hand) { h.page(func(p *blobschema.Page) { p.Length++ }) }},
 	{"body", "I6", "its size of the body", func(h *hand) { h.page(func(p *blobschema.Page) { p.BodyBytes++ }) }},
 	{"answer without record", "I6", "its WARC object", func(h *hand) { h.page(func(p *blobschema.Page) { p.WARC = "" }) }},
-	{"links of no page", "I6", "of which it has no record", func(h *hand) {
+	{"links of no page", "I6", "no record of that page", func(h *hand) {
 		name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Links) > 0 })
 		h.rewrite(name, func(c *blobschema.Commit) { c.Links[0].Source++ })
 	}},
@@ -403,15 +403,15 @@ var corruptions = []struct {
 		h.objects[name] = data
 		edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.SeedBatches[0] = name })
 	}},
-	{"head's totals", "I7", "those of the manifest", func(h *hand) {
+	{"head's totals", "I6", "its totals", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Totals.Pages++ })
 	}},
 	{"total of pages", "I7", "total of pages", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Pages++ }) }},
-	{"total of robots.txt", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
-	{"total of held links", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
-	{"total of bytes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
-	{"totals of outcomes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
-	{"total of URLs", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
+	{"total of robots.txt", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
+	{"total of held links", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
+	{"total of bytes", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
+	{"totals of outcomes", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
+	{"total of URLs", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
 	{"summary of a slot", "I7", "its summary says", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Slots[0].Known++ })
 	}},

@@ -51,6 +51,12 @@ func (c *checker) readWARCs(f *commit) {
 		})
 	}
 	wg.Wait()
+	for _, faults := range f.warcs {
+		if len(faults) > 0 {
+			c.report.WARCsBad++
+			c.report.WARCsRead--
+		}
+	}
 }
 
 // maxPerWARC bounds the messages about one object.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/virtual"
@@ -45,13 +44,12 @@ func (w *world) check() error {
 		}
 	}
 	w.got, w.result.Pages = got, len(got)
-	if err := w.fsck(); err != nil {
+	rep, err := w.fsck()
+	if err != nil {
 		return err
 	}
-	if w.cfg.Index {
-		if err := w.checkIndex(all); err != nil {
-			return err
-		}
+	if x := rep.Index; w.cfg.Index && (x == nil || x.Behind+x.Unindexed+x.Stale > 0) { // every page of the web has text
+		return broken("I11", "the index is not complete: %+v", x)
 	}
 	switch {
 	case w.cfg.Killer != "":
@@ -95,20 +93,17 @@ func forget(truth simweb.Truth, got map[string]simweb.Got) {
 }
 
 // fsck runs the independent checker over everything stored.
-func (w *world) fsck() error {
+func (w *world) fsck() (fsck.Report, error) {
 	opt := fsck.Options{Crawl: w.crawl.ID, Skew: w.skew()} // the times in records may be wrong by as much
 	rep, err := fsck.Check(context.Background(), &w.Store, opt)
-	if err != nil {
-		return err
-	}
-	if len(rep.Violations) > 0 {
+	if err == nil && len(rep.Violations) > 0 {
 		var b strings.Builder
 		for _, v := range rep.Violations[:min(10, len(rep.Violations))] {
 			fmt.Fprintf(&b, "\n  %+v", v)
 		}
-		return broken("fsck "+rep.Violations[0].Invariant, "%d violations:%s", len(rep.Violations), b.String())
+		err = broken("fsck "+rep.Violations[0].Invariant, "%d violations:%s", len(rep.Violations), b.String())
 	}
-	return nil
+	return rep, err
 }
 
 // inScope returns a test for the URLs that a crawl of the seeds' hosts should fetch: those of the hosts of seeds and of
@@ -134,59 +129,31 @@ func hostOf(url string) string {
 	return host
 }
 
-// visible reads the page records that are reachable from the heads. Two records of one URL and generation break I8.
+// visible reads the page records that are reachable from the heads.
 func (w *world) visible() (map[string][]blobschema.Page, error) {
 	got := map[string][]blobschema.Page{}
 	for p := range partition.ID(w.partitions()) {
-		r := w.Table[naming.HeadKey(w.crawl.ID, p)]
-		if !r.Found {
+		part := w.part(p)
+		if part.head.Commit == "" {
 			continue
 		}
-		h, err := decodeJSON[blobschema.Head](r.Value)
-		if err != nil {
-			return nil, err
-		}
-		if h.Commit == "" {
-			continue
-		}
-		if err := w.pagesOf(h.Commit, got); err != nil {
-			return nil, err
+		for name := range blobschema.CommitNames(&part.man) {
+			c, err := blobschema.ReadCommit(w.Get, name)
+			if err != nil {
+				return nil, err
+			}
+			pages, err := c.Pages()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			for _, pg := range pages {
+				if !pg.Robots {
+					got[pg.URL] = append(got[pg.URL], pg)
+				}
+			}
 		}
 	}
 	return got, nil
-}
-
-func (w *world) pagesOf(last string, got map[string][]blobschema.Page) error {
-	c, err := blobschema.OpenCommit(w.Objects[last])
-	if err != nil {
-		return err
-	}
-	man, err := c.Manifest()
-	if err != nil {
-		return err
-	}
-	for name := range blobschema.CommitNames(&man) {
-		c, err := blobschema.OpenCommit(w.Objects[name])
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		pages, err := c.Pages()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		for _, pg := range pages {
-			if pg.Robots {
-				continue
-			}
-			for _, old := range got[pg.URL] {
-				if old.Generation == pg.Generation && old.Outcome != blobschema.OutcomeScope && pg.Outcome != blobschema.OutcomeScope {
-					return broken("I8", "generation %d of %s is visible twice", pg.Generation, pg.URL)
-				}
-			}
-			got[pg.URL] = append(got[pg.URL], pg)
-		}
-	}
-	return nil
 }
 
 // checkKiller checks that the URL that crashes steps is refused, and no other URL is.

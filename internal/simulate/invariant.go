@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -93,7 +94,8 @@ func (p *proc) wroteHead(value []byte) error {
 	}
 	for w.writes++; len(w.checks) > 0 && slices.Contains(w.checks, w.writes); {
 		w.checks = slices.DeleteFunc(w.checks, func(n int) bool { return n == w.writes })
-		return w.fsck()
+		_, err := w.fsck()
+		return err
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func (w *world) committed(id partition.ID, s *part) error {
 			return broken("I5", "partition %d forgets that it applied mail %d of %d", id, m.Low, from)
 		}
 	}
-	if !slices.EqualFunc(old.Moved, man.Moved, sameMoved) {
+	if !reflect.DeepEqual(old.Moved, man.Moved) {
 		if len(man.Given) > len(old.Given) {
 			w.count(SlotsGiven)
 		}
@@ -135,10 +137,6 @@ func (w *world) committed(id partition.ID, s *part) error {
 		return broken("I6", "%s: %v", name, err)
 	}
 	return w.appeared(name, pages)
-}
-
-func sameMoved(a, b blobschema.Moved) bool {
-	return a.Epoch == b.Epoch && a.Received == b.Received && slices.Equal(a.Slots, b.Slots)
 }
 
 // moved checks I3 after a partition has given or taken slots: each slot is held by one partition, or offered to one that

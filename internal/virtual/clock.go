@@ -1,7 +1,8 @@
 package virtual
 
 import (
-	"container/heap"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
@@ -14,8 +15,7 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // were added, so a run can be repeated exactly. The zero value is ready for use.
 type Clock struct {
 	Mono   time.Duration // time since Epoch
-	events events
-	added  uint64
+	events []event       // by time; those of the same time in the order in which they were added
 }
 
 // Wall returns the time of day.
@@ -26,8 +26,9 @@ func (c *Clock) Now() actor.Now { return actor.Now{Wall: c.Wall(), Mono: c.Mono}
 
 // After schedules do after d.
 func (c *Clock) After(d time.Duration, do func()) {
-	c.added++
-	heap.Push(&c.events, event{at: c.Mono + d, number: c.added, do: do})
+	at := c.Mono + d
+	i := sort.Search(len(c.events), func(i int) bool { return c.events[i].at > at })
+	c.events = slices.Insert(c.events, i, event{at, do})
 }
 
 // Due returns the time of the next event; ok is false if there is none.
@@ -43,37 +44,14 @@ func (c *Clock) Next() bool {
 	if len(c.events) == 0 {
 		return false
 	}
-	e := heap.Pop(&c.events).(event)
+	e := c.events[0]
+	c.events = slices.Delete(c.events, 0, 1)
 	c.Mono = e.at
 	e.do()
 	return true
 }
 
 type event struct {
-	at     time.Duration
-	number uint64
-	do     func()
-}
-
-// events is a heap ordered by time, for container/heap.
-type events []event
-
-func (h events) Len() int { return len(h) }
-
-func (h events) Less(i, j int) bool {
-	if h[i].at != h[j].at {
-		return h[i].at < h[j].at
-	}
-	return h[i].number < h[j].number
-}
-
-func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *events) Push(x any)   { *h = append(*h, x.(event)) }
-
-func (h *events) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*h = old[:len(old)-1]
-	return last
+	at time.Duration
+	do func()
 }
