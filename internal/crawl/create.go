@@ -148,7 +148,7 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 		return ErrNoCrawl
 	}
 	c := b.want
-	if c.Settings.Quality == (schedule.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
+	if c.Settings.Quality == schedule.HostRank && c.Settings.HostRanks == "" && !c.Settings.Index {
 		return errNoRanks
 	}
 	c.Version = wire.Version

@@ -172,7 +172,11 @@ func TestCash(t *testing.T) {
 			t.Errorf("%s: each link of a seed brings %g, want %g", source, got, want)
 		}
 	}
-	s := &state{policy: schedule.BreadthFirst{}}
+	breadth, err := schedule.NewPolicy("breadth-first", schedule.Quality{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &state{policy: breadth}
 	if got := s.cash(schedule.Task{}, links); got != 0 {
 		t.Errorf("breadth-first: each link brings %g", got)
 	}

@@ -349,7 +349,7 @@ func (f *Frontier) settleEnded() {
 }
 
 // SetThreshold says from which worth on a settled URL is revisited, in the unit of
-// [fresh.Interval]; before the first call it is Config.Threshold.
+// [schedule.Interval]; before the first call it is Config.Threshold.
 // If it has fallen by much, revisits that wait come sooner: those of parts in memory from now on, others when they are
 // loaded, which Wanted does for them.
 func (f *Frontier) SetThreshold(now time.Time, threshold float64) {

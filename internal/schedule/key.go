@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -49,7 +48,7 @@ type Key struct {
 	revisited   bool              // the last request was a revisit
 	revisitHold time.Time         // the next revisit that is due stands in line until then
 	changes     blobschema.Change // how often its pages change, as if they were one
-	trust       fresh.Trust       // in its sitemaps
+	trust       Trust             // in its sitemaps
 
 	requests, failures uint64
 	settled, capped    uint64 // of all its sites

@@ -11,7 +11,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -45,7 +44,7 @@ type stored struct {
 	Asks     []byte          `cbor:"11,keyasint,omitempty"` // askBytes each
 
 	Changes   *blobschema.Change `cbor:"12,keyasint,omitempty"`
-	Trust     *fresh.Trust       `cbor:"13,keyasint,omitempty"`
+	Trust     *Trust             `cbor:"13,keyasint,omitempty"`
 	Revisited bool               `cbor:"14,keyasint,omitempty"`
 }
 
@@ -70,7 +69,7 @@ func (k *Key) encode() []byte {
 	if k.changes != (blobschema.Change{}) {
 		st.Changes = &k.changes
 	}
-	if k.trust != (fresh.Trust{}) {
+	if k.trust != (Trust{}) {
 		st.Trust = &k.trust
 	}
 	st.Revisited = k.revisited
