@@ -210,11 +210,5 @@ func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
 
 // wake wakes partitions after a delay. If it fails, the coordinator wakes them.
 func (o *outbox) wake(t *actor.Task, delay time.Duration, ps ...partition.ID) {
-	for some := range slices.Chunk(ps, 10) {
-		var bodies [][]byte
-		for _, p := range some {
-			bodies = append(bodies, blobschema.EncodeWake(o.lease.cfg.Crawl.ID, p))
-		}
-		_, _ = t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies, Delay: delay})
-	}
+	_ = sendWakes(t, o.lease.cfg.Crawl.ID, delay, ps)
 }

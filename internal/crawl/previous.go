@@ -7,9 +7,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// previousCommits is the number of commits whose page records a step caches. A recrawl of many URLs finds most of their
-// previous answers in few commits.
-const previousCommits = 4
+// previousCommits bounds the commits whose page records a step caches; half of them always stay. A recrawl of many URLs
+// finds most of their previous answers in few commits.
+const previousCommits = 6
 
 // previous returns the previous page record of a URL, from the commit that its state names; it may be an answer or a refusal.
 // It returns nil if the record cannot be read: then the URL is requested unconditionally and its answer stored in full.
@@ -21,12 +21,12 @@ func (st *state) previous(t *actor.Task, o blobschema.RecordRef, url string) *bl
 		t.Await(func() bool { return st.man.Seq >= uint64(o.Seq) || st.lease.phase == closed })
 	}
 	t.Await(func() bool { return !st.cache.reading })
-	pages, ok := st.cache.get(o)
+	pages, ok := st.cache.commits.get(o)
 	if !ok {
 		st.cache.reading = true
 		pages = st.readPrevious(t, o)
 		st.cache.reading = false
-		st.cache.put(o, pages)
+		st.cache.commits.put(o, pages, previousCommits)
 	}
 	if p, ok := pages[url]; ok {
 		return &p
@@ -94,8 +94,7 @@ type recordCache struct {
 	newest recent[string, blobschema.Page] // by URL
 
 	reading bool
-	order   []blobschema.RecordRef // oldest first
-	pages   map[blobschema.RecordRef]map[string]blobschema.Page
+	commits recent[blobschema.RecordRef, map[string]blobschema.Page]
 	others  map[partition.ID]*blobschema.Manifest // of previous owners of slots
 }
 
@@ -109,20 +108,4 @@ func (f *recordCache) keep(p *blobschema.Page) {
 		return
 	}
 	f.newest.put(p.URL, *p, maxCachedRecords)
-}
-
-func (f *recordCache) get(o blobschema.RecordRef) (map[string]blobschema.Page, bool) {
-	p, ok := f.pages[o]
-	return p, ok
-}
-
-func (f *recordCache) put(o blobschema.RecordRef, pages map[string]blobschema.Page) {
-	if f.pages == nil {
-		f.pages = map[blobschema.RecordRef]map[string]blobschema.Page{}
-	}
-	if len(f.order) == previousCommits {
-		delete(f.pages, f.order[0])
-		f.order = f.order[1:]
-	}
-	f.order, f.pages[o] = append(f.order, o), pages
 }
