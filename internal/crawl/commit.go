@@ -126,7 +126,7 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 	}
 	// The marks say which mail is applied.
 	for p, m := range s.st.marks {
-		man.Applied[p] = m.stored()
+		man.Applied[p] = blobschema.Marks{Low: m.Low, Above: slices.Clone(m.Above)}
 	}
 	s.care.record(&man)
 	run, hosts := s.st.f.Delta(man.Seq)
@@ -199,7 +199,10 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	}
 	h.Desired, h.Scope, h.Domains = man.Desired, man.NewScope, man.Domains
 	h.Totals = man.Totals
-	h.Applied, h.Requests = s.st.appliedIn(man), man.Applied[partition.Requests].Low
+	h.Applied, h.Requests = 0, man.Applied[partition.Requests].Low
+	for _, m := range man.Applied {
+		h.Applied += m.Count()
+	}
 	h.Sent = make([]uint64, s.st.partitions())
 	for p, n := range man.Sent {
 		h.Sent[p] = n
@@ -217,14 +220,6 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 func settled(t *blobschema.Totals) (n int64) {
 	for _, c := range t.Outcomes {
 		n += c
-	}
-	return n
-}
-
-// appliedIn counts the mail that a manifest marks as applied.
-func (st *state) appliedIn(man *blobschema.Manifest) (n uint64) {
-	for _, m := range man.Applied {
-		n += m.Low + uint64(len(m.Above))
 	}
 	return n
 }

@@ -68,7 +68,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	}
 	// The frontier starts empty, with the settings of the crawl.
 	st := &state{
-		links: links, policy: policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: buffers{}, marks: map[partition.ID]*marks{},
+		links: links, policy: policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: buffers{}, marks: map[partition.ID]*blobschema.Marks{},
 		sent: newSentFilter(1<<20, policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: links.Hash, Partition: s.cfg.Partition, Policy: policy, Token: s.cfg.Token, Delay: set.Delay,
@@ -107,11 +107,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	st.f.RestoreDomains(st.man.Domains)
 	st.totals = st.man.Totals
 	for p, m := range st.man.Applied {
-		mk := &marks{low: m.Low}
-		for _, n := range m.Above {
-			mk.add(n)
-		}
-		st.marks[p] = mk
+		st.marks[p] = &blobschema.Marks{Low: m.Low, Above: slices.Clone(m.Above)}
 	}
 	for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope) {
 		st.scopes.add(entry)

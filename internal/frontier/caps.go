@@ -117,8 +117,7 @@ func (f *Frontier) leaveOut(p *part, k *schedule.Key, u weburl.URL, fp uint64, q
 		}
 		f.slots.sum.known++
 		f.slots.resident++
-		f.refuse(u, &blobschema.Queued{Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts}, blobschema.OutcomeScope,
-			"over the cap on URLs of one host or domain")
+		f.refuse(u, q, blobschema.OutcomeScope, "over the cap on URLs of one host or domain")
 		f.schedule.CountSettled(k, u, 1)
 		f.addSettled(p, fp, q.Generation, blobschema.Refused, q.Previous)
 	}

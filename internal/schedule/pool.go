@@ -273,8 +273,8 @@ func (p *Pool) FirstDue(urgentOnly bool) int64 {
 			sooner(1)
 		case len(l.queue) > 0:
 			at := k.pausedUntil()
-			if l.where == blocked && l.origin.retry.After(at) {
-				at = l.origin.retry
+			if l.where == blocked && l.origin.Retry.After(at) {
+				at = l.origin.Retry
 			}
 			sooner(at.UnixMilli())
 		}

@@ -145,13 +145,13 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 			// The URLs stay in their queues.
 			return Task{Request: actor.Request{URL: url, Key: k.name, Resolve: true, Attempt: k.resolves}, lane: l}, true
 		}
-		if d.rules == nil || !d.until.After(now) {
+		if d.Rules == nil || !d.Until.After(now) {
 			return s.robotsTask(l, url, now)
 		}
 		l.pop()
-		if ok, rule := d.rules.Allowed(url.RequestURI()); !ok {
+		if ok, rule := d.Rules.Allowed(url.RequestURI()); !ok {
 			l.enlist(now)
-			s.refuse(spot{p, i}, d.rules.Refusal(), reason(d.rules, rule))
+			s.refuse(spot{p, i}, d.Rules.Refusal(), reason(d.Rules, rule))
 			continue
 		}
 		l.inFlight = true
