@@ -286,52 +286,36 @@ func raiseDesired(t *actor.Task, crawl string) error {
 }
 
 func announceLimit(t *actor.Task, c *blobschema.Crawl) error {
-	recs, err := t.Records(naming.GrantsKey(c.ID), naming.MapKey(c.ID))
-	if err != nil {
-		return err
-	}
-	m, err := mapRecord(c, recs[1])
-	if err != nil {
-		return err
-	}
-	now, err := actor.DecodeFound[blobschema.Grants](recs[0], "grants")
-	if err != nil {
-		return err
-	}
-	if now.Limit == c.Settings.MaxPages {
-		return nil
-	}
-	keys := make([]string, m.Partitions)
-	for p := range keys {
-		keys[p] = naming.HeadKey(c.ID, partition.ID(p))
-	}
-	heads, err := t.Records(keys...)
-	if err != nil {
-		return err
-	}
-	pages := map[partition.ID]int64{} // stored pages count, whether or not they were limited
-	for p, rec := range heads {
-		if !rec.Found {
-			continue
-		}
-		h, err := actor.Decode[blobschema.Head](rec, "head")
-		if err != nil {
-			return err
-		}
-		pages[partition.ID(p)] = h.Totals.Pages
-	}
-	return actor.Update(t, naming.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
+	return actor.Revise(t, naming.GrantsKey(c.ID), func(g *blobschema.Grants) (bool, error) {
 		if g.Limit == c.Settings.MaxPages {
-			return false
+			return false, nil
+		}
+		rec, err := t.Record(naming.MapKey(c.ID))
+		if err != nil {
+			return false, err
+		}
+		m, err := mapRecord(c, rec)
+		if err != nil {
+			return false, err
+		}
+		var all []partition.ID
+		for p := range partition.ID(m.Partitions) {
+			all = append(all, p)
+		}
+		heads, err := readHeads(t, c.ID, all...)
+		if err != nil {
+			return false, err
 		}
 		g.Limit = c.Settings.MaxPages
 		if g.Granted == nil {
 			g.Granted = map[partition.ID]int64{}
 		}
-		for p, n := range pages {
-			g.Granted[p] = max(g.Granted[p], n)
+		for i, h := range heads { // stored pages count, whether or not they were limited
+			if h != nil {
+				g.Granted[all[i]] = max(g.Granted[all[i]], h.Totals.Pages)
+			}
 		}
-		return true
+		return true, nil
 	})
 }
 

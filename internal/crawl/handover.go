@@ -163,23 +163,13 @@ func (ter *territory) arrivedSlots() (n int) {
 func (st *state) pullOnce(t *actor.Task) error {
 	ter := st.ter
 	givers := slices.Sorted(maps.Keys(ter.from))
-	keys := make([]string, len(givers))
-	for i, p := range givers {
-		keys[i] = naming.HeadKey(st.cfg.Crawl.ID, p)
-	}
-	recs, err := t.Records(keys...)
+	heads, err := readHeads(t, st.cfg.Crawl.ID, givers...)
 	if err != nil {
 		return err
 	}
 	for i, p := range givers {
-		if !recs[i].Found {
-			continue
-		}
-		h, err := actor.Decode[blobschema.Head](recs[i], "head")
-		if err != nil {
-			return err
-		}
-		if h.Gives[st.cfg.Partition] == 0 || h.Commit == ter.from[p] {
+		h := heads[i]
+		if h == nil || h.Gives[st.cfg.Partition] == 0 || h.Commit == ter.from[p] {
 			continue
 		}
 		man, err := blobschema.ReadManifest(t.Object, h.Commit)

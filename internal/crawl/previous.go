@@ -1,8 +1,9 @@
 package crawl
 
 import (
+	"fmt"
+
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -45,11 +46,7 @@ func (st *state) readPrevious(t *actor.Task, o blobschema.RecordRef) map[string]
 	if name == "" {
 		return pages
 	}
-	c, err := blobschema.ReadCommit(t.Object, name)
-	if err != nil {
-		return pages
-	}
-	list, err := c.Pages()
+	list, err := section(t, name, (*blobschema.CommitReader).Pages)
 	if err != nil {
 		return pages
 	}
@@ -70,15 +67,14 @@ func (st *state) manifestWith(t *actor.Task, o blobschema.RecordRef) (*blobschem
 	if man := st.cache.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
 		return man, nil
 	}
-	rec, err := t.Record(naming.HeadKey(st.cfg.Crawl.ID, o.Partition))
+	heads, err := readHeads(t, st.cfg.Crawl.ID, o.Partition)
 	if err != nil {
 		return nil, err
 	}
-	h, err := actor.Decode[blobschema.Head](rec, "head")
-	if err != nil {
-		return nil, err
+	if heads[0] == nil {
+		return nil, fmt.Errorf("partition %d has no head", o.Partition)
 	}
-	man, err := blobschema.ReadManifest(t.Object, h.Commit)
+	man, err := blobschema.ReadManifest(t.Object, heads[0].Commit)
 	if err != nil {
 		return nil, err
 	}

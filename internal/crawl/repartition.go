@@ -88,13 +88,17 @@ func (p *Partitioning) plan() bool {
 	moves := p.Map.Toward(p.Target, moving.Has)
 	moves = moves[:min(len(moves), max(0, maxMovingSlots-len(moving)))]
 	type pair struct{ from, to partition.ID }
-	pairs := map[pair]bool{}
+	var order []pair
+	slots := map[pair]partition.Slots{}
 	moves = slices.DeleteFunc(moves, func(m partition.Move) bool {
 		k := pair{m.From, m.To}
-		if !pairs[k] && len(p.Record.Moving)+len(pairs) >= maxMovingPairs {
-			return true
+		if slots[k] == nil {
+			if len(p.Record.Moving)+len(order) >= maxMovingPairs {
+				return true
+			}
+			order = append(order, k)
 		}
-		pairs[k] = true
+		slots[k] = append(slots[k], m.Slot)
 		return false
 	})
 	if len(moves) == 0 {
@@ -103,15 +107,6 @@ func (p *Partitioning) plan() bool {
 	next, err := p.Map.Apply(moves)
 	if err != nil {
 		panic("crawl: a plan does not fit the map it was made of: " + err.Error()) // unreachable: Toward made the plan
-	}
-	var order []pair
-	slots := map[pair]partition.Slots{}
-	for _, m := range moves {
-		k := pair{m.From, m.To}
-		if slots[k] == nil {
-			order = append(order, k)
-		}
-		slots[k] = append(slots[k], m.Slot)
 	}
 	// The record lists the moves by giver and receiver.
 	p.Record.Moving = slices.Clone(p.Record.Moving)

@@ -45,9 +45,7 @@ func (f *Frontier) Domains(atLeast int64) map[string]int64 {
 
 // RestoreDomains sets what Domains counts from. It is called once, on an empty frontier.
 func (f *Frontier) RestoreDomains(sizes map[string]int64) {
-	for name, n := range sizes {
-		f.caps.sizes[name] = n
-	}
+	maps.Copy(f.caps.sizes, sizes)
 }
 
 // share is how much of a cap a URL may use.

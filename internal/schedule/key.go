@@ -359,11 +359,6 @@ func (k *Key) add(p *Pool, i uint32, now time.Time) {
 	k.push(p, i, now)
 }
 
-// hasUntried reports whether the key has a URL to request that has not failed yet.
-func (k *Key) hasUntried() bool {
-	return k.hasAny(func(it *item) bool { return it.attempts == 0 })
-}
-
 // hasAny reports whether wanted accepts one of the URLs that may be requested now. It looks at the first places of
 // each queue only: few URLs in them are revisits or have failed.
 func (k *Key) hasAny(wanted func(*item) bool) bool {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -302,13 +303,8 @@ func (w spot) it() *item { return &w.pool.items[w.item] }
 
 func sortSpots(list []spot) {
 	slices.SortFunc(list, func(a, b spot) int {
-		switch x, y := a.it(), b.it(); {
-		case x.before(y):
-			return -1
-		case y.before(x):
-			return 1
-		}
-		return 0
+		x, y := a.it(), b.it()
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.seq, y.seq))
 	})
 }
 

@@ -147,11 +147,6 @@ func (k *Key) awaitsRevisit() bool {
 	return slices.ContainsFunc(k.topicQueues, func(st *topicQueue) bool { return st.urgency() == revisit })
 }
 
-// hasFound reports whether a new URL may be requested now.
-func (k *Key) hasFound() bool {
-	return k.hasAny(func(it *item) bool { return !k.isRevisit(it) })
-}
-
 // deferRevisit delays the revisit at the top of a lane by one pause of revisits, because new URLs, which were
 // not in memory when it took its place, have their turn. It returns false where there is no pause.
 func (l *lane) deferRevisit(now time.Time) bool {

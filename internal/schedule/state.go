@@ -43,9 +43,9 @@ type stored struct {
 	Hold     int64           `cbor:"10,keyasint,omitempty"` // Unix milliseconds
 	Asks     []byte          `cbor:"11,keyasint,omitempty"` // askBytes each
 
-	Changes   *blobschema.Change `cbor:"12,keyasint,omitempty"`
-	Trust     *Trust             `cbor:"13,keyasint,omitempty"`
-	Revisited bool               `cbor:"14,keyasint,omitempty"`
+	Changes   blobschema.Change `cbor:"12,keyasint,omitzero"`
+	Trust     Trust             `cbor:"13,keyasint,omitzero"`
+	Revisited bool              `cbor:"14,keyasint,omitempty"`
 }
 
 type storedRobots struct {
@@ -66,13 +66,7 @@ func (k *Key) encode() []byte {
 	st := k.own.stored()
 	st.Pace, st.Requests, st.Failures = &k.pace, k.requests, k.failures
 	st.Resolves, st.Hold, st.Asks = k.resolves, storeTime(k.hold), encodeAsks(k.asks)
-	if k.changes != (blobschema.Change{}) {
-		st.Changes = &k.changes
-	}
-	if k.trust != (Trust{}) {
-		st.Trust = &k.trust
-	}
-	st.Revisited = k.revisited
+	st.Changes, st.Trust, st.Revisited = k.changes, k.trust, k.revisited
 	if k.Pinned() {
 		st.Addr = k.addr.AsSlice()
 	}
@@ -116,13 +110,7 @@ func (k *Key) decode(b []byte) error {
 		k.pace = *st.Pace
 	}
 	k.requests, k.failures, k.resolves, k.hold = st.Requests, st.Failures, st.Resolves, loadTime(st.Hold)
-	if st.Changes != nil {
-		k.changes = *st.Changes
-	}
-	if st.Trust != nil {
-		k.trust = *st.Trust
-	}
-	k.revisited = st.Revisited
+	k.changes, k.trust, k.revisited = st.Changes, st.Trust, st.Revisited
 	var err error
 	if k.asks, err = decodeAsks(st.Asks); err != nil {
 		return err

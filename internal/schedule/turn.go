@@ -134,7 +134,7 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 		if urgentOnly && l.topicQueue.urgency() == found {
 			return Task{}, false
 		}
-		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasFound() && l.deferRevisit(now) {
+		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasAny(func(it *item) bool { return !k.isRevisit(it) }) && l.deferRevisit(now) {
 			continue
 		}
 		if !urgentOnly && it.attempts > 0 && !k.isRevisit(it) && l.yield(now) {
@@ -181,7 +181,7 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 // not answered since the last failure and has other URLs. The next one tells whether the host fails, or single pages.
 func (l *lane) yield(now time.Time) bool {
 	k := l.topicQueue.key
-	if k.pace.Failures == 0 || !k.hasUntried() {
+	if k.pace.Failures == 0 || !k.hasAny(func(it *item) bool { return it.attempts == 0 }) {
 		return false
 	}
 	l.putBack(now, max(2*k.delay, 2*k.pace.Delay, time.Millisecond))
