@@ -37,17 +37,17 @@ type OutMail struct {
 
 // HostObservation is a commit's estimate of a host's capability (Cao, Jiang, Singh: crawl capability).
 type HostObservation struct {
-	Host          string         `cbor:"1,keyasint"`
-	Slot          partition.Slot `cbor:"2,keyasint"`
-	Conn          time.Duration  `cbor:"3,keyasint,omitempty"` // smoothed time to connect
-	Resp          time.Duration  `cbor:"4,keyasint,omitempty"` // smoothed time of a response
-	PerConnection float64        `cbor:"5,keyasint,omitempty"` // requests
-	Requests      uint64         `cbor:"6,keyasint,omitempty"`
-	Failures      uint64         `cbor:"7,keyasint,omitempty"`
-	Score         float64        `cbor:"8,keyasint,omitempty"`
-	Known         uint64         `cbor:"9,keyasint,omitempty"`  // examined URLs
-	Pending       uint64         `cbor:"10,keyasint,omitempty"` // of Known: not settled
-	Capped        uint64         `cbor:"11,keyasint,omitempty"` // links skipped by the cap on Known
+	Host          string         `cbor:"1,keyasint" json:"-"`
+	Slot          partition.Slot `cbor:"2,keyasint" json:"-"`
+	Conn          time.Duration  `cbor:"3,keyasint,omitempty" json:"connect_ns,omitempty"`     // smoothed time to connect
+	Resp          time.Duration  `cbor:"4,keyasint,omitempty" json:"response_ns,omitempty"`    // smoothed time of a response
+	PerConnection float64        `cbor:"5,keyasint,omitempty" json:"per_connection,omitempty"` // requests
+	Requests      uint64         `cbor:"6,keyasint,omitempty" json:"requests,omitempty"`
+	Failures      uint64         `cbor:"7,keyasint,omitempty" json:"failures,omitempty"`
+	Score         float64        `cbor:"8,keyasint,omitempty" json:"score,omitempty"`
+	Known         uint64         `cbor:"9,keyasint,omitempty" json:"known,omitempty"`    // examined URLs
+	Pending       uint64         `cbor:"10,keyasint,omitempty" json:"pending,omitempty"` // of Known: not settled
+	Capped        uint64         `cbor:"11,keyasint,omitempty" json:"capped,omitempty"`  // links skipped by the cap on Known
 }
 
 // The sections of a commit object. All are present, except the run of an empty state.

@@ -2,6 +2,7 @@ package blobschema
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -62,7 +63,30 @@ type CommitRange struct {
 // Marks are the mail numbers applied from one sender: all up to Low, and Above.
 type Marks struct {
 	Low   uint64   `cbor:"1,keyasint"`
-	Above []uint64 `cbor:"2,keyasint,omitempty"`
+	Above []uint64 `cbor:"2,keyasint,omitempty"` // ascending
+}
+
+// Has reports whether a mail is applied.
+func (m Marks) Has(number uint64) bool {
+	_, above := slices.BinarySearch(m.Above, number)
+	return number <= m.Low || above
+}
+
+// Count returns how many mails are applied.
+func (m Marks) Count() uint64 { return m.Low + uint64(len(m.Above)) }
+
+// Add records that a mail is applied.
+func (m *Marks) Add(number uint64) {
+	if m.Has(number) {
+		return
+	}
+	i, _ := slices.BinarySearch(m.Above, number)
+	m.Above = slices.Insert(m.Above, i, number)
+	n := 0
+	for n < len(m.Above) && m.Above[n] == m.Low+1 {
+		n, m.Low = n+1, m.Low+1
+	}
+	m.Above = slices.Delete(m.Above, 0, n)
 }
 
 // RunRef names a run of state and its parts.

@@ -37,7 +37,6 @@ blobschema/warc:          blobschema
 blobschema/segment:       blobschema/wire partition
 internal/ledger:          blobschema
 platform/conformance:     blobschema blobschema/naming internal/ledger platform
-internal/fresh:           blobschema
 internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema blobschema/wire
 internal/token:           blobschema/segment
@@ -45,10 +44,10 @@ internal/token/makedict:
 internal/extract:         internal/actor internal/polite internal/weburl
 internal/text:            internal/extract
 internal/fetch:           blobschema blobschema/warc internal/actor internal/extract internal/polite internal/weburl
-internal/schedule:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
+internal/schedule:        blobschema internal/actor internal/polite internal/weburl partition
 internal/frontier:        blobschema internal/actor internal/polite internal/schedule internal/weburl partition
 internal/actor:           blobschema internal/weburl
-internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/schedule internal/weburl partition
+internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/frontier internal/polite internal/schedule internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/schedule internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
@@ -121,7 +120,6 @@ var core = []string{
 	"internal/crawl",
 	"internal/drivers/embedded",
 	"internal/extract",
-	"internal/fresh",
 	"internal/frontier",
 	"internal/index",
 	"internal/polite",

@@ -38,7 +38,7 @@ func newHosts() *cobra.Command {
 			for i := range r.Shown {
 				h := &r.Shown[i]
 				if err := enc.Encode(hostJSON{
-					h.Host, h.Partition, h.Score, h.Requests, h.Failures, h.Connect.Seconds(), h.Response.Seconds(),
+					h.Host, h.Partition, h.Score, h.Requests, h.Failures, h.Conn.Seconds(), h.Resp.Seconds(),
 					h.PerConnection, h.Known, h.Pending, h.Capped,
 				}); err != nil {
 					return err

@@ -86,7 +86,7 @@ func TestChoosesAnAnswer(t *testing.T) {
 
 func TestHostTable(t *testing.T) {
 	host := func(name string, score float64, requests uint64, response time.Duration) view.HostEstimate {
-		return view.HostEstimate{Host: name, HostRecord: crawl.HostRecord{Score: score, Requests: requests, Response: response}}
+		return view.HostEstimate{Host: name, HostRecord: crawl.HostRecord{HostObservation: blobschema.HostObservation{Score: score, Requests: requests, Resp: response}}}
 	}
 	for _, tt := range []struct {
 		f    hostsFlags

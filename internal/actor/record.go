@@ -44,6 +44,11 @@ func DecodeFound[T any](rec Record, what string) (v T, err error) {
 // record. A record that equals the value written before an error is that value, so that
 // no change is applied twice. After too many failures Update returns an error.
 func Update[T any](t *Task, key string, change func(*T) bool) error {
+	return Revise(t, key, func(v *T) (bool, error) { return change(v), nil })
+}
+
+// Revise is Update with a change that may issue effects of the task, and fail. Its error ends Revise.
+func Revise[T any](t *Task, key string, change func(*T) (bool, error)) error {
 	var written []byte
 	for fails := 0; ; {
 		recs, err := t.Records(key)
@@ -57,8 +62,8 @@ func Update[T any](t *Task, key string, change func(*T) bool) error {
 		if err != nil {
 			return err
 		}
-		if !change(&v) {
-			return nil
+		if changed, err := change(&v); err != nil || !changed {
+			return err
 		}
 		written = Encode(v)
 		if _, err = t.Do(WriteRecord{Key: key, Value: written, Revision: recs[0].Revision}); err == nil {

@@ -63,37 +63,23 @@ func (b *budget) giveBack(t *actor.Task, pages *int64) error {
 // change updates the record of grants and adopts the resulting grant of this partition. It repeats the change until it is
 // stored.
 func (b *budget) change(t *actor.Task, change func(*blobschema.Grants) bool) error {
-	me, fence := b.lease.cfg.Partition, b.lease.head.Fence
-	key := naming.GrantsKey(b.lease.cfg.Crawl.ID)
-	for fails := 0; ; {
-		rec, err := t.Record(key)
-		if err != nil {
-			return err
-		}
-		g, err := actor.DecodeFound[blobschema.Grants](rec, "grants")
-		if err != nil {
-			return err
+	me, fence, granted := b.lease.cfg.Partition, b.lease.head.Fence, b.granted
+	err := actor.Revise(t, naming.GrantsKey(b.lease.cfg.Crawl.ID), func(g *blobschema.Grants) (bool, error) {
+		if g.Fences[me] > fence {
+			return false, ErrLeaseLost
 		}
 		if g.Granted == nil {
 			g.Granted = map[partition.ID]int64{}
 		}
-		if g.Fences[me] > fence {
-			return ErrLeaseLost
+		if g.Fences == nil {
+			g.Fences = map[partition.ID]uint64{}
 		}
-		if change(&g) || g.Fences[me] < fence {
-			if g.Fences == nil {
-				g.Fences = map[partition.ID]uint64{}
-			}
-			g.Fences[me] = fence
-			_, err := t.Do(actor.WriteRecord{Key: key, Value: actor.Encode(g), Revision: rec.Revision})
-			if err != nil {
-				if fails, err = t.Failed(key, fails, err); err != nil {
-					return err
-				}
-				continue // lost the race, or in doubt: read the record again
-			}
-		}
-		b.granted = g.Granted[me]
-		return nil
+		changed := change(g) || g.Fences[me] < fence
+		g.Fences[me], granted = fence, g.Granted[me]
+		return changed, nil
+	})
+	if err == nil {
+		b.granted = granted // only now, because the write may fail
 	}
+	return err
 }

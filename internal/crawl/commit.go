@@ -43,22 +43,28 @@ func (s *Step) commit(t *actor.Task) error {
 	t.Await(func() bool { return b.puts == 0 })
 
 	// A crash before the head is written leaves objects that nothing names.
-	v, err := t.Do(actor.Work{Do: func() (any, error) { return encodeCommit(c, links, object, h) }})
+	var data []byte
+	var man blobschema.Manifest
+	_, err := t.Do(actor.Work{Do: func() (_ any, err error) { // off the loop
+		if err = numberMail(c, links); err == nil {
+			data, man, err = blobschema.EncodeCommit(c, object, h)
+		}
+		return nil, err
+	}})
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", object, err)
 	}
-	enc := v.(*encoded)
 	stored := false
-	s.lease.put(actor.PutObject{Name: object, Parts: [][]byte{enc.data}}, func() { stored = true })
+	s.lease.put(actor.PutObject{Name: object, Parts: [][]byte{data}}, func() { stored = true })
 	t.Await(func() bool { return stored })
 
-	head := s.nextHead(object, &enc.manifest)
+	head := s.nextHead(object, &man)
 	if err := s.writeHead(t, head); err != nil {
 		return err
 	}
 
 	// Now the commit is visible. Whatever a crash leaves undone from here on, the next step or the coordinator does.
-	s.st.man = enc.manifest
+	s.st.man = man
 	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
@@ -73,7 +79,7 @@ func (s *Step) commit(t *actor.Task) error {
 		s.care.clearing = false
 	}
 	s.outbox.unsent = append(s.outbox.unsent, c.Manifest.Seq)
-	s.publish(c.Manifest.Seq, enc.outbox)
+	s.publish(c.Manifest.Seq, c.Outbox)
 	s.outbox.acknowledge(b.receipts)
 	s.nudgeReceivers()
 	s.compact()
@@ -126,7 +132,7 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 	}
 	// The marks say which mail is applied.
 	for p, m := range s.st.marks {
-		man.Applied[p] = m.stored()
+		man.Applied[p] = blobschema.Marks{Low: m.Low, Above: slices.Clone(m.Above)}
 	}
 	s.care.record(&man)
 	run, hosts := s.st.f.Delta(man.Seq)
@@ -160,22 +166,15 @@ func appendCommit(ranges []blobschema.CommitRange, fence, seq uint64) []blobsche
 	return append(out, blobschema.CommitRange{Fence: fence, From: seq, To: seq})
 }
 
-// encoded is a commit that is ready to be put.
-type encoded struct {
-	data     []byte
-	manifest blobschema.Manifest
-	outbox   []blobschema.OutMail
-}
-
-// encodeCommit numbers the mail and encodes everything. It runs off the loop.
-func encodeCommit(c *blobschema.Commit, links map[partition.ID][]blobschema.Queued, object string, h partition.Hash) (*encoded, error) {
+// numberMail puts the links for other partitions into the outbox of a commit, as numbered mail.
+func numberMail(c *blobschema.Commit, links map[partition.ID][]blobschema.Queued) error {
 	man := &c.Manifest
 	for _, p := range slices.Sorted(maps.Keys(links)) {
 		for _, part := range blobschema.SplitMail(links[p], mailRaw) {
 			man.Sent[p]++
 			body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: man.Crawl, From: man.Partition, To: p, Number: man.Sent[p], Epoch: man.Epoch, URLs: part})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			c.Outbox = append(c.Outbox, blobschema.OutMail{To: p, Number: man.Sent[p], Body: body})
 		}
@@ -183,11 +182,7 @@ func encodeCommit(c *blobschema.Commit, links map[partition.ID][]blobschema.Queu
 	if len(c.Outbox) > 0 {
 		man.Unsent = append(man.Unsent, man.Seq)
 	}
-	data, out, err := blobschema.EncodeCommit(c, object, h)
-	if err != nil {
-		return nil, err
-	}
-	return &encoded{data: data, manifest: out, outbox: c.Outbox}, nil
+	return nil
 }
 
 // nextHead returns the head that names a commit.
@@ -199,7 +194,10 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	}
 	h.Desired, h.Scope, h.Domains = man.Desired, man.NewScope, man.Domains
 	h.Totals = man.Totals
-	h.Applied, h.Requests = s.st.appliedIn(man), man.Applied[partition.Requests].Low
+	h.Applied, h.Requests = 0, man.Applied[partition.Requests].Low
+	for _, m := range man.Applied {
+		h.Applied += m.Count()
+	}
 	h.Sent = make([]uint64, s.st.partitions())
 	for p, n := range man.Sent {
 		h.Sent[p] = n
@@ -217,14 +215,6 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 func settled(t *blobschema.Totals) (n int64) {
 	for _, c := range t.Outcomes {
 		n += c
-	}
-	return n
-}
-
-// appliedIn counts the mail that a manifest marks as applied.
-func (st *state) appliedIn(man *blobschema.Manifest) (n uint64) {
-	for _, m := range man.Applied {
-		n += m.Low + uint64(len(m.Above))
 	}
 	return n
 }

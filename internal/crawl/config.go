@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -57,34 +58,21 @@ type Watched struct {
 }
 
 func (c StepConfig) withDefaults() StepConfig {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&c.Lease, 2*time.Minute)
-	def(&c.Margin, 5*time.Second)
-	def(&c.CommitEvery, 30*time.Second)
-	def(&c.CommitMin, 100*time.Millisecond)
-	def(&c.MailEvery, c.CommitEvery)
-	def(&c.Linger, time.Second)
-	def(&c.SleepMax, 1<<62)
-	if c.Connections == 0 {
-		c.Connections = 64
-	}
-	if c.CrashesAllowed == 0 {
-		c.CrashesAllowed = 2
-	}
-	if c.MergeFanIn == 0 {
-		c.MergeFanIn = mergeFanIn
-	}
+	c.Lease = cmp.Or(c.Lease, 2*time.Minute)
+	c.Margin = cmp.Or(c.Margin, 5*time.Second)
+	c.CommitEvery = cmp.Or(c.CommitEvery, 30*time.Second)
+	c.CommitMin = cmp.Or(c.CommitMin, 100*time.Millisecond)
+	c.MailEvery = cmp.Or(c.MailEvery, c.CommitEvery)
+	c.Linger = cmp.Or(c.Linger, time.Second)
+	c.SleepMax = cmp.Or(c.SleepMax, 1<<62)
+	c.Connections = cmp.Or(c.Connections, 64)
+	c.CrashesAllowed = cmp.Or(c.CrashesAllowed, 2)
+	c.MergeFanIn = cmp.Or(c.MergeFanIn, mergeFanIn)
+	c.CommitPages = cmp.Or(c.CommitPages, 4000)
 	if c.MaxPart == 0 {
 		if c.MaxPart = 1 << 17; c.MaxResident > 0 {
 			c.MaxPart = min(c.MaxPart, max(1, c.MaxResident/4))
 		}
-	}
-	if c.CommitPages == 0 {
-		c.CommitPages = 4000
 	}
 	return c
 }

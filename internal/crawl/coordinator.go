@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -98,27 +99,16 @@ type Tick struct {
 // NewTick returns a coordinator run. The runs of a process share mem, one at a time. mem is nil where each run may be in
 // another process: then its content is in the table, and a run of an idle crawl reads only a few records.
 func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
-	if cfg.WakeAgain == 0 {
-		cfg.WakeAgain = time.Minute
-		if mem != nil {
-			cfg.WakeAgain = 3 * time.Second
-		}
+	again := time.Minute
+	if mem != nil {
+		again = 3 * time.Second
 	}
-	if cfg.ResendAfter == 0 {
-		cfg.ResendAfter = 10 * time.Minute
-	}
-	if cfg.HostsEvery == 0 {
-		cfg.HostsEvery = time.Minute
-	}
-	if cfg.SweepEvery == 0 {
-		cfg.SweepEvery = 10 * time.Minute
-	}
-	if cfg.PlanEvery == 0 {
-		cfg.PlanEvery = 2 * time.Minute
-	}
-	if cfg.Capacity == 0 {
-		cfg.Capacity = 20_000
-	}
+	cfg.WakeAgain = cmp.Or(cfg.WakeAgain, again)
+	cfg.ResendAfter = cmp.Or(cfg.ResendAfter, 10*time.Minute)
+	cfg.HostsEvery = cmp.Or(cfg.HostsEvery, time.Minute)
+	cfg.SweepEvery = cmp.Or(cfg.SweepEvery, 10*time.Minute)
+	cfg.PlanEvery = cmp.Or(cfg.PlanEvery, 2*time.Minute)
+	cfg.Capacity = cmp.Or(cfg.Capacity, 20_000)
 	k := &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
 	k.Body = k.run
 	return k

@@ -100,12 +100,12 @@ func (b *Begin) run(t *actor.Task) error {
 
 // readActive reads the id of the active crawl. The revision is nil if there is no record.
 func readActive(t *actor.Task) (id string, revision actor.Revision, err error) {
-	recs, err := t.Records(naming.ActiveKey)
-	if err != nil || !recs[0].Found {
+	rec, err := t.Record(naming.ActiveKey)
+	if err != nil {
 		return "", nil, err
 	}
-	act, err := actor.Decode[active](recs[0], "the active crawl")
-	return act.Crawl, recs[0].Revision, err
+	act, err := actor.DecodeFound[active](rec, "the active crawl")
+	return act.Crawl, rec.Revision, err
 }
 
 func (b *Begin) another(t *actor.Task, exclusive bool) error {
@@ -123,7 +123,7 @@ func (b *Begin) another(t *actor.Task, exclusive bool) error {
 
 // over checks that a crawl has ended, by the same rules as a coordinator run.
 func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
-	if _, _, err := readCrawl(t, id); err != nil {
+	if _, err := readCrawl(t, id); err != nil {
 		return err
 	}
 	k := NewTick(TickConfig{Crawl: id, Exclusive: exclusive}, &TickMemory{})
@@ -148,7 +148,7 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 		return ErrNoCrawl
 	}
 	c := b.want
-	if c.Settings.Quality == (schedule.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
+	if c.Settings.Quality == schedule.HostRank && c.Settings.HostRanks == "" && !c.Settings.Index {
 		return errNoRanks
 	}
 	c.Version = wire.Version
@@ -196,8 +196,8 @@ func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 				return err
 			}
 			name := naming.Seeds(c.ID, data)
-			if _, err := t.Do(actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
-				return fmt.Errorf("put %s: %w", name, err)
+			if err := t.Put(name, data); err != nil {
+				return err
 			}
 			c.SeedBatches = append(c.SeedBatches, name)
 		}
@@ -207,38 +207,32 @@ func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 
 // open opens an existing crawl and adds the seeds that are new.
 func (b *Begin) open(t *actor.Task, id string) error {
-	for fails := 0; ; {
-		c, revision, err := readCrawl(t, id)
-		if err != nil {
-			return err
+	news := false
+	err := actor.Revise(t, naming.CrawlKey(id), func(c *blobschema.Crawl) (bool, error) {
+		if err := checkRecord(id, c); err != nil {
+			return false, err
 		}
 		old, obeyed := string(actor.Encode(c)), atOnce(&c.Settings)
 		if b.check != nil {
-			if err := b.check(&c); err != nil {
-				return err
+			if err := b.check(c); err != nil {
+				return false, err
 			}
 		}
-		fresh, err := b.newSeeds(t, &c)
+		fresh, err := b.newSeeds(t, c)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if err := putSeeds(t, &c, fresh); err != nil {
-			return err
+		if err := putSeeds(t, c, fresh); err != nil {
+			return false, err
 		}
-		b.crawl, b.added = c, max(b.added, len(fresh)) // after a write in doubt that succeeded, no seeds are new any more
-		if string(actor.Encode(c)) != old {
-			_, err = t.Do(actor.WriteRecord{Key: naming.CrawlKey(id), Value: actor.Encode(c), Revision: revision})
-			if err != nil {
-				if fails, err = t.Failed(naming.CrawlKey(id), fails, err); err != nil {
-					return err
-				}
-				continue
-			}
-		} else if b.check == nil && len(b.seeds) == 0 { // nothing could have changed
-			return nil // nothing could have changed
-		}
-		return b.announce(t, &c, b.added > 0 || atOnce(&c.Settings) != obeyed)
+		b.crawl, b.added = *c, max(b.added, len(fresh)) // after a lost race with the same seeds, none is new any more
+		news = news || b.added > 0 || atOnce(&c.Settings) != obeyed
+		return string(actor.Encode(c)) != old, nil
+	})
+	if err != nil || b.check == nil && len(b.seeds) == 0 { // nothing could have changed
+		return err
 	}
+	return b.announce(t, &b.crawl, news)
 }
 
 // atOnce returns the settings whose change raises the version of the desired state: topics, which running steps read with
@@ -250,21 +244,26 @@ func atOnce(s *blobschema.Settings) string {
 }
 
 // readCrawl reads the record of a crawl and checks its version.
-func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Revision, err error) {
-	recs, err := t.Records(naming.CrawlKey(id))
+func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, err error) {
+	rec, err := t.Record(naming.CrawlKey(id))
 	if err != nil {
-		return c, nil, err
+		return c, err
 	}
-	if !recs[0].Found {
-		return c, nil, fmt.Errorf("crawl %s is named as active but has no record", id)
+	if c, err = actor.DecodeFound[blobschema.Crawl](rec, "crawl"); err != nil {
+		return c, err
 	}
-	if c, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
-		return c, nil, err
+	return c, checkRecord(id, &c)
+}
+
+// checkRecord refuses a crawl that has no record, or one of another version.
+func checkRecord(id string, c *blobschema.Crawl) error {
+	switch {
+	case c.ID == "":
+		return fmt.Errorf("crawl %s is named as active but has no record", id)
+	case c.Version != wire.Version:
+		return fmt.Errorf("crawl %s: %w: version %d created it, and this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
 	}
-	if c.Version != wire.Version {
-		return c, nil, fmt.Errorf("crawl %s: %w: version %d created it, and this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
-	}
-	return c, recs[0].Revision, nil
+	return nil
 }
 
 // announce passes a change on to steps and coordinator runs: the page limit and, if there is news, that seeds or settings have
@@ -287,52 +286,36 @@ func raiseDesired(t *actor.Task, crawl string) error {
 }
 
 func announceLimit(t *actor.Task, c *blobschema.Crawl) error {
-	recs, err := t.Records(naming.GrantsKey(c.ID), naming.MapKey(c.ID))
-	if err != nil {
-		return err
-	}
-	m, err := mapRecord(c, recs[1])
-	if err != nil {
-		return err
-	}
-	now, err := actor.DecodeFound[blobschema.Grants](recs[0], "grants")
-	if err != nil {
-		return err
-	}
-	if now.Limit == c.Settings.MaxPages {
-		return nil
-	}
-	keys := make([]string, m.Partitions)
-	for p := range keys {
-		keys[p] = naming.HeadKey(c.ID, partition.ID(p))
-	}
-	heads, err := t.Records(keys...)
-	if err != nil {
-		return err
-	}
-	pages := map[partition.ID]int64{} // stored pages count, whether or not they were limited
-	for p, rec := range heads {
-		if !rec.Found {
-			continue
-		}
-		h, err := actor.Decode[blobschema.Head](rec, "head")
-		if err != nil {
-			return err
-		}
-		pages[partition.ID(p)] = h.Totals.Pages
-	}
-	return actor.Update(t, naming.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
+	return actor.Revise(t, naming.GrantsKey(c.ID), func(g *blobschema.Grants) (bool, error) {
 		if g.Limit == c.Settings.MaxPages {
-			return false
+			return false, nil
+		}
+		rec, err := t.Record(naming.MapKey(c.ID))
+		if err != nil {
+			return false, err
+		}
+		m, err := mapRecord(c, rec)
+		if err != nil {
+			return false, err
+		}
+		var all []partition.ID
+		for p := range partition.ID(m.Partitions) {
+			all = append(all, p)
+		}
+		heads, err := readHeads(t, c.ID, all...)
+		if err != nil {
+			return false, err
 		}
 		g.Limit = c.Settings.MaxPages
 		if g.Granted == nil {
 			g.Granted = map[partition.ID]int64{}
 		}
-		for p, n := range pages {
-			g.Granted[p] = max(g.Granted[p], n)
+		for i, h := range heads { // stored pages count, whether or not they were limited
+			if h != nil {
+				g.Granted[all[i]] = max(g.Granted[all[i]], h.Totals.Pages)
+			}
 		}
-		return true
+		return true, nil
 	})
 }
 

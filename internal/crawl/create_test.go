@@ -109,7 +109,7 @@ func TestBegin(t *testing.T) {
 	topics := []blobschema.Topic{{Name: "a", MaxDepth: -1}}
 	one := Seeds(urls(t, "https://www.example/"))
 	byRanks := func(c *blobschema.Crawl) {
-		c.Settings.Policy, c.Settings.Quality = "quality", schedule.HostRanks{}.Name()
+		c.Settings.Policy, c.Settings.Quality = "quality", schedule.HostRank
 	}
 	for _, k := range []struct {
 		name    string

@@ -14,15 +14,10 @@ func (k *Tick) finished(*actor.Task) error {
 	c := &k.report.Crawl
 	seqs := map[partition.ID]uint64{}
 	quiet := c.Published == len(c.SeedBatches) && len(k.report.Map.Moving) == 0 && k.report.Map.Target == ""
-	for p := range partition.ID(k.report.Partitions()) {
-		if k.expected(p) != k.applied(p) {
-			quiet = false
-		}
-		h := k.heads[p]
-		if h == nil {
-			continue
-		}
-		seqs[p] = h.Seq
+	quiet = quiet && k.delivered()
+	for i := range k.report.Heads {
+		h := &k.report.Heads[i]
+		seqs[h.Partition] = h.Seq
 		if h.Totals.Pending+h.Totals.Unexamined+h.Totals.Buffered > 0 || h.Desired != k.report.Desired.Version {
 			quiet = false
 		}
@@ -39,15 +34,17 @@ func (k *Tick) finished(*actor.Task) error {
 // answered reports whether no request from outside is pending or on its way. If there never were requests, mail under way
 // does not matter.
 func (k *Tick) answered() bool {
-	if len(k.report.Requests.Sent) == 0 {
-		return true
-	}
+	return len(k.report.Requests.Sent) == 0 || k.delivered() && k.report.Totals.Urgent+k.report.Totals.Buffered == 0
+}
+
+// delivered reports whether all mail is applied.
+func (k *Tick) delivered() bool {
 	for p := range partition.ID(k.report.Partitions()) {
 		if k.expected(p) != k.applied(p) {
 			return false
 		}
 	}
-	return k.report.Totals.Urgent+k.report.Totals.Buffered == 0
+	return true
 }
 
 // whatMatters returns everything that can make an idle crawl continue, as it is now.

@@ -113,7 +113,7 @@ func busy(t *testing.T) (*world, actor.Actor) {
 	w.Objects["seeds"], w.Objects["requests"] = batch, batch
 	s.crawl.SeedBatches = append(s.crawl.SeedBatches, "seeds")
 	set := &s.crawl.Settings
-	set.RecrawlPerHour, set.Index, set.Policy, set.Quality = 1, true, "quality", schedule.HostRanks{}.Name()
+	set.RecrawlPerHour, set.Index, set.Policy, set.Quality = 1, true, "quality", schedule.HostRank
 	set.Topics = []blobschema.Topic{{Name: "a", Minimum: 1}}
 	s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch, HostRanks: "ranks"}
 	s.requests = blobschema.Requests{
@@ -272,7 +272,7 @@ func TestFailuresOfSteps(t *testing.T) {
 		"goes by ranks": {func(t *testing.T) (*world, actor.Actor) {
 			w, s := newScene(t)
 			set := &s.crawl.Settings
-			set.Policy, set.Quality, set.Index = "quality", schedule.HostRanks{}.Name(), true
+			set.Policy, set.Quality, set.Index = "quality", schedule.HostRank, true
 			s.desired.HostRanks, s.heads[0] = "ranks", nil
 			w.Objects["ranks"] = []byte("www.example\t8\n")
 			s.write(w)

@@ -148,7 +148,7 @@ func (k *Tick) followRanks() {
 // setRanks makes steps use the newest ranks of hosts, if the crawl goes by computed ranks.
 func (k *Tick) setRanks(t *actor.Task) error {
 	set, done := &k.report.Crawl.Settings, k.ranks.Finished()
-	if done == nil || set.Quality != (schedule.HostRanks{}).Name() || set.HostRanks != "" {
+	if done == nil || set.Quality != schedule.HostRank || set.HostRanks != "" {
 		return nil
 	}
 	return k.setDesired(t, func(w *blobschema.DesiredState) bool {

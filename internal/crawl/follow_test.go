@@ -119,7 +119,7 @@ func TestIndexSwitchedOn(t *testing.T) {
 
 // TestRanksFeedTheFrontier checks that steps learn of computed ranks of hosts, and rank new URLs by them.
 func TestRanksFeedTheFrontier(t *testing.T) {
-	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", schedule.HostRanks{}.Name() })
+	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", schedule.HostRank })
 	table := []byte("good.example\t8\nbad.example\t0.125\n")
 	name := naming.Ranks(c.ID, table)
 	w.Objects[name] = table

@@ -39,17 +39,11 @@ type territory struct {
 	awaited map[partition.Slot]partition.Epoch   // slots that move here and are in none of our manifests yet
 	from    map[partition.ID]string              // givers of awaited slots, with the commit of each that was read last
 	takes   int                                  // number of commits that took slots over
-	arrived []arrival                            // hand-overs that were read, for the next commit
+	arrived []blobschema.Handover                // hand-overs that were read, or the new parts of them, for the next commit
 
 	// These belong to the current step.
 	pulling bool           // the pull task is running
 	gaveTo  []partition.ID // receivers of slots given since the last commit
-}
-
-// arrival is a hand-over, or the part of it that is new.
-type arrival struct {
-	slots partition.Slots
-	given blobschema.Handover
 }
 
 func newTerritory(c *blobschema.Crawl, p partition.ID, moved []blobschema.Moved) (*territory, error) {
@@ -92,12 +86,9 @@ func (st *state) partitions() int { return max(st.cfg.Crawl.Partitions, st.ter.r
 // learnMap updates the step's map from the record, and records which slots it must give and await.
 func (st *state) learnMap(t *actor.Task) error {
 	ter := st.ter
-	p, rec, err := readPartitioning(t, &st.cfg.Crawl)
-	if err != nil {
+	p, err := readPartitioning(t, &st.cfg.Crawl)
+	if err != nil || p.Record.Version == ter.record.Version {
 		return err
-	}
-	if !rec.Found || p.Record.Version == ter.record.Version {
-		return nil
 	}
 	ter.record, ter.pmap = p.Record, p.Map
 	before := len(ter.given)
@@ -163,7 +154,7 @@ func (st *state) pull() {
 
 func (ter *territory) arrivedSlots() (n int) {
 	for _, a := range ter.arrived {
-		n += len(a.slots)
+		n += len(a.Slots)
 	}
 	return n
 }
@@ -172,23 +163,13 @@ func (ter *territory) arrivedSlots() (n int) {
 func (st *state) pullOnce(t *actor.Task) error {
 	ter := st.ter
 	givers := slices.Sorted(maps.Keys(ter.from))
-	keys := make([]string, len(givers))
-	for i, p := range givers {
-		keys[i] = naming.HeadKey(st.cfg.Crawl.ID, p)
-	}
-	recs, err := t.Records(keys...)
+	heads, err := readHeads(t, st.cfg.Crawl.ID, givers...)
 	if err != nil {
 		return err
 	}
 	for i, p := range givers {
-		if !recs[i].Found {
-			continue
-		}
-		h, err := actor.Decode[blobschema.Head](recs[i], "head")
-		if err != nil {
-			return err
-		}
-		if h.Gives[st.cfg.Partition] == 0 || h.Commit == ter.from[p] {
+		h := heads[i]
+		if h == nil || h.Gives[st.cfg.Partition] == 0 || h.Commit == ter.from[p] {
 			continue
 		}
 		man, err := blobschema.ReadManifest(t.Object, h.Commit)
@@ -246,15 +227,12 @@ func (st *state) arrive(h blobschema.Handover) {
 	if h.To != st.cfg.Partition {
 		return
 	}
-	a := arrival{given: h}
-	for _, id := range h.Slots {
-		already := slices.ContainsFunc(ter.arrived, func(a arrival) bool { return a.slots.Has(id) })
-		if ter.awaited[id] == h.Epoch && h.Epoch > ter.holding.Seen(id) && !already {
-			a.slots = append(a.slots, id)
-		}
-	}
-	if len(a.slots) > 0 {
-		ter.arrived = append(ter.arrived, a)
+	h.Slots = slices.DeleteFunc(slices.Clone(h.Slots), func(id partition.Slot) bool {
+		already := slices.ContainsFunc(ter.arrived, func(a blobschema.Handover) bool { return a.Slots.Has(id) })
+		return !(ter.awaited[id] == h.Epoch && h.Epoch > ter.holding.Seen(id) && !already)
+	})
+	if len(h.Slots) > 0 {
+		ter.arrived = append(ter.arrived, h)
 	}
 }
 
@@ -298,19 +276,19 @@ func (st *state) give(man *blobschema.Manifest) {
 func (st *state) takeArrived(man *blobschema.Manifest) (slots partition.Slots, floor time.Time) {
 	ter := st.ter
 	for _, a := range ter.arrived {
-		for _, r := range a.given.Runs {
+		for _, r := range a.Runs {
 			if !slices.ContainsFunc(man.Runs, func(have blobschema.RunRef) bool { return have.Object == r.Object }) {
 				man.Runs = append(man.Runs, r)
 			}
 		}
-		st.f.Take(slices.DeleteFunc(slices.Clone(a.given.State), func(sum blobschema.SlotSummary) bool { return !a.slots.Has(sum.Slot) }))
-		ter.holding.Add(blobschema.Moved{Epoch: a.given.Epoch, Received: true, Slots: a.slots})
-		for _, id := range a.slots {
+		st.f.Take(slices.DeleteFunc(slices.Clone(a.State), func(sum blobschema.SlotSummary) bool { return !a.Slots.Has(sum.Slot) }))
+		ter.holding.Add(blobschema.Moved{Epoch: a.Epoch, Received: true, Slots: a.Slots})
+		for _, id := range a.Slots {
 			delete(ter.awaited, id)
 		}
-		slots = append(slots, a.slots...)
-		if a.given.Floor.After(floor) {
-			floor = a.given.Floor
+		slots = append(slots, a.Slots...)
+		if a.Floor.After(floor) {
+			floor = a.Floor
 		}
 	}
 	if len(ter.arrived) > 0 {

@@ -101,6 +101,28 @@ func (m *TickMemory) head(p partition.ID, rec actor.Record) (blobschema.Head, er
 	return h, nil
 }
 
+// readHeads reads the heads of some partitions; nil for those that have none.
+func readHeads(t *actor.Task, crawl string, ps ...partition.ID) ([]*blobschema.Head, error) {
+	if len(ps) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(ps))
+	for i, p := range ps {
+		keys[i] = naming.HeadKey(crawl, p)
+	}
+	recs, err := t.Records(keys...)
+	if err != nil {
+		return nil, err
+	}
+	heads := make([]*blobschema.Head, len(ps))
+	for i, rec := range recs {
+		if err := rec.Into(&heads[i], "head"); err != nil {
+			return nil, err
+		}
+	}
+	return heads, nil
+}
+
 // leased reports whether a step may be running under h.
 func (k *Tick) leased(h *blobschema.Head) bool {
 	if h.Owner == "" || k.cfg.Exclusive && !ownedBy(h.Owner, k.cfg.Process) {

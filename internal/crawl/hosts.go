@@ -19,16 +19,8 @@ type HostPack struct {
 
 // HostRecord is the table's entry of a host.
 type HostRecord struct {
-	Commit        uint64        `json:"commit"` // commit of its partition that observed it
-	Connect       time.Duration `json:"connect_ns,omitempty"`
-	Response      time.Duration `json:"response_ns,omitempty"`
-	PerConnection float64       `json:"per_connection,omitempty"`
-	Requests      uint64        `json:"requests,omitempty"`
-	Failures      uint64        `json:"failures,omitempty"`
-	Score         float64       `json:"score,omitempty"`
-	Known         uint64        `json:"known,omitempty"`
-	Pending       uint64        `json:"pending,omitempty"`
-	Capped        uint64        `json:"capped,omitempty"`
+	Commit uint64 `json:"commit"` // commit of its partition that observed it
+	blobschema.HostObservation
 }
 
 // hostsPerPack keeps a record far below the limit of 400 KB for a table item.
@@ -125,10 +117,7 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 			if fresh[n] == nil {
 				fresh[n] = map[string]HostRecord{}
 			}
-			fresh[n][o.Host] = HostRecord{
-				Commit: seq, Connect: o.Conn, Response: o.Resp, PerConnection: o.PerConnection, Requests: o.Requests,
-				Failures: o.Failures, Score: o.Score, Known: o.Known, Pending: o.Pending, Capped: o.Capped,
-			}
+			fresh[n][o.Host] = HostRecord{seq, o}
 		}
 	}
 	// A pack is replaced only by estimates of newer commits.

@@ -23,37 +23,6 @@ const (
 	maxAsking = 100
 )
 
-// marks records which mail numbers of one sender are applied: all up to low, and those in above.
-type marks struct {
-	low   uint64
-	above map[uint64]bool
-}
-
-func (m *marks) has(n uint64) bool { return n <= m.low || m.above[n] }
-
-func (m *marks) add(n uint64) {
-	if m.has(n) {
-		return
-	}
-	if m.above == nil {
-		m.above = map[uint64]bool{}
-	}
-	m.above[n] = true
-	for m.above[m.low+1] {
-		delete(m.above, m.low+1)
-		m.low++
-	}
-}
-
-func (m *marks) stored() blobschema.Marks {
-	out := blobschema.Marks{Low: m.low}
-	for n := range m.above {
-		out.Above = append(out.Above, n)
-	}
-	slices.Sort(out.Above)
-	return out
-}
-
 // inbox is the mail that a step has received and not yet applied.
 type inbox struct {
 	heard    bool                   // the first receive was answered; before, the step does not know whether there is mail
@@ -132,10 +101,10 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 	// A number that is applied already identifies a repeated delivery.
 	mk := s.st.marks[mail.From]
 	if mk == nil {
-		mk = &marks{}
+		mk = &blobschema.Marks{}
 		s.st.marks[mail.From] = mk
 	}
-	if mk.has(mail.Number) {
+	if mk.Has(mail.Number) {
 		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt)
 		return
 	}
@@ -160,7 +129,7 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		}
 	}
 	applied := func() {
-		mk.add(mail.Number)
+		mk.Add(mail.Number)
 		s.st.batch.applied = true
 		s.st.batch.receipts = append(s.st.batch.receipts, m.Receipt)
 	}

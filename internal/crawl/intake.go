@@ -46,13 +46,6 @@ type Intake struct {
 	urls  int              // number of URLs in mails
 	dead  int64            // dead letters that the record does not count yet
 	told  blobschema.Calls // calls that the record counts already
-	own   map[mailID]bool  // mail numbered by this intake
-}
-
-// mailID identifies mail with requests.
-type mailID struct {
-	to     partition.ID
-	number uint64
 }
 
 // IntakeConfig configures intake.
@@ -65,7 +58,7 @@ type IntakeConfig struct {
 
 // NewIntake returns the actor for some messages.
 func NewIntake(cfg IntakeConfig, msgs []actor.Message) *Intake {
-	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs, own: map[mailID]bool{}}
+	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs}
 	in.Body = in.run
 	return in
 }
@@ -89,11 +82,13 @@ func (in *Intake) run(t *actor.Task) error {
 	if in.rec, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
-	p, err := openPartitioning(t, &in.rec, recs[1])
+	r, err := mapRecord(&in.rec, recs[1])
 	if err != nil {
 		return err
 	}
-	in.pmap = p.Map
+	if in.pmap, err = blobschema.ReadMap(t.Object, &in.rec, r.Object); err != nil {
+		return err
+	}
 	if in.links, err = mapping(&in.rec); err != nil {
 		return err
 	}
@@ -270,10 +265,7 @@ func (in *Intake) putAside(t *actor.Task, body []byte, n int64, reason string) e
 	in.dead += n
 	letter := actor.Encode(DeadLetter{Crawl: in.crawl, Partition: partition.Requests, Reason: reason, Body: body})
 	name := naming.Dead(in.crawl, letter)
-	if _, err := t.Do(actor.PutObject{Name: name, Parts: [][]byte{letter}}); err != nil {
-		return fmt.Errorf("put %s: %w", name, err)
-	}
-	return nil
+	return t.Put(name, letter)
 }
 
 func (in *Intake) put(t *actor.Task, m *outMail) error {
@@ -282,10 +274,7 @@ func (in *Intake) put(t *actor.Task, m *outMail) error {
 		return err
 	}
 	m.object = naming.Request(in.crawl, data)
-	if _, err := t.Do(actor.PutObject{Name: m.object, Parts: [][]byte{data}}); err != nil {
-		return fmt.Errorf("put %s: %w", m.object, err)
-	}
-	return nil
+	return t.Put(m.object, data)
 }
 
 // number gives the mail its numbers, in the record that lists mail with requests. before returns other mail of the same
@@ -294,12 +283,12 @@ func (in *Intake) number(t *actor.Task, mails []outMail) (numbers, before []blob
 	if len(mails) == 0 && in.dead == 0 {
 		return nil, nil, nil
 	}
-	full, spent := false, blobschema.Calls{}
+	spent := blobschema.Calls{}
 	if in.cfg.Spent != nil {
 		spent = in.cfg.Spent().Minus(in.told) // the mail itself is sent later and not included
 	}
 	fresh := 0
-	err = actor.Update(t, naming.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
+	err = actor.Revise(t, naming.RequestsKey(in.crawl), func(r *blobschema.Requests) (bool, error) {
 		numbers, before = numbers[:0], before[:0]
 		if r.Sent == nil {
 			r.Sent = map[partition.ID]uint64{}
@@ -320,35 +309,29 @@ func (in *Intake) number(t *actor.Task, mails []outMail) (numbers, before []blob
 		fresh = len(r.Outbox) - old
 		for _, e := range r.Outbox[:old] {
 			ours := slices.ContainsFunc(mails, func(m outMail) bool { return m.request == e.Request })
-			if ours && !in.own[mailID{e.To, e.Number}] && !slices.Contains(numbers, e) {
+			if ours && !slices.Contains(numbers, e) {
 				before = append(before, e)
 			}
 		}
-		if full = fresh > 0 && old > 0 && len(r.Outbox) > maxOutbox; full {
-			return false
+		if fresh > 0 && old > 0 && len(r.Outbox) > maxOutbox {
+			return false, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
 		}
 		r.Dead += in.dead
 		r.Calls.Add(spent)
-		return fresh > 0 || in.dead > 0
+		return fresh > 0 || in.dead > 0, nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, nil, err
-	case full:
-		return nil, nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
-	case fresh > 0 || in.dead > 0:
+	}
+	if fresh > 0 || in.dead > 0 {
 		in.told.Add(spent)
 	}
 	in.dead = 0
-	for _, m := range numbers {
-		in.own[mailID{m.To, m.Number}] = true
-	}
 	return numbers, before, nil
 }
 
 func (in *Intake) send(t *actor.Task, mails []outMail, numbers []blobschema.RequestMail) error {
-	var wakes [][]byte
-	woken := map[partition.ID]bool{}
+	var woken []partition.ID
 	for i, m := range mails {
 		body, err := blobschema.EncodeMail(requestMail(in.crawl, numbers[i], m.urls))
 		if err != nil {
@@ -357,17 +340,11 @@ func (in *Intake) send(t *actor.Task, mails []outMail, numbers []blobschema.Requ
 		if _, err := t.Do(actor.Send{Queue: naming.MailboxQueue(m.to), Bodies: [][]byte{body}}); err != nil {
 			return fmt.Errorf("send requests: %w", err)
 		}
-		if !woken[m.to] {
-			woken[m.to] = true
-			wakes = append(wakes, blobschema.EncodeWake(in.crawl, m.to))
+		if !slices.Contains(woken, m.to) {
+			woken = append(woken, m.to)
 		}
 	}
-	for wake := range slices.Chunk(wakes, 10) {
-		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: wake}); err != nil {
-			return fmt.Errorf("send wakes: %w", err)
-		}
-	}
-	return nil
+	return sendWakes(t, in.crawl, 0, woken)
 }
 
 // requestMail returns the mail of a request. Every call returns the same mail.

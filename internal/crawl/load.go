@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -68,7 +69,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	}
 	// The frontier starts empty, with the settings of the crawl.
 	st := &state{
-		links: links, policy: policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: buffers{}, marks: map[partition.ID]*marks{},
+		links: links, policy: policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: buffers{}, marks: map[partition.ID]*blobschema.Marks{},
 		sent: newSentFilter(1<<20, policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: links.Hash, Partition: s.cfg.Partition, Policy: policy, Token: s.cfg.Token, Delay: set.Delay,
@@ -107,11 +108,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	st.f.RestoreDomains(st.man.Domains)
 	st.totals = st.man.Totals
 	for p, m := range st.man.Applied {
-		mk := &marks{low: m.Low}
-		for _, n := range m.Above {
-			mk.add(n)
-		}
-		st.marks[p] = mk
+		st.marks[p] = &blobschema.Marks{Low: m.Low, Above: slices.Clone(m.Above)}
 	}
 	for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope) {
 		st.scopes.add(entry)
@@ -120,25 +117,28 @@ func (s *Step) loadState(t *actor.Task) error {
 	return s.loadBuffered(t)
 }
 
+// section reads one section of a commit.
+func section[T any](t *actor.Task, name string, read func(*blobschema.CommitReader) (T, error)) (v T, err error) {
+	c, err := blobschema.ReadCommit(t.Object, name)
+	if err != nil {
+		return v, err
+	}
+	if v, err = read(c); err != nil {
+		return v, fmt.Errorf("read %s: %w", name, err)
+	}
+	return v, nil
+}
+
 // loadBuffered reads the buffered links back from the commits: those that are in no mail yet.
 func (s *Step) loadBuffered(t *actor.Task) error {
-	first := uint64(0)
-	for _, seq := range s.st.man.BufferedFrom {
-		if first == 0 || seq < first {
-			first = seq
-		}
-	}
-	if first == 0 {
+	since := slices.Sorted(maps.Values(s.st.man.BufferedFrom))
+	if len(since) == 0 {
 		return nil
 	}
-	for seq, name := range blobschema.CommitsAfter(&s.st.man, first-1) {
-		c, err := blobschema.ReadCommit(t.Object, name)
+	for seq, name := range blobschema.CommitsAfter(&s.st.man, since[0]-1) {
+		held, err := section(t, name, (*blobschema.CommitReader).Buffered)
 		if err != nil {
 			return err
-		}
-		held, err := c.Buffered()
-		if err != nil {
-			return fmt.Errorf("buffered links of %s: %w", name, err)
 		}
 		s.st.out.restore(seq, held, s.st.man.BufferedFrom)
 	}
@@ -172,13 +172,9 @@ func (s *Step) republish(t *actor.Task, seq uint64) error {
 	if name == "" {
 		return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
 	}
-	c, err := blobschema.ReadCommit(t.Object, name)
+	outbox, err := section(t, name, (*blobschema.CommitReader).Outbox)
 	if err != nil {
 		return err
-	}
-	outbox, err := c.Outbox()
-	if err != nil {
-		return fmt.Errorf("outbox of %s: %w", name, err)
 	}
 	s.publish(seq, outbox)
 	return nil

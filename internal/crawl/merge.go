@@ -89,11 +89,9 @@ func (s *Step) compact() {
 		}
 		// Decoding and merging run off the loop.
 		h, ours := s.st.links.Hash, s.st.ours()
-		type result struct {
-			data []byte
-			ref  blobschema.RunRef
-		}
-		v, err := t.Do(actor.Work{Do: func() (any, error) {
+		var data []byte
+		m := &merged{from: from}
+		_, err := t.Do(actor.Work{Do: func() (any, error) {
 			var runs []*blobschema.Run
 			for i, d := range datas {
 				run := &blobschema.Run{}
@@ -102,21 +100,18 @@ func (s *Step) compact() {
 				}
 				runs = append(runs, run)
 			}
-			data, ref := blobschema.EncodeRun(blobschema.MergeRuns(h, runs).Only(ours), h)
-			return result{data, ref}, nil
+			data, m.to = blobschema.EncodeRun(blobschema.MergeRuns(h, runs).Only(ours), h)
+			return nil, nil
 		}})
 		if err != nil {
 			return err
 		}
-		res := v.(result)
 		// The new run is stored; the next commit names it.
-		m := &merged{from: from}
-		if len(res.data) > 0 {
-			m.to = res.ref
+		if len(data) > 0 {
 			m.to.Tier = from[0].Tier + 1
 			m.to.Object = naming.Run(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, m.to.Tier)
 			stored := false
-			s.lease.put(actor.PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
+			s.lease.put(actor.PutObject{Name: m.to.Object, Parts: [][]byte{data}}, func() { stored = true })
 			t.Await(func() bool { return stored })
 		}
 		if s.st.ter.takes == takes { // otherwise a slot that arrived meanwhile may have state in these runs, which the merge left out

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -131,13 +130,9 @@ func (st *state) rescan(t *actor.Task) error {
 		return nil
 	}
 	for name := range blobschema.CommitNames(&st.man) {
-		c, err := blobschema.ReadCommit(t.Object, name)
+		links, err := section(t, name, (*blobschema.CommitReader).Outside)
 		if err != nil {
 			return err
-		}
-		links, err := c.Outside()
-		if err != nil {
-			return fmt.Errorf("links of %s: %w", name, err)
 		}
 		again(links)
 	}

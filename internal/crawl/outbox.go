@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -176,26 +177,19 @@ func (o *outbox) acknowledge(receipts []actor.Receipt) {
 func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
 	now := o.lease.Now().Wall
 	var ps []partition.ID
-	var keys []string
 	for p := range partition.ID(partitions) {
 		if o.mailed[p] >= wakeURLs && !now.Before(o.awake[p]) {
-			ps, keys = append(ps, p), append(keys, naming.HeadKey(o.lease.cfg.Crawl.ID, p))
+			ps = append(ps, p)
 			o.mailed[p] = 0
 		}
 	}
-	if len(ps) == 0 {
-		return
-	}
-	recs, err := t.Records(keys...)
+	heads, err := readHeads(t, o.lease.cfg.Crawl.ID, ps...)
 	if err != nil {
-		return
+		return // the next step of a partition reports its damage
 	}
 	var asleep []partition.ID
 	for i, p := range ps {
-		h, err := actor.DecodeFound[blobschema.Head](recs[i], "head")
-		if err != nil {
-			continue // the next step of that partition reports the damage
-		}
+		h := cmp.Or(heads[i], &blobschema.Head{})
 		switch {
 		case h.Owner != "" && now.Before(h.LeaseUntil):
 			o.awake[p] = h.LeaseUntil
@@ -210,11 +204,5 @@ func (o *outbox) wakeMailed(t *actor.Task, partitions int) {
 
 // wake wakes partitions after a delay. If it fails, the coordinator wakes them.
 func (o *outbox) wake(t *actor.Task, delay time.Duration, ps ...partition.ID) {
-	for some := range slices.Chunk(ps, 10) {
-		var bodies [][]byte
-		for _, p := range some {
-			bodies = append(bodies, blobschema.EncodeWake(o.lease.cfg.Crawl.ID, p))
-		}
-		_, _ = t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies, Delay: delay})
-	}
+	_ = sendWakes(t, o.lease.cfg.Crawl.ID, delay, ps)
 }

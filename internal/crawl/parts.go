@@ -118,64 +118,50 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 	for _, id := range wanted {
 		bySlot[id.Slot] = append(bySlot[id.Slot], id.Part)
 	}
-	// of returns the part that a URL belongs to, if it is wanted. A part that is a whole slot needs no fingerprint.
-	of := func(slot partition.Slot, fp func() uint64) (frontier.PartID, bool) {
-		parts := bySlot[slot]
-		for _, is := range parts {
-			if is == (blobschema.Part{}) || is.Has(fp()) {
-				return frontier.PartID{Slot: slot, Part: is}, true
-			}
-		}
-		return frontier.PartID{}, false
-	}
-	queued := func(q *blobschema.Queued) (frontier.PartID, bool) {
-		return of(q.Slot, func() uint64 { return h.Fingerprint(q.URL) })
-	}
-	settled := func(e *blobschema.Settled) (frontier.PartID, bool) {
-		return of(e.Slot, func() uint64 { return e.Fingerprint })
-	}
-	// Each piece is decoded, and the entries of other parts are dropped at once to save memory.
-	var runs []*blobschema.Run
-	for _, p := range pieces {
-		run := &blobschema.Run{}
-		for _, b := range p.blocks {
-			if int64(len(p.data)) < p.length {
-				return nil, wire.ErrDamaged
-			}
-			s, q := len(run.Settled), len(run.Queued)
-			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, wanted[0].Slot, wanted[len(wanted)-1].Slot); err != nil {
-				return nil, err
-			}
-			run.Settled = append(run.Settled[:s], slices.DeleteFunc(run.Settled[s:], func(e blobschema.Settled) bool {
-				_, ok := settled(&e)
-				return !ok
-			})...)
-			run.Queued = append(run.Queued[:q], slices.DeleteFunc(run.Queued[q:], func(e blobschema.Queued) bool {
-				_, ok := queued(&e)
-				return !ok
-			})...)
-		}
-		runs = append(runs, run)
-	}
-	// The joined entries are dealt to their parts.
 	out := make(map[frontier.PartID]*blobschema.Run, len(wanted))
 	for _, id := range wanted {
 		out[id] = &blobschema.Run{}
 	}
-	all := blobschema.MergeRuns(h, runs)
-	for i := range all.Settled {
-		id, _ := settled(&all.Settled[i])
-		out[id].Settled = append(out[id].Settled, all.Settled[i])
-	}
-	for i := range all.Queued {
-		id, _ := queued(&all.Queued[i])
-		out[id].Queued = append(out[id].Queued, all.Queued[i])
-	}
-	for i := range all.Keys { // every part may be the first one of its slot that is loaded
-		for _, is := range bySlot[all.Keys[i].Slot] {
-			run := out[frontier.PartID{Slot: all.Keys[i].Slot, Part: is}]
-			run.Keys = append(run.Keys, all.Keys[i])
+	// of returns the run of the part that a URL belongs to; nil if the part is not wanted. A part that is a whole slot needs
+	// no fingerprint.
+	of := func(slot partition.Slot, fp func() uint64) *blobschema.Run {
+		for _, is := range bySlot[slot] {
+			if is == (blobschema.Part{}) || is.Has(fp()) {
+				return out[frontier.PartID{Slot: slot, Part: is}]
+			}
 		}
+		return nil
+	}
+	// Each block is decoded, and its entries are dealt to their parts.
+	for _, p := range pieces {
+		if int64(len(p.data)) < p.length {
+			return nil, wire.ErrDamaged
+		}
+		for _, b := range p.blocks {
+			var block blobschema.Run
+			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, &block, wanted[0].Slot, wanted[len(wanted)-1].Slot); err != nil {
+				return nil, err
+			}
+			for _, e := range block.Settled {
+				if run := of(e.Slot, func() uint64 { return e.Fingerprint }); run != nil {
+					run.Settled = append(run.Settled, e)
+				}
+			}
+			for _, q := range block.Queued {
+				if run := of(q.Slot, func() uint64 { return h.Fingerprint(q.URL) }); run != nil {
+					run.Queued = append(run.Queued, q)
+				}
+			}
+			for _, k := range block.Keys { // every part may be the first one of its slot that is loaded
+				for _, is := range bySlot[k.Slot] {
+					run := out[frontier.PartID{Slot: k.Slot, Part: is}]
+					run.Keys = append(run.Keys, k)
+				}
+			}
+		}
+	}
+	for _, run := range out {
+		blobschema.Join(h, run)
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
@@ -22,14 +23,14 @@ func TestMarks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		n := 1 + rng.IntN(30)
-		var m marks
+		var m blobschema.Marks
 		have := map[uint64]bool{0: true} // number 0 does not exist
 		for range rng.IntN(60) {
 			k := uint64(1 + rng.IntN(n))
-			if m.has(k) != have[k] {
-				t.Fatalf("has(%d) is %v of %v", k, m.has(k), have)
+			if m.Has(k) != have[k] {
+				t.Fatalf("has(%d) is %v of %v", k, m.Has(k), have)
 			}
-			m.add(k)
+			m.Add(k)
 			have[k] = true
 		}
 		want := blobschema.Marks{}
@@ -41,23 +42,23 @@ func TestMarks(t *testing.T) {
 				want.Above = append(want.Above, k)
 			}
 		}
-		if d := cmp.Diff(want, m.stored()); d != "" {
+		if d := cmp.Diff(want, m, cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("%v (-want +got):\n%s", have, d)
 		}
 		if uint64(len(want.Above))+want.Low != uint64(len(have)-1) {
 			t.Fatalf("%d numbers became %+v", len(have)-1, want)
 		}
 		for k := range uint64(n + 2) {
-			if missing(m.stored(), k) == have[k] {
-				t.Fatalf("missing(%d) is %v of %v", k, have[k], have)
+			if m.Has(k) != have[k] {
+				t.Fatalf("has(%d) is %v of %v", k, m.Has(k), have)
 			}
 		}
 	}
-	var m marks
+	var m blobschema.Marks
 	for _, n := range []uint64{0, 3, 2, 3, 1, 1<<64 - 1} {
-		m.add(n)
+		m.Add(n)
 	}
-	if d := cmp.Diff(blobschema.Marks{Low: 3, Above: []uint64{1<<64 - 1}}, m.stored()); d != "" {
+	if d := cmp.Diff(blobschema.Marks{Low: 3, Above: []uint64{1<<64 - 1}}, m, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -172,7 +173,11 @@ func TestCash(t *testing.T) {
 			t.Errorf("%s: each link of a seed brings %g, want %g", source, got, want)
 		}
 	}
-	s := &state{policy: schedule.BreadthFirst{}}
+	breadth, err := schedule.NewPolicy("breadth-first", schedule.Quality{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &state{policy: breadth}
 	if got := s.cash(schedule.Task{}, links); got != 0 {
 		t.Errorf("breadth-first: each link brings %g", got)
 	}

@@ -1,15 +1,16 @@
 package crawl
 
 import (
+	"fmt"
+
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// previousCommits is the number of commits whose page records a step caches. A recrawl of many URLs finds most of their
-// previous answers in few commits.
-const previousCommits = 4
+// previousCommits bounds the commits whose page records a step caches; half of them always stay. A recrawl of many URLs
+// finds most of their previous answers in few commits.
+const previousCommits = 6
 
 // previous returns the previous page record of a URL, from the commit that its state names; it may be an answer or a refusal.
 // It returns nil if the record cannot be read: then the URL is requested unconditionally and its answer stored in full.
@@ -21,12 +22,12 @@ func (st *state) previous(t *actor.Task, o blobschema.RecordRef, url string) *bl
 		t.Await(func() bool { return st.man.Seq >= uint64(o.Seq) || st.lease.phase == closed })
 	}
 	t.Await(func() bool { return !st.cache.reading })
-	pages, ok := st.cache.get(o)
+	pages, ok := st.cache.commits.get(o)
 	if !ok {
 		st.cache.reading = true
 		pages = st.readPrevious(t, o)
 		st.cache.reading = false
-		st.cache.put(o, pages)
+		st.cache.commits.put(o, pages, previousCommits)
 	}
 	if p, ok := pages[url]; ok {
 		return &p
@@ -45,11 +46,7 @@ func (st *state) readPrevious(t *actor.Task, o blobschema.RecordRef) map[string]
 	if name == "" {
 		return pages
 	}
-	c, err := blobschema.ReadCommit(t.Object, name)
-	if err != nil {
-		return pages
-	}
-	list, err := c.Pages()
+	list, err := section(t, name, (*blobschema.CommitReader).Pages)
 	if err != nil {
 		return pages
 	}
@@ -70,15 +67,14 @@ func (st *state) manifestWith(t *actor.Task, o blobschema.RecordRef) (*blobschem
 	if man := st.cache.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
 		return man, nil
 	}
-	rec, err := t.Record(naming.HeadKey(st.cfg.Crawl.ID, o.Partition))
+	heads, err := readHeads(t, st.cfg.Crawl.ID, o.Partition)
 	if err != nil {
 		return nil, err
 	}
-	h, err := actor.Decode[blobschema.Head](rec, "head")
-	if err != nil {
-		return nil, err
+	if heads[0] == nil {
+		return nil, fmt.Errorf("partition %d has no head", o.Partition)
 	}
-	man, err := blobschema.ReadManifest(t.Object, h.Commit)
+	man, err := blobschema.ReadManifest(t.Object, heads[0].Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +90,7 @@ type recordCache struct {
 	newest recent[string, blobschema.Page] // by URL
 
 	reading bool
-	order   []blobschema.RecordRef // oldest first
-	pages   map[blobschema.RecordRef]map[string]blobschema.Page
+	commits recent[blobschema.RecordRef, map[string]blobschema.Page]
 	others  map[partition.ID]*blobschema.Manifest // of previous owners of slots
 }
 
@@ -109,20 +104,4 @@ func (f *recordCache) keep(p *blobschema.Page) {
 		return
 	}
 	f.newest.put(p.URL, *p, maxCachedRecords)
-}
-
-func (f *recordCache) get(o blobschema.RecordRef) (map[string]blobschema.Page, bool) {
-	p, ok := f.pages[o]
-	return p, ok
-}
-
-func (f *recordCache) put(o blobschema.RecordRef, pages map[string]blobschema.Page) {
-	if f.pages == nil {
-		f.pages = map[blobschema.RecordRef]map[string]blobschema.Page{}
-	}
-	if len(f.order) == previousCommits {
-		delete(f.pages, f.order[0])
-		f.order = f.order[1:]
-	}
-	f.order, f.pages[o] = append(f.order, o), pages
 }

@@ -45,10 +45,13 @@ func TestPreviousRecordsAreBounded(t *testing.T) {
 		}
 	}
 	for i := range 2 * previousCommits {
-		f.put(blobschema.RecordRef{Seq: uint32(i + 1)}, map[string]blobschema.Page{})
-		for k := range 2 * previousCommits {
-			if _, ok := f.get(blobschema.RecordRef{Seq: uint32(k + 1)}); ok != (k <= i && k > i-previousCommits) {
-				t.Errorf("after %d commits: %d is kept %v", i+1, k+1, ok)
+		f.commits.put(blobschema.RecordRef{Seq: uint32(i + 1)}, map[string]blobschema.Page{}, previousCommits)
+		if held := len(f.commits.young) + len(f.commits.old); held > previousCommits {
+			t.Errorf("the records of %d commits are kept", held)
+		}
+		for k := max(0, i+1-previousCommits/2); k <= i; k++ {
+			if _, ok := f.commits.get(blobschema.RecordRef{Seq: uint32(k + 1)}); !ok {
+				t.Errorf("after %d commits: %d is forgotten", i+1, k+1)
 			}
 		}
 	}

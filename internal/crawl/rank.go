@@ -36,14 +36,14 @@ func (c *StepConfig) policy(t *actor.Task, name string) (schedule.Policy, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return schedule.NewPolicy(c.Crawl.Settings.Policy, v.(schedule.HostRanks))
+	return schedule.NewPolicy(c.Crawl.Settings.Policy, v.(schedule.Quality))
 }
 
 // takeRanks adopts the ranks of hosts that the desired state names, if the crawl goes by ranks and was created without any.
 // They apply to URLs found from now on.
 func (st *state) takeRanks(t *actor.Task, name string) error {
 	set := &st.cfg.Crawl.Settings
-	if name == st.desired.HostRanks || set.HostRanks != "" || set.Quality != (schedule.HostRanks{}).Name() {
+	if name == st.desired.HostRanks || set.HostRanks != "" || set.Quality != schedule.HostRank {
 		return nil
 	}
 	policy, err := st.cfg.policy(t, name)

@@ -12,7 +12,7 @@ import (
 // are any, and that an unknown policy is an error.
 func TestWhichRanks(t *testing.T) {
 	byRanks := func(s *scene) {
-		s.crawl.Settings.Policy, s.crawl.Settings.Quality = "quality", schedule.HostRanks{}.Name()
+		s.crawl.Settings.Policy, s.crawl.Settings.Quality = "quality", schedule.HostRank
 	}
 	for _, k := range []struct {
 		name string
@@ -33,7 +33,8 @@ func TestWhichRanks(t *testing.T) {
 		{"an unknown policy", func(s *scene) { s.crawl.Settings.Policy = "at will" }, "", false},
 		{"a policy of the process", func(s *scene) {
 			byRanks(s)
-			s.crawl.Settings.HostRanks, s.cfg.Policy = "a is good", schedule.BreadthFirst{}
+			s.crawl.Settings.HostRanks = "a is good"
+			s.cfg.Policy, _ = schedule.NewPolicy("breadth-first", schedule.Quality{})
 		}, "", true},
 	} {
 		t.Run(k.name, func(t *testing.T) {

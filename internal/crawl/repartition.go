@@ -30,7 +30,7 @@ type Repartition struct {
 func NewRepartition(crawl string, want func(Partitioning) (*partition.Map, error)) *Repartition {
 	r := &Repartition{}
 	r.Body = func(t *actor.Task) error {
-		c, _, err := readCrawl(t, crawl)
+		c, err := readCrawl(t, crawl)
 		if err != nil {
 			return err
 		}
@@ -88,13 +88,17 @@ func (p *Partitioning) plan() bool {
 	moves := p.Map.Toward(p.Target, moving.Has)
 	moves = moves[:min(len(moves), max(0, maxMovingSlots-len(moving)))]
 	type pair struct{ from, to partition.ID }
-	pairs := map[pair]bool{}
+	var order []pair
+	slots := map[pair]partition.Slots{}
 	moves = slices.DeleteFunc(moves, func(m partition.Move) bool {
 		k := pair{m.From, m.To}
-		if !pairs[k] && len(p.Record.Moving)+len(pairs) >= maxMovingPairs {
-			return true
+		if slots[k] == nil {
+			if len(p.Record.Moving)+len(order) >= maxMovingPairs {
+				return true
+			}
+			order = append(order, k)
 		}
-		pairs[k] = true
+		slots[k] = append(slots[k], m.Slot)
 		return false
 	})
 	if len(moves) == 0 {
@@ -103,15 +107,6 @@ func (p *Partitioning) plan() bool {
 	next, err := p.Map.Apply(moves)
 	if err != nil {
 		panic("crawl: a plan does not fit the map it was made of: " + err.Error()) // unreachable: Toward made the plan
-	}
-	var order []pair
-	slots := map[pair]partition.Slots{}
-	for _, m := range moves {
-		k := pair{m.From, m.To}
-		if slots[k] == nil {
-			order = append(order, k)
-		}
-		slots[k] = append(slots[k], m.Slot)
 	}
 	// The record lists the moves by giver and receiver.
 	p.Record.Moving = slices.Clone(p.Record.Moving)
@@ -124,13 +119,16 @@ func (p *Partitioning) plan() bool {
 }
 
 // readPartitioning reads the record, if it exists, and its maps.
-func readPartitioning(t *actor.Task, c *blobschema.Crawl) (p Partitioning, rec actor.Record, err error) {
-	recs, err := t.Records(naming.MapKey(c.ID))
+func readPartitioning(t *actor.Task, c *blobschema.Crawl) (p Partitioning, err error) {
+	rec, err := t.Record(naming.MapKey(c.ID))
 	if err != nil {
-		return p, rec, err
+		return p, err
 	}
-	p, err = openPartitioning(t, c, recs[0])
-	return p, recs[0], err
+	r, err := mapRecord(c, rec)
+	if err != nil {
+		return p, err
+	}
+	return openPartitioning(t, c, r)
 }
 
 // mapRecord decodes a map record. A missing record stands for the map of epoch 1.
@@ -142,56 +140,42 @@ func mapRecord(c *blobschema.Crawl, rec actor.Record) (blobschema.MapRecord, err
 }
 
 // openPartitioning reads the maps that a record names.
-func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p Partitioning, err error) {
-	if p.Record, err = mapRecord(c, rec); err != nil {
-		return p, err
-	}
-	if p.Map, err = blobschema.ReadMap(t.Object, c, p.Record.Object); err != nil {
+func openPartitioning(t *actor.Task, c *blobschema.Crawl, r blobschema.MapRecord) (p Partitioning, err error) {
+	p.Record = r
+	if p.Map, err = blobschema.ReadMap(t.Object, c, r.Object); err != nil {
 		return p, err
 	}
 	p.Target = p.Map
-	if p.Record.Target != "" {
-		p.Target, err = blobschema.ReadMap(t.Object, c, p.Record.Target)
+	if r.Target != "" {
+		p.Target, err = blobschema.ReadMap(t.Object, c, r.Target)
 	}
 	return p, err
 }
 
 // changePartitioning changes the record by compare-and-set, and tells steps through the desired state. change returns false
-// to change nothing.
+// to change nothing. The steps are told even then: the process that made the last change may have died before it did.
 func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
-	key := naming.MapKey(c.ID)
-	var written []byte
-	// Lost races repeat the change on the new record.
-	for fails := 0; ; {
-		p, rec, err := readPartitioning(t, c)
-		if err != nil {
-			return before, after, err
+	err = actor.Revise(t, naming.MapKey(c.ID), func(r *blobschema.MapRecord) (bool, error) {
+		if r.Version == 0 { // there is no record yet
+			*r = blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}
 		}
-		if written != nil && rec.Found && string(rec.Value) == string(written) {
-			break // our own write, whose reply was lost
+		var err error
+		if before, err = openPartitioning(t, c, *r); err != nil {
+			return false, err
 		}
-		before, after = p, p
-		changed, err := change(&after)
-		if err != nil {
-			return before, after, err
-		}
-		if !changed { // the process that made the last change may have died before it told the steps
-			break // but who made the last change may have died before it was told
+		after = before
+		if changed, err := change(&after); err != nil || !changed {
+			return false, err
 		}
 		if err := putMaps(t, c, &before, &after); err != nil {
-			return before, after, err
+			return false, err
 		}
 		after.Record.Version++
-		written = actor.Encode(after.Record)
-		if _, err = t.Do(actor.WriteRecord{Key: key, Value: written, Revision: rec.Revision}); err == nil {
-			break
-		}
-		if fails, err = t.Failed(key, fails, err); err != nil {
-			return before, after, err
-		}
-	}
-	if after.Record.Version == 0 {
-		return before, after, nil
+		*r = after.Record
+		return true, nil
+	})
+	if err != nil || after.Record.Version == 0 {
+		return before, after, err
 	}
 	return before, after, actor.Update(t, naming.DesiredKey(c.ID), func(w *blobschema.DesiredState) bool {
 		if w.Map >= after.Record.Version {
@@ -209,11 +193,7 @@ func putMaps(t *actor.Task, c *blobschema.Crawl, before, after *Partitioning) er
 		if err != nil {
 			return "", err
 		}
-		_, err = t.Do(actor.PutObject{Name: name, Parts: [][]byte{data}})
-		if err != nil {
-			err = fmt.Errorf("put %s: %w", name, err)
-		}
-		return name, err
+		return name, t.Put(name, data)
 	}
 	var err error
 	if after.Map != before.Map {

@@ -61,18 +61,6 @@ func (k *Tick) resend(t *actor.Task) error {
 	return nil
 }
 
-func missing(m blobschema.Marks, n uint64) bool {
-	if n <= m.Low {
-		return false
-	}
-	for _, a := range m.Above {
-		if a == n {
-			return false
-		}
-	}
-	return true
-}
-
 // resendTo resends the mail that a partition has not applied; if before is not zero, only mail that other partitions
 // committed before that time.
 func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
@@ -84,7 +72,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 	queue := naming.MailboxQueue(p)
 	// Seeds went by the map of epoch 1, only to the initial partitions.
 	for i := range c.SeedBatches {
-		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
+		if int(p) >= c.Partitions || applied[partition.Intake].Has(uint64(i+1)) {
 			continue
 		}
 		mails, err := seedMail(t, c, k.first, links, i, k.cfg.Policy)
@@ -97,7 +85,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 	}
 	// Requests are numbered in their own record.
 	for _, m := range k.report.Requests.Outbox {
-		if m.To != p || !missing(applied[partition.Requests], m.Number) {
+		if m.To != p || applied[partition.Requests].Has(m.Number) {
 			continue
 		}
 		urls, err := blobschema.ReadSeeds(t.Object, m.Object)
@@ -115,7 +103,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 	// The other mail is in the commits of its senders.
 	for i := range k.report.Heads {
 		from := &k.report.Heads[i]
-		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {
+		if int(p) >= len(from.Sent) || applied[from.Partition].Count() >= from.Sent[p] {
 			continue
 		}
 		if err := k.resendFrom(t, from, p, applied[from.Partition], before); err != nil {
@@ -131,12 +119,7 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 	if err != nil {
 		return err
 	}
-	left := 0
-	for n := marks.Low + 1; n <= from.Sent[p]; n++ {
-		if missing(marks, n) {
-			left++
-		}
-	}
+	left := from.Sent[p] - marks.Count()
 	// Newest first: missing mail is usually recent, and a crawl may be years old.
 	for _, name := range slices.Backward(slices.Collect(blobschema.CommitNames(man))) {
 		if left == 0 {
@@ -159,7 +142,7 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 			young = of.Time.After(before)
 		}
 		for _, m := range outbox {
-			if m.To != p || !missing(marks, m.Number) {
+			if m.To != p || marks.Has(m.Number) {
 				continue
 			}
 			if left--; young {
@@ -171,10 +154,6 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 		}
 	}
 	return nil
-}
-
-func anyMissing(m blobschema.Marks, sent uint64) bool {
-	return m.Low+uint64(len(m.Above)) < sent
 }
 
 // pruneRequests removes the requests that their receivers have applied from the record.

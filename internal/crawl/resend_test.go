@@ -70,8 +70,8 @@ func TestHostsTable(t *testing.T) {
 	w.Mono += 2 * time.Second
 	s.tick(w)
 	want := []map[string]HostRecord{
-		{"old.example": {Commit: 2, Requests: 10, Known: 1}},
-		{"new.example": {Commit: 1, Connect: 1, Response: 2, PerConnection: 3, Requests: 4, Failures: 5, Score: 6, Known: 7, Pending: 8, Capped: 9}},
+		{"old.example": {2, blobschema.HostObservation{Requests: 10, Known: 1}}},
+		{"new.example": {1, blobschema.HostObservation{Conn: 1, Resp: 2, PerConnection: 3, Requests: 4, Failures: 5, Score: 6, Known: 7, Pending: 8, Capped: 9}}},
 	}
 	look := func(when string) {
 		t.Helper()

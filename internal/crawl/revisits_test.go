@@ -10,7 +10,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
@@ -92,7 +91,7 @@ func TestSteerRevisits(t *testing.T) {
 	}
 	w.tick(c.ID)
 	first := desired()
-	if want := fresh.First(blobschema.Change{}, 5, 2); math.Abs(first.Threshold-want) > 1e-9 || first.Revisits.Pages != 5 {
+	if want := schedule.FirstThreshold(5, 2); math.Abs(first.Threshold-want) > 1e-9 || first.Revisits.Pages != 5 {
 		t.Fatalf("the first threshold is %+v, want %v", first, want)
 	}
 	w.tick(c.ID)
@@ -140,7 +139,7 @@ func TestRevisitsOfColdSteps(t *testing.T) {
 		w.tick(c.ID)
 		w.step(cfg, nil)
 	}
-	if tot := w.head(c.ID, 0).Totals; w.Mono < fresh.Shortest && tot.Again > 0 {
+	if tot := w.head(c.ID, 0).Totals; w.Mono < schedule.ShortestInterval && tot.Again > 0 {
 		t.Errorf("%d looks at pages that were first requested %v ago", tot.Again, w.Mono)
 	}
 }

@@ -150,17 +150,8 @@ func (sc *scope) host(h weburl.Host) bool {
 // patterns reports whether the operator's patterns allow a URL.
 func (sc *scope) patterns(u weburl.URL) bool {
 	s := u.String()
-	for _, re := range sc.exclude {
-		if re.MatchString(s) {
-			return false
-		}
-	}
-	for _, re := range sc.include {
-		if re.MatchString(s) {
-			return true
-		}
-	}
-	return len(sc.include) == 0
+	matches := func(re *regexp.Regexp) bool { return re.MatchString(s) }
+	return !slices.ContainsFunc(sc.exclude, matches) && (len(sc.include) == 0 || slices.ContainsFunc(sc.include, matches))
 }
 
 func (sc *scope) depth(d int) bool { return sc.maxDepth < 0 || d <= sc.maxDepth }

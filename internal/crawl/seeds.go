@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -39,10 +38,15 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 				mails[p] = append(mails[p], body)
 			}
 		}
-		if err := k.sendSeeds(t, mails); err != nil {
-			return err
+		sends := make([]actor.Effect, len(mails))
+		for p, bodies := range mails {
+			sends[p] = actor.Send{Queue: naming.MailboxQueue(partition.ID(p)), Bodies: bodies}
 		}
-		err := actor.Update(t, naming.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
+		err := t.All(len(sends), sends, func(_ int, _ any, err error) error { return err })
+		if err != nil {
+			return fmt.Errorf("send seeds: %w", err)
+		}
+		err = actor.Update(t, naming.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
 			if rec.Published >= upTo {
 				return false
 			}
@@ -55,20 +59,6 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 		c.Published = upTo
 	}
 	return nil
-}
-
-// sendSeeds sends their mails to all partitions at once.
-func (k *Tick) sendSeeds(t *actor.Task, mails [][][]byte) (failed error) {
-	left := len(mails)
-	for p, bodies := range mails {
-		k.Issue(actor.Send{Queue: naming.MailboxQueue(partition.ID(p)), Bodies: bodies}, func(r actor.Reply) {
-			if left--; r.Err != nil {
-				failed = errors.Join(failed, fmt.Errorf("send seeds: %w", r.Err))
-			}
-		})
-	}
-	t.Await(func() bool { return left == 0 })
-	return failed
 }
 
 // seedMail returns the mail of one batch by partition. It always uses the map of epoch 1, so every call returns the same

@@ -25,8 +25,8 @@ type state struct {
 	f       *frontier.Frontier
 	links   frontier.Mapping
 	out     buffers
-	marks   map[partition.ID]*marks
-	totals  blobschema.Totals // current totals, without the frontier's counts
+	marks   map[partition.ID]*blobschema.Marks // mail applied, by sender
+	totals  blobschema.Totals                  // current totals, without the frontier's counts
 	sent    *sentFilter
 	policy  schedule.Policy
 	scopes  scopes

@@ -191,7 +191,7 @@ func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 	}
 	var pack HostPack
 	w.record(naming.HostsKey(c.ID, 0, 0), &pack)
-	if got := pack.Hosts["www.example"]; got.Commit != 2 || got.Requests != 1+pages || got.Response != fetchTime {
+	if got := pack.Hosts["www.example"]; got.Commit != 2 || got.Requests != 1+pages || got.Resp != fetchTime {
 		t.Errorf("the pack of hosts is %+v", pack)
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // Times of the steering of revisits.
@@ -30,15 +30,15 @@ func (k *Tick) steerRevisits(t *actor.Task) error {
 			return false
 		}
 		w.Revisits = blobschema.RevisitCounts{At: now, Again: again, Pages: pages}
-		first := fresh.First(blobschema.Change{}, float64(pages), set.RecrawlPerHour)
+		first := schedule.FirstThreshold(float64(pages), set.RecrawlPerHour)
 		switch {
 		case w.Threshold <= 0:
 			w.Threshold = first
 		case since < 0 || since > mostUnseen || w.Pause || w.Stop:
 		default:
-			w.Threshold *= first / fresh.First(blobschema.Change{}, float64(was.Pages), set.RecrawlPerHour)
+			w.Threshold *= first / schedule.FirstThreshold(float64(was.Pages), set.RecrawlPerHour)
 			excess := float64(again-was.Again) - float64(set.RecrawlPerHour*since.Hours())
-			w.Threshold = fresh.Steer(w.Threshold, float64(pages), excess)
+			w.Threshold = schedule.SteerThreshold(w.Threshold, float64(pages), excess)
 		}
 		return true
 	}

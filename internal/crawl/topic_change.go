@@ -3,7 +3,6 @@ package crawl
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -82,16 +81,14 @@ func NewChangeTopic(crawl, name string, change TopicChange) *ChangeTopic {
 func (c *ChangeTopic) Topic() (now blobschema.Topic, changed bool) { return c.topic, c.changed }
 
 func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange) error {
-	if _, _, err := readCrawl(t, crawl); err != nil {
-		return err
-	}
 	// Each row of the topic is changed and checked; one refused row leaves all of them.
-	var refused error
 	var numbers []uint8
-	err := actor.Update(t, naming.CrawlKey(crawl), func(rec *blobschema.Crawl) bool {
+	err := actor.Revise(t, naming.CrawlKey(crawl), func(rec *blobschema.Crawl) (bool, error) {
+		if err := checkRecord(crawl, rec); err != nil {
+			return false, err
+		}
 		changed := false
-		rec.Settings.Topics = slices.Clone(rec.Settings.Topics)
-		numbers, refused = numbers[:0], nil
+		numbers = numbers[:0]
 		for i := range rec.Settings.Topics {
 			row := &rec.Settings.Topics[i]
 			if row.Name != name {
@@ -99,24 +96,20 @@ func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange)
 			}
 			numbers = append(numbers, uint8(i+1))
 			changed = change.apply(row) || changed
-			if refused = CheckTopic(row); refused != nil {
-				return false
+			if err := CheckTopic(row); err != nil {
+				return false, err
 			}
 			c.topic = *row
 		}
 		switch {
 		case len(numbers) == 0:
-			refused = fmt.Errorf("topic %q: %w", name, ErrNoTopic)
+			return false, fmt.Errorf("topic %q: %w", name, ErrNoTopic)
 		case len(numbers) > 1 && change.Priority != nil:
-			refused = fmt.Errorf("topic %q: %w", name, ErrPriorities)
+			return false, fmt.Errorf("topic %q: %w", name, ErrPriorities)
 		}
-		changed = changed && refused == nil
 		c.changed = c.changed || changed // also if a write in doubt succeeded
-		return changed
+		return changed, nil
 	})
-	if err == nil {
-		err = refused
-	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package crawl
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -13,7 +15,6 @@ import (
 func (k *Tick) wake(t *actor.Task) error {
 	now := k.Now().Wall
 	woken := map[partition.ID]blobschema.Waking{}
-	var bodies [][]byte
 	for p := range partition.ID(k.report.Partitions()) {
 		if !k.needsStep(p) {
 			continue
@@ -34,19 +35,27 @@ func (k *Tick) wake(t *actor.Task) error {
 		}
 		woken[p] = blobschema.Waking{Fence: fence, At: now.UTC(), Times: times + 1}
 		k.report.Woken = append(k.report.Woken, p)
-		bodies = append(bodies, blobschema.EncodeWake(k.report.Crawl.ID, p))
 	}
-	sent := len(bodies) > 0
-	// A queue takes ten messages at once.
-	for len(bodies) > 0 {
-		n := min(10, len(bodies))
-		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies[:n]}); err != nil {
+	if len(k.report.Woken) == 0 {
+		return nil
+	}
+	if err := sendWakes(t, k.report.Crawl.ID, 0, k.report.Woken); err != nil {
+		return err
+	}
+	k.note(func(n *blobschema.TickNotes) { n.Woken = woken })
+	return nil
+}
+
+// sendWakes wakes partitions after a delay, ten at once: a queue takes no more.
+func sendWakes(t *actor.Task, crawl string, delay time.Duration, ps []partition.ID) error {
+	for some := range slices.Chunk(ps, 10) {
+		var bodies [][]byte
+		for _, p := range some {
+			bodies = append(bodies, blobschema.EncodeWake(crawl, p))
+		}
+		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies, Delay: delay}); err != nil {
 			return fmt.Errorf("send wakes: %w", err)
 		}
-		bodies = bodies[n:]
-	}
-	if sent {
-		k.note(func(n *blobschema.TickNotes) { n.Woken = woken })
 	}
 	return nil
 }

@@ -187,7 +187,7 @@ func (w *world) acknowledge(queue string, r actor.Receipt) {
 		w.t.Errorf("mail to %d acknowledged in %s", m.To, queue)
 	}
 	if m.Number > 0 { // a nudge has no number
-		if applied := w.manifest(m.Crawl, m.To).Applied[m.From]; missing(applied, m.Number) {
+		if applied := w.manifest(m.Crawl, m.To).Applied[m.From]; !applied.Has(m.Number) {
 			w.t.Errorf("I5: mail %d from %d is acknowledged, the head's commit has %+v", m.Number, m.From, applied)
 		}
 	}

@@ -45,9 +45,7 @@ func (f *Frontier) Domains(atLeast int64) map[string]int64 {
 
 // RestoreDomains sets what Domains counts from. It is called once, on an empty frontier.
 func (f *Frontier) RestoreDomains(sizes map[string]int64) {
-	for name, n := range sizes {
-		f.caps.sizes[name] = n
-	}
+	maps.Copy(f.caps.sizes, sizes)
 }
 
 // share is how much of a cap a URL may use.
@@ -117,8 +115,7 @@ func (f *Frontier) leaveOut(p *part, k *schedule.Key, u weburl.URL, fp uint64, q
 		}
 		f.slots.sum.known++
 		f.slots.resident++
-		f.refuse(u, &blobschema.Queued{Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts}, blobschema.OutcomeScope,
-			"over the cap on URLs of one host or domain")
+		f.refuse(u, q, blobschema.OutcomeScope, "over the cap on URLs of one host or domain")
 		f.schedule.CountSettled(k, u, 1)
 		f.addSettled(p, fp, q.Generation, blobschema.Refused, q.Previous)
 	}

@@ -391,7 +391,7 @@ func (m *measured) oneHost() {
 // hosts asks 10,000 hosts for 300,000 URLs.
 func (m *measured) hosts() {
 	for _, name := range schedule.PolicyNames() {
-		p, err := schedule.NewPolicy(name, nil)
+		p, err := schedule.NewPolicy(name, schedule.Quality{})
 		if err != nil {
 			m.t.Fatal(err)
 		}

@@ -72,18 +72,14 @@ type Frontier struct {
 
 // Counts are figures of the whole frontier, loaded or not.
 type Counts struct {
-	Known      int64 // URLs, without those not examined
-	Pending    int64 // of them not settled
-	Urgent     int64 // of them requested
-	Revisits   int64 // of those in memory, that wait for a revisit and nothing else
-	Unexamined int64 // appended to unloaded parts, perhaps known
-	Keys       int64 // politeness keys in loaded slots
-	InFlight   int64 // requests under way
-	WaitMillis int64 // time that keys with a URL waited for their pace, since New
-	Capped     int64 // URLs left out for a cap, since New
-	Hits       int64 // URLs that came for a part in memory, since New
-	Misses     int64 // URLs that came for a part that was not, since New
-	Halved     int64 // parts that were, since New
+	schedule.Counts       // WaitMillis since New
+	Known           int64 // URLs, without those not examined
+	Unexamined      int64 // appended to unloaded parts, perhaps known
+	// Since New:
+	Capped int64 // URLs left out for a cap
+	Hits   int64 // URLs that came for a part in memory
+	Misses int64 // URLs that came for a part that was not
+	Halved int64 // parts that were halved
 }
 
 // New returns an empty frontier, all of whose slots count as loaded.
@@ -104,9 +100,9 @@ func New(cfg Config) *Frontier {
 
 // Counts returns the present figures.
 func (f *Frontier) Counts() Counts {
-	c, now, sum := f.counts, f.schedule.Counts(), &f.slots.sum
-	c.Known, c.Pending, c.Unexamined = sum.known, sum.pending+now.Pending, sum.unexamined
-	c.Urgent, c.Revisits, c.Keys, c.InFlight, c.WaitMillis = now.Urgent, now.Revisits, now.Keys, now.InFlight, now.WaitMillis
+	c, sum := f.counts, &f.slots.sum
+	c.Counts, c.Known, c.Unexamined = f.schedule.Counts(), sum.known, sum.unexamined
+	c.Pending += sum.pending
 	return c
 }
 
@@ -263,14 +259,10 @@ func (f *Frontier) addSettled(p *part, fp uint64, gen uint32, state blobschema.S
 
 // Refusal is a URL that was settled without a request, or given up with its site.
 type Refusal struct {
-	URL        weburl.URL
-	Generation uint32
-	Depth      uint16
-	Attempts   uint8
-	Outcome    blobschema.Outcome
-	Detail     string
-	Previous   blobschema.RecordRef // as Task.Previous
-	Topic      uint8
+	blobschema.Queued // its URL is below
+	URL               weburl.URL
+	Outcome           blobschema.Outcome
+	Detail            string
 }
 
 // Refusals returns the URLs that were refused since the last call.
@@ -281,9 +273,7 @@ func (f *Frontier) Refusals() []Refusal {
 }
 
 func (f *Frontier) refuse(u weburl.URL, q *blobschema.Queued, o blobschema.Outcome, detail string) {
-	f.refusals = append(f.refusals, Refusal{
-		URL: u, Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts, Outcome: o, Detail: detail, Previous: q.Previous, Topic: q.Topic,
-	})
+	f.refusals = append(f.refusals, Refusal{*q, u, o, detail})
 }
 
 // Next returns the best request that may be made now, if there is one. Its key is
@@ -349,7 +339,7 @@ func (f *Frontier) settleEnded() {
 }
 
 // SetThreshold says from which worth on a settled URL is revisited, in the unit of
-// [fresh.Interval]; before the first call it is Config.Threshold.
+// [schedule.Interval]; before the first call it is Config.Threshold.
 // If it has fallen by much, revisits that wait come sooner: those of parts in memory from now on, others when they are
 // loaded, which Wanted does for them.
 func (f *Frontier) SetThreshold(now time.Time, threshold float64) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
-	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -131,7 +130,7 @@ func TestDelta(t *testing.T) {
 	observed := expect("a page, a link", 1, 1, "a.example 3")
 	want := []blobschema.HostObservation{{
 		Host: "a.example", Slot: r.hash.Slot("a.example"), Resp: time.Second, PerConnection: polite.NewPerConnection, Requests: 2,
-		Score: schedule.Depth{}.Of(schedule.Candidate{Depth: 1}) / 1.1, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 50 ms
+		Score: 6. / 11 / 2 / 1.1, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 50 ms
 	}}
 	if d := cmp.Diff(want, observed, cmpopts.EquateApprox(0, 1e-12)); d != "" {
 		t.Errorf("observed (-want +got):\n%s", d)

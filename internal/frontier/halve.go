@@ -93,17 +93,10 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 		h := p.slot.put(sums[i].Part)
 		h.want, h.replan = p.want, p.replan
 		h.Pool.Split(&p.Pool)
-		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
-		for _, q := range fresh {
-			if of(q) {
-				h.fresh = append(h.fresh, q)
-			}
+		of := func(list []blobschema.Queued) []blobschema.Queued {
+			return slices.DeleteFunc(slices.Clone(list), func(q blobschema.Queued) bool { return !h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) })
 		}
-		for _, q := range taken {
-			if of(q) {
-				h.taken = append(h.taken, q)
-			}
-		}
+		h.fresh, h.taken = of(fresh), of(taken)
 		sums[i].Unexamined = uint32(len(h.fresh) + len(h.taken) + max(0, stored))
 		for _, q := range slices.Concat(h.fresh, h.taken) {
 			if q.Rank == 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
@@ -264,7 +263,7 @@ func TestThresholdAtFirst(t *testing.T) {
 		t.Errorf("it is %v", got)
 	}
 	day := newRig(t, Config{Revisits: true}).f.Threshold()
-	if got := fresh.Interval(blobschema.Change{}, 1, day).Round(time.Minute); got != 24*time.Hour {
+	if got := schedule.Interval(blobschema.Change{}, day).Round(time.Minute); got != 24*time.Hour {
 		t.Errorf("where none is given, what nothing is known of is looked at after %v", got)
 	}
 }
@@ -401,7 +400,7 @@ func TestSitemapFlag(t *testing.T) {
 // TestCapabilityOrder: of two ready hosts the one that brings more quality per second is
 // asked first, with all of its visit.
 func TestCapabilityOrder(t *testing.T) {
-	r := newRig(t, Config{Policy: schedule.Capability{}})
+	r := newRig(t, Config{Policy: policyNamed(t, "capability")})
 	r.add(5, "https://far.example/1", "https://far.example/2")
 	r.add(1, "https://near.example/1", "https://near.example/2", "https://near.example/3")
 	web := answers{}

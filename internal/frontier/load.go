@@ -90,6 +90,19 @@ func (f *Frontier) Want(id partition.Slot, fp uint64) {
 // pressing reports whether an unloaded part that is due goes before others.
 func (p *part) pressing() bool { return p.want || p.Urgent() > 0 || p.late }
 
+// class is 0 for a part that goes before others, and 1 for the others.
+func (p *part) class() int {
+	if p.pressing() {
+		return 0
+	}
+	return 1
+}
+
+// comparePlaces orders parts by slot and first fingerprint.
+func comparePlaces(a, b *part) int {
+	return cmp.Or(cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
+}
+
 // Wanted returns the unloaded parts that should be loaded now: first those of Want and those with URLs requested,
 // then the one that is due first, as far as the memory bound has room for them. It marks them as loading: each must be given
 // to Load. They are ordered by slot and first fingerprint. With urgentOnly found URLs are not due, as for [Frontier.Next];
@@ -109,13 +122,7 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	}
 	due, next := f.slots.due(now, urgentOnly, f.schedule.Active())
 	slices.SortFunc(due, func(a, b *part) int {
-		if x, y := a.pressing(), b.pressing(); x != y {
-			if x {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
+		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(a.due, b.due), comparePlaces(a, b))
 	})
 	room := f.room(now, due)
 	var ids []PartID
@@ -188,18 +195,11 @@ func (f *Frontier) room(now time.Time, due []*part) int {
 // turns out to hold too many is halved first, and not all of it loaded. After an error the
 // frontier is of no use any more.
 func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
-	s := f.slots.byID[id.Slot]
-	var p *part
-	if s != nil {
-		for q := range s.parts {
-			if q.is == id.Part {
-				p = q
-			}
-		}
-	}
-	if p == nil || p.loaded {
+	p := f.slots.partOf(id.Slot, id.Part.First())
+	if p == nil || p.is != id.Part || p.loaded {
 		return fmt.Errorf("load part %+v of slot %d: not an unloaded part", id.Part, id.Slot)
 	}
+	s := p.slot
 	queued, excess := run.Queued, int(p.known)-int(p.npending)-len(run.Settled)
 	p, run = f.narrow(p, run)
 	old := *p
@@ -337,7 +337,7 @@ func (f *Frontier) shed(now time.Time, spare, keep int) {
 		return p.due
 	}
 	slices.SortFunc(idle, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), comparePlaces(a, b))
 	})
 	for _, p := range idle {
 		most := spare

@@ -8,7 +8,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
@@ -60,7 +59,7 @@ func (r *rig) info(name string) schedule.HostInfo {
 }
 
 // trust sets the trust in the sitemaps of a.example.
-func (r *rig) trust(trust fresh.Trust) {
+func (r *rig) trust(trust schedule.Trust) {
 	r.t.Helper()
 	state := blobschema.KeyState{Key: "a.example", Data: encodedHost(r.t, map[int]any{13: &trust})}
 	if err := r.f.schedule.LoadState(r.now, &r.f.slots.open(r.hash.Slot("a.example")).keys, &state); err != nil {

@@ -10,14 +10,14 @@ import (
 // TestRanksOfReadyKeys: a politeness key that is ready is worth more when more of its URLs are known, or a
 // better one.
 func TestRanksOfReadyKeys(t *testing.T) {
-	r := newRig(t, Config{Policy: schedule.Performance{}})
+	r := newRig(t, Config{Policy: policyNamed(t, "performance")})
 	r.add(1, "https://a.example/1")
 	r.add(1, "https://b.example/1", "https://b.example/2")
 	r.add(1, "https://a.example/2", "https://a.example/3", "https://a.example/4")
 	r.mustNext("https://a.example/robots.txt")
 	r.check()
 
-	r = newRig(t, Config{Policy: schedule.QualityFirst{}})
+	r = newRig(t, Config{Policy: policyNamed(t, "quality")})
 	r.add(3, "https://a.example/1")
 	r.add(2, "https://b.example/1")
 	r.add(3, "https://c.example/1")
@@ -37,9 +37,9 @@ func TestFirstAnswer(t *testing.T) {
 		took   time.Duration
 		want   string
 	}{
-		{"slow", schedule.Performance{}, time.Second, robots("b")},
-		{"fast", schedule.Performance{}, 10 * time.Millisecond, "https://a.example/1"},
-		{"turns", schedule.BreadthFirst{}, time.Second, "https://a.example/1"},
+		{"slow", policyNamed(t, "performance"), time.Second, robots("b")},
+		{"fast", policyNamed(t, "performance"), 10 * time.Millisecond, "https://a.example/1"},
+		{"turns", policyNamed(t, "breadth-first"), time.Second, "https://a.example/1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, Config{Policy: c.policy})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
@@ -53,7 +52,7 @@ func (r *rig) record() *blobschema.Page {
 func TestRevisits(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		r := begun(t, Config{Revisits: true, Partition: 3}, urlX)
-		r.f.SetThreshold(r.now, fresh.First(blobschema.Change{}, 24, 1))
+		r.f.SetThreshold(r.now, schedule.FirstThreshold(24, 1))
 		r.seen(r.mustNext(urlX), nil, "a")
 		r.mustIdle()
 		previous := r.record()
@@ -273,7 +272,7 @@ func TestReplans(t *testing.T) {
 			urls = append(urls, fmt.Sprintf("https://a.example/%d", i))
 		}
 		p.rig.add(1, urls...)
-		daily, hourly := fresh.First(blobschema.Change{}, 24, 1), fresh.First(blobschema.Change{}, 1, 1)
+		daily, hourly := schedule.FirstThreshold(24, 1), schedule.FirstThreshold(1, 1)
 		p.f.SetThreshold(p.now, daily)
 		for task, ok := p.f.Next(p.now, false); ok; task, ok = p.f.Next(p.now, false) {
 			p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
@@ -314,7 +313,7 @@ func TestReplans(t *testing.T) {
 			t.Errorf("unloaded %v: the last look is in %v after the change", unloaded, d)
 		}
 		p.check()
-		p.f.SetThreshold(p.now, fresh.First(blobschema.Change{}, 100, 1)) // rarer: what is planned stays
+		p.f.SetThreshold(p.now, schedule.FirstThreshold(100, 1)) // rarer: what is planned stays
 		if d := due(); d > 70*time.Minute {
 			t.Errorf("unloaded %v: the last look is in %v", unloaded, d)
 		}
@@ -325,7 +324,7 @@ func TestReplans(t *testing.T) {
 // nothing else was in memory.
 func TestFoundHasItsTurn(t *testing.T) {
 	r := begun(t, Config{Revisits: true, Delay: time.Second}, urlX)
-	r.f.SetThreshold(r.now, fresh.First(blobschema.Change{}, 1, 1))
+	r.f.SetThreshold(r.now, schedule.FirstThreshold(1, 1))
 	r.seen(r.mustNext(urlX), nil, "a")
 	previous := r.record()
 	r.state(1)

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // every is the threshold with which pages of which nothing is known are revisited that often.
-func every(d time.Duration) float64 { return fresh.First(blobschema.Change{}, d.Hours(), 1) }
+func every(d time.Duration) float64 {
+	return schedule.FirstThreshold(d.Hours(), 1)
+}
 
 // waiting is in how long a URL that is pending may be requested; ok is false for one that is not.
 func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
@@ -32,8 +33,8 @@ func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
 // TestWhenRevisitsCome: a revisit comes when it is worth the threshold, the first one anywhere before that; what failed, or is
 // not there, waits longer; and what never had an answer is not revisited.
 func TestWhenRevisitsCome(t *testing.T) {
-	hour := fresh.Interval(blobschema.Change{}, 1, every(time.Hour))
-	month := fresh.Interval(blobschema.Change{}, 1, every(30*24*time.Hour))
+	hour := schedule.Interval(blobschema.Change{}, every(time.Hour))
+	month := schedule.Interval(blobschema.Change{}, every(30*24*time.Hour))
 	if hour < 40*time.Minute || hour > 90*time.Minute || month < 20*24*time.Hour {
 		t.Fatalf("intervals of %v and %v", hour, month)
 	}
@@ -48,7 +49,7 @@ func TestWhenRevisitsCome(t *testing.T) {
 		{"a later one", time.Hour, []answer{{}, {}}, hour, 2 * hour},
 		{"not there", time.Hour, []answer{{}, {status: 404}}, goneAfter, goneAfter + goneAfter/grid},
 		{"never there", time.Hour, []answer{{status: 404}}, goneAfter, goneAfter + goneAfter/grid},
-		{"there again", time.Hour, []answer{{status: 404}, {}}, fresh.Shortest, 2 * hour},
+		{"there again", time.Hour, []answer{{status: 404}, {}}, schedule.ShortestInterval, 2 * hour},
 		{"a server's error", time.Hour, []answer{{}, {status: 500}}, afterFailure, afterFailure * 17 / 16},
 		{"no answer to a look", time.Hour, []answer{{}, connect}, afterFailure, afterFailure * 17 / 16},
 		{"an error, and rare looks", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
@@ -95,8 +96,8 @@ func TestFirstRevisitsAreSpread(t *testing.T) {
 		waits = append(waits, wait)
 	}
 	slices.Sort(waits)
-	interval := fresh.Interval(blobschema.Change{}, 1, every(day))
-	if waits[0] < fresh.Shortest || waits[0] > interval/8 || waits[32] < interval/3 || waits[32] > interval*2/3 || waits[64] < interval*7/8 || waits[64] > interval*17/16 {
+	interval := schedule.Interval(blobschema.Change{}, every(day))
+	if waits[0] < schedule.ShortestInterval || waits[0] > interval/8 || waits[32] < interval/3 || waits[32] > interval*2/3 || waits[64] < interval*7/8 || waits[64] > interval*17/16 {
 		t.Errorf("of an interval of %v the first looks come after %v", interval, waits)
 	}
 }
@@ -259,7 +260,7 @@ func TestWhatHintsChange(t *testing.T) {
 		{"changed, as was said", nil, []time.Duration{future, 2 * future}, ""},
 		{"as it was, after it had changed", nil, []time.Duration{future, past}, ""},
 		{"changed, after it was as it was", nil, []time.Duration{past, future}, "sooner"},
-		{"changed, as is often said", func(r *rig) { r.trust(fresh.Trust{SaidSame: 100, SilentChanged: 10}) }, []time.Duration{future}, ""},
+		{"changed, as is often said", func(r *rig) { r.trust(schedule.Trust{SaidSame: 100, SilentChanged: 10}) }, []time.Duration{future}, ""},
 		{"requested", func(r *rig) { r.again(urlX, 0) }, []time.Duration{future}, ""},
 		{"under way", func(r *rig) {
 			r.now = r.now.Add(100 * day)
@@ -276,7 +277,7 @@ func TestWhatHintsChange(t *testing.T) {
 			r.f.SetThreshold(r.now, every(10*day))
 			r.seen(r.mustNext(urlX), nil, "a")
 			r.state(1)
-			r.trust(fresh.Trust{SaidChanged: 30, SilentSame: 30})
+			r.trust(schedule.Trust{SaidChanged: 30, SilentSame: 30})
 			looked := r.now
 			if k.set != nil {
 				k.set(r)

@@ -42,9 +42,18 @@ func newRig(t testing.TB, cfg Config) *rig {
 	}
 	policy := cfg.Policy
 	if policy == nil {
-		policy = schedule.BreadthFirst{}
+		policy = policyNamed(t, "breadth-first")
 	}
 	return &rig{t: t, policy: policy, f: New(cfg), hash: h, now: epoch, took: 100 * time.Millisecond, hits: map[string]int{}}
+}
+
+func policyNamed(t testing.TB, name string) schedule.Policy {
+	t.Helper()
+	p, err := schedule.NewPolicy(name, schedule.Quality{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func mustParse(t testing.TB, raw string) weburl.URL {

@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -21,14 +22,9 @@ type Retry struct {
 const maxRetryWait = time.Hour
 
 func (r Retry) withDefaults() Retry {
-	set := func(v *uint8, d uint8) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	set(&r.Attempts, 3)
-	set(&r.FewAttempts, 2)
-	set(&r.HostFailures, 10)
+	r.Attempts = cmp.Or(r.Attempts, 3)
+	r.FewAttempts = cmp.Or(r.FewAttempts, 2)
+	r.HostFailures = cmp.Or(r.HostFailures, 10)
 	if r.Wait <= 0 {
 		r.Wait = 30 * time.Second
 	}

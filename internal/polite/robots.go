@@ -389,35 +389,23 @@ func productToken(name []byte) string {
 func isLetter(c byte) bool { c |= 0x20; return 'a' <= c && c <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
+// maxDelayBytes bounds the number in a Crawl-delay.
+const maxDelayBytes = 64
+
 // parseDelay parses the number of seconds at the beginning of a Crawl-delay. It returns a delay within
 // [0, MaxCrawlDelay], in whole milliseconds. It ignores text after the number ("10s", "5 # sec")
 // and refuses NaN and Inf.
 func parseDelay(value []byte) (time.Duration, bool) {
 	n := 0
-	digits := func() {
-		for n < len(value) && isDigit(value[n]) {
-			n++
-		}
-	}
-	if n < len(value) && (value[n] == '-' || value[n] == '+') {
+	for n < min(len(value), maxDelayBytes) && bytes.IndexByte([]byte("+-.0123456789eE"), value[n]) >= 0 {
 		n++
-	}
-	digits()
-	if n < len(value) && value[n] == '.' {
-		n++
-		digits()
-	}
-	if e := n; e+1 < len(value) && value[e]|0x20 == 'e' {
-		if n += 1; value[n] == '-' || value[n] == '+' {
-			n++
-		}
-		if digits(); !isDigit(value[n-1]) {
-			n = e
-		}
 	}
 	seconds, err := strconv.ParseFloat(string(value[:n]), 64)
-	if err != nil && seconds == 0 { // not a number; one out of range comes back as ±Inf
-		return 0, false
+	for ; err != nil && seconds == 0; n-- { // a number out of range comes back as ±Inf
+		if n == 0 {
+			return 0, false
+		}
+		seconds, err = strconv.ParseFloat(string(value[:n-1]), 64)
 	}
 	seconds = min(max(seconds, 0), MaxCrawlDelay.Seconds())
 	return time.Duration(math.Round(seconds*1000)) * time.Millisecond, true

@@ -4,6 +4,6 @@
 // next [Task] and settles the URLs that [Schedule.Ended] returns. The main type is [Schedule].
 // Topics take turns; of each the best [Key] by a [Policy]; of that the best URL.
 //
-// Pace and robots.txt decide when a key is ready (I9). Read schedule.go, key.go, turn.go and
+// Pace and robots.txt decide when a key is ready (I9). change.go says when a page is revisited. Read schedule.go, key.go, turn.go and
 // answer.go in this order. The package knows nothing of runs. It is pure.
 package schedule

@@ -16,25 +16,26 @@ const (
 	MaxHostRankBytes = 64 << 20
 )
 
-// HostRanks is a source of quality for crawls whose hosts' worth is known from elsewhere: the
-// quality of a URL by [Depth] times its host's number, which is 1 for a host that is not in the table.
-type HostRanks struct{ of map[string]float64 }
+// ParseHostRanks returns the source of quality by the ranks of hosts. It reads lines of a host, a tab and a number from
+// 1e-6 to 1e6, as large as the host is better than one that is not in the table. It skips empty lines, and those that
+// begin with #. The last line of a host counts. Any other line is an error, and so are more than MaxHostRanks or
+// MaxHostRankBytes.
+func ParseHostRanks(data []byte) (Quality, error) {
+	table, err := parseHostRanks(data)
+	return hostRanks(table), err
+}
 
-// ParseHostRanks reads lines of a host, a tab and a number from 1e-6 to 1e6, as large as the host
-// is better than one that is not in the table. Empty lines, and those that begin with #, are
-// left out. Of a host's lines the last counts. It is an error if a line is none of this, or if there are
-// more than MaxHostRanks or MaxHostRankBytes.
-func ParseHostRanks(data []byte) (HostRanks, error) {
+func parseHostRanks(data []byte) (map[string]float64, error) {
 	const least, most = 1e-6, 1e6
-	r := HostRanks{of: map[string]float64{}}
+	table := map[string]float64{}
 	if len(data) > MaxHostRankBytes {
-		return HostRanks{}, fmt.Errorf("ranks of hosts: %d bytes, more than %d", len(data), MaxHostRankBytes)
+		return nil, fmt.Errorf("ranks of hosts: %d bytes, more than %d", len(data), MaxHostRankBytes)
 	}
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
-		wrong := func(err error) (HostRanks, error) {
-			return HostRanks{}, fmt.Errorf("ranks of hosts, line %d: %w", n, err)
+		wrong := func(err error) (map[string]float64, error) {
+			return nil, fmt.Errorf("ranks of hosts, line %d: %w", n, err)
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 || line[0] == '#' {
@@ -52,27 +53,12 @@ func ParseHostRanks(data []byte) (HostRanks, error) {
 		if err != nil || math.IsNaN(v) || v < least || v > most {
 			return wrong(fmt.Errorf("%.100q is not a number from %g to %g", number, least, most))
 		}
-		if r.of[string(u.Host())] = v; len(r.of) > MaxHostRanks {
+		if table[string(u.Host())] = v; len(table) > MaxHostRanks {
 			return wrong(fmt.Errorf("more than %d hosts", MaxHostRanks))
 		}
 	}
-	return r, nil
+	return table, nil
 }
 
 // maxAuthority is longer than any host with a port.
 const maxAuthority = 300
-
-// Name is "host-rank".
-func (HostRanks) Name() string { return "host-rank" }
-
-// Of depends on host, depth and priority.
-func (r HostRanks) Of(c Candidate) float64 {
-	q := Depth{}.Of(c)
-	if v, ok := r.of[c.Host]; ok {
-		q *= v
-	}
-	return q
-}
-
-// Adds is false.
-func (HostRanks) Adds() bool { return false }

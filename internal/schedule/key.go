@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -49,7 +48,7 @@ type Key struct {
 	revisited   bool              // the last request was a revisit
 	revisitHold time.Time         // the next revisit that is due stands in line until then
 	changes     blobschema.Change // how often its pages change, as if they were one
-	trust       fresh.Trust       // in its sitemaps
+	trust       Trust             // in its sitemaps
 
 	requests, failures uint64
 	settled, capped    uint64 // of all its sites
@@ -198,13 +197,8 @@ type origin struct {
 	https  bool
 	asking bool // a request for the robots.txt is under way
 	lanes  []*lane
-
-	rules    *polite.Robots
-	until    time.Time  // rules are good until then
-	next     weburl.URL // where a redirect of robots.txt points to, zero for the usual place
-	retry    time.Time  // earliest time of the next attempt after a failure
-	hops     uint8
-	attempts uint8
+	hops   uint8 // redirects that led to Next
+	RobotsInfo
 }
 
 // siteKey finds the further sites of a key.
@@ -222,15 +216,15 @@ func (d *origin) prefix() string {
 
 // setRules takes the rules of robots.txt.
 func (d *origin) setRules(rules *polite.Robots, until time.Time) {
-	d.rules, d.until = rules, until
-	d.next, d.retry, d.hops, d.attempts = weburl.URL{}, time.Time{}, 0, 0
+	d.Rules, d.Until = rules, until
+	d.Next, d.Retry, d.hops, d.Attempts = weburl.URL{}, time.Time{}, 0, 0
 }
 
 // closed reports whether the lanes must wait for a robots.txt that may not be requested yet.
-func (d *origin) closed(now time.Time) bool { return d.retry.After(now) }
+func (d *origin) closed(now time.Time) bool { return d.Retry.After(now) }
 
 // delay is the pace after a request: the larger of the configured delay and that of robots.txt.
-func (d *origin) delay() time.Duration { return polite.EffectiveDelay(d.site.key.delay, d.rules) }
+func (d *origin) delay() time.Duration { return polite.EffectiveDelay(d.site.key.delay, d.Rules) }
 
 // lane returns the lane of a pool, topic and sub-queue.
 func (d *origin) lane(p *Pool, topic, sub uint8) *lane {
@@ -365,11 +359,6 @@ func (k *Key) add(p *Pool, i uint32, now time.Time) {
 	k.push(p, i, now)
 }
 
-// hasUntried reports whether the key has a URL to request that has not failed yet.
-func (k *Key) hasUntried() bool {
-	return k.hasAny(func(it *item) bool { return it.attempts == 0 })
-}
-
 // hasAny reports whether wanted accepts one of the URLs that may be requested now. It looks at the first places of
 // each queue only: few URLs in them are revisits or have failed.
 func (k *Key) hasAny(wanted func(*item) bool) bool {
@@ -428,7 +417,7 @@ func (k *Key) readyAt() time.Time {
 // zero if none does.
 func (k *Key) nextTry() (at time.Time) {
 	if len(k.blocked) > 0 {
-		at = k.blocked[0].origin.retry
+		at = k.blocked[0].origin.Retry
 	}
 	if len(k.later) > 0 {
 		if t := time.UnixMilli(k.later[0].at); at.IsZero() || t.Before(at) {

@@ -33,7 +33,7 @@ func (l *lane) before(o *lane) bool { return l.best().before(o.best()) }
 // blockedLane waits for its robots.txt, which may not be requested yet.
 type blockedLane struct{ *lane }
 
-func (l blockedLane) before(o blockedLane) bool { return l.origin.retry.Before(o.origin.retry) }
+func (l blockedLane) before(o blockedLane) bool { return l.origin.Retry.Before(o.origin.Retry) }
 
 // enlist puts a lane where it belongs after a change of its queue, or of a reason that blocks it.
 func (l *lane) enlist(now time.Time) {

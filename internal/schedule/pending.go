@@ -131,8 +131,8 @@ func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued)
 // RetryRobots allows the robots.txt of a URL that was requested to be fetched again, if it
 // could not be fetched the last time: it would refuse the URL for a day.
 func (s *Schedule) RetryRobots(now time.Time, p *Pool, i uint32) {
-	if d := p.lanes[p.items[i].lane].origin; d.rules != nil && d.rules.Unreachable() && d.until.After(now) {
-		d.until = now
+	if d := p.lanes[p.items[i].lane].origin; d.Rules != nil && d.Rules.Unreachable() && d.Until.After(now) {
+		d.Until = now
 		s.changes.site(d.site)
 	}
 }

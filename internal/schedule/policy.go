@@ -9,8 +9,8 @@ import (
 // Policy ranks URLs and politeness keys. Its methods are pure functions of their arguments: all
 // partitions share one value without a lock.
 //
-// A new policy is one file like performance.go, its place in policies below, and a row in
-// TestPolicies. One that orders URLs by their quality embeds byQuality, and has all sources of quality.
+// A new policy is a line in policies below, and a row in TestPolicies. One that orders URLs by their quality
+// has all sources of quality.
 type Policy interface {
 	// Name is the name in [PolicyByName].
 	Name() string
@@ -105,24 +105,109 @@ func (r rung) before(o rung) bool { return r.item().before(o.item()) }
 
 func (r rung) moved(int) {}
 
-// policies returns all policies; those that use a quality take it from source.
+// policies returns all policies; those that use a quality take it from source. They are those of Cao, Jiang, Singh.
 func policies(source Quality) []Policy {
-	return []Policy{BreadthFirst{}, Performance{}, QualityFirst{byQuality{source}}, Capability{byQuality{source}}}
+	return []Policy{
+		// The order by depth is that of a queue into which each page's links are put as it comes. Unlike that order it
+		// survives loading a slot again. URLs of one depth go in the order in which they came, and keys take turns: both
+		// queues of the paper are first-in, first-out.
+		byDepth{"breadth-first", func(*KeyView) float64 { return 0 }},
+		// The key first that has most pages per second of connection time: R = P / T.
+		byDepth{"performance", func(h *KeyView) float64 {
+			pages, cost := h.Pace.Connection(h.Pending, h.Allowed)
+			return float64(pages) / cost.Seconds()
+		}},
+		// The key first that has the best URL.
+		byQuality{"quality", source, func(h *KeyView) float64 {
+			for _, w := range h.Best(1) {
+				return rated(w)
+			}
+			return 0
+		}},
+		// The key first that has most quality per second of connection time: C is the sum of the qualities of the best P
+		// URLs, divided by T. The key's next connection brings P URLs and takes the time T.
+		byQuality{"capability", source, func(h *KeyView) float64 { return h.capability(rated) }},
+	}
 }
 
-// PolicyNames are the names that NewPolicy knows.
-func PolicyNames() []string { return namesOf(policies(nil)) }
+// byDepth orders URLs by depth.
+type byDepth struct {
+	name    string
+	keyRank func(*KeyView) float64
+}
 
-func namesOf[T interface{ Name() string }](list []T) (names []string) {
-	for _, v := range list {
-		names = append(names, v.Name())
+func (p byDepth) Name() string               { return p.name }
+func (p byDepth) KeyRank(h *KeyView) float64 { return p.keyRank(h) }
+
+// URLRank is 1 for a seed, and one more for each link from there. A relevant URL counts as
+// one link nearer.
+func (byDepth) URLRank(c Candidate) uint32 {
+	rank := 1 + uint32(c.Depth)
+	if c.Relevant && rank > 1 {
+		rank--
+	}
+	return rank
+}
+
+// Found is the lower rank.
+func (byDepth) Found(rank, again uint32) uint32 { return min(rank, again) }
+
+// byQuality orders URLs by their quality.
+type byQuality struct {
+	name    string
+	source  Quality
+	keyRank func(*KeyView) float64
+}
+
+// relevantFactor multiplies the quality of a relevant URL. It weighs as much as two or
+// three more links to the URL, or three links less from a seed.
+const relevantFactor = 4
+
+func (p byQuality) Name() string               { return p.name }
+func (p byQuality) Adds() bool                 { return p.source.Adds }
+func (p byQuality) KeyRank(h *KeyView) float64 { return p.keyRank(h) }
+
+// URLRank falls as quality rises.
+func (p byQuality) URLRank(c Candidate) uint32 {
+	q := p.source.Of(c)
+	if c.Relevant {
+		q *= relevantFactor
+	}
+	return rankOf(q)
+}
+
+// Found is the rank of the sum of both qualities if the source adds, else the lower rank.
+func (p byQuality) Found(rank, again uint32) uint32 {
+	if !p.Adds() || rank == 0 || again == 0 {
+		return min(rank, again)
+	}
+	return rankOf(qualityOf(rank) + qualityOf(again))
+}
+
+// Quality returns the quality of a rank.
+func (byQuality) Quality(rank uint32) float64 {
+	if rank == 0 {
+		return 1
+	}
+	return qualityOf(rank)
+}
+
+func rated(w Waiting) float64 { return byQuality{}.Quality(w.Rank) }
+
+// PolicyNames returns the names that NewPolicy knows.
+func PolicyNames() (names []string) {
+	for _, p := range policies(Quality{}) {
+		names = append(names, p.Name())
 	}
 	return names
 }
 
-// NewPolicy returns the policy of a name, or BreadthFirst for "". source says what the quality
-// of a URL is, for policies that use it; nil is [Depth].
+// NewPolicy returns the policy of a name; "" is the first, breadth-first. source says what the quality
+// of a URL is, for policies that use it; the zero Quality is that by depth.
 func NewPolicy(name string, source Quality) (Policy, error) {
+	if source.Of == nil {
+		source = sources[0]
+	}
 	for _, p := range policies(source) {
 		if name == p.Name() || name == "" {
 			return p, nil
@@ -131,7 +216,7 @@ func NewPolicy(name string, source Quality) (Policy, error) {
 	return nil, fmt.Errorf("no frontier policy is called %q; there are %q", name, PolicyNames())
 }
 
-// PolicyByName is NewPolicy, with a source of quality by name too; "" is [Depth].
+// PolicyByName is NewPolicy, with a source of quality by name too.
 func PolicyByName(policy, quality string) (Policy, error) {
 	source, err := QualityByName(quality)
 	if err != nil {
@@ -163,6 +248,6 @@ func qualities(p Policy) func(Waiting) float64 {
 		if w.Rank == 0 {
 			return 1
 		}
-		return Depth{}.Of(Candidate{Depth: w.Depth})
+		return ofDepth(Candidate{Depth: w.Depth})
 	}
 }

@@ -21,43 +21,41 @@ func TestPolicies(t *testing.T) {
 	many := ranked{conn: 100 * ms, resp: 100 * ms, per: 10, depths: []uint16{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}}
 	rows := map[string]bool{}
 	for _, c := range []struct {
-		policy Policy
-		near   float64 // rank of the politeness key
-		quick  float64
-		many   float64
-		order  []Candidate // best first
+		name  string
+		near  float64 // rank of the politeness key
+		quick float64
+		many  float64
+		order []Candidate // best first
 	}{
-		{BreadthFirst{}, 0, 0, 0, []Candidate{{}, {Depth: 2, Relevant: true}, {Depth: 2}, {Depth: 2, Priority: 5}, {Depth: 3}}},
-		{Performance{}, 3 / 1.4, 3 / 0.5, 10 / 1.2, []Candidate{{}, {Depth: 1}, {Depth: 2}, {Depth: 2, Priority: 5}, {Depth: 3}}},
-		{QualityFirst{}, 6. / 11, 3. / 11, 0.6 / 11, []Candidate{{Depth: 1, Relevant: true}, {}, {Depth: 3, Relevant: true}, {Depth: 2, Priority: 5}, {Depth: 1}, {Depth: 3}}},
+		{"breadth-first", 0, 0, 0, []Candidate{{}, {Depth: 2, Relevant: true}, {Depth: 2}, {Depth: 2, Priority: 5}, {Depth: 3}}},
+		{"performance", 3 / 1.4, 3 / 0.5, 10 / 1.2, []Candidate{{}, {Depth: 1}, {Depth: 2}, {Depth: 2, Priority: 5}, {Depth: 3}}},
+		{"quality", 6. / 11, 3. / 11, 0.6 / 11, []Candidate{{Depth: 1, Relevant: true}, {}, {Depth: 3, Relevant: true}, {Depth: 2, Priority: 5}, {Depth: 1}, {Depth: 3}}},
 		{
-			Capability{}, (6. + 3 + 3) / 11 / 1.4, (3 + 0.6 + 0.6) / 11 / 0.5, 6. / 11 / 1.2,
+			"capability", (6. + 3 + 3) / 11 / 1.4, (3 + 0.6 + 0.6) / 11 / 0.5, 6. / 11 / 1.2,
 			[]Candidate{{Priority: 5}, {}, {Depth: 2, Priority: 5}, {Depth: 1}, {Depth: 2}},
 		},
 	} {
-		rows[c.policy.Name()] = true
-		t.Run(c.policy.Name(), func(t *testing.T) {
-			if got, err := NewPolicy(c.policy.Name(), nil); err != nil || got != c.policy && got.Name() != c.policy.Name() {
-				t.Errorf("by name: %v, %v", got, err)
-			}
+		rows[c.name] = true
+		t.Run(c.name, func(t *testing.T) {
+			policy := byName(t, c.name, Quality{})
 			for _, u := range []struct {
 				name string
 				of   ranked
 				want float64
 			}{{"near", near, c.near}, {"quick", quick, c.quick}, {"many", many, c.many}} {
-				if got := u.of.rank(t, c.policy); math.Abs(got-u.want) > u.want/5000 {
+				if got := u.of.rank(t, policy); math.Abs(got-u.want) > u.want/5000 {
 					t.Errorf("the politeness key %s is worth %g, want %g", u.name, got, u.want)
 				}
 			}
 			for i := range c.order[1:] {
-				a, b := c.policy.URLRank(c.order[i]), c.policy.URLRank(c.order[i+1])
+				a, b := policy.URLRank(c.order[i]), policy.URLRank(c.order[i+1])
 				if a == 0 || a > b {
 					t.Errorf("%+v has rank %d, %+v behind it %d", c.order[i], a, c.order[i+1], b)
 				}
 			}
 		})
 	}
-	for _, p := range policies(nil) {
+	for _, p := range policies(sources[0]) {
 		if !rows[p.Name()] {
 			t.Errorf("%s has no row", p.Name())
 		}
@@ -69,6 +67,15 @@ func TestPolicies(t *testing.T) {
 			}
 		}
 	}
+}
+
+func byName(t *testing.T, name string, source Quality) Policy {
+	t.Helper()
+	p, err := NewPolicy(name, source)
+	if err != nil || p.Name() != name {
+		t.Fatalf("by name: %v, %v", p, err)
+	}
+	return p
 }
 
 // ranked is a politeness key to be ranked.
@@ -93,9 +100,10 @@ func (r ranked) rank(t *testing.T, p Policy) float64 {
 func TestConnectionsOfAHost(t *testing.T) {
 	pace := polite.Pace{ConnTime: 100 * time.Millisecond, RespTime: 100 * time.Millisecond, PerConnection: 8}
 	view := KeyView{Pending: 100, Allowed: 4, Pace: &pace}
-	one := Performance{}.KeyRank(&view)
+	policy := byName(t, "performance", Quality{})
+	one := policy.KeyRank(&view)
 	pace.ObserveProtocol(true)
-	if many := (Performance{}).KeyRank(&view); one != 8 || many != 20 {
+	if many := policy.KeyRank(&view); one != 8 || many != 20 {
 		t.Errorf("ranks are %g and %g", one, many)
 	}
 }
@@ -113,7 +121,7 @@ func TestPolicyByName(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "breadth-first", "performance"} {
-		if p, err := PolicyByName(name, "opic"); err != nil || name != "" && p.Name() != name || name == "" && p != (BreadthFirst{}) {
+		if p, err := PolicyByName(name, "opic"); err != nil || name != "" && p.Name() != name || name == "" && p.Name() != "breadth-first" {
 			t.Errorf("%q: %v, %v", name, p, err)
 		}
 	}
@@ -165,51 +173,62 @@ func TestSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	depth, inLinks, opic, zipf := named(t, "depth"), named(t, "in-links"), named(t, "opic"), named(t, "zipf")
 	rows := map[string]bool{}
 	for _, c := range []struct {
 		source Quality
 		of     Candidate
 		want   float64
 	}{
-		{Depth{}, Candidate{}, 6. / 11}, {Depth{}, Candidate{Priority: 9}, 1}, {Depth{}, Candidate{Depth: 4, Priority: -5}, 1. / 55},
-		{InLinks{}, Candidate{Depth: 3}, 1},
-		{OPIC{}, Candidate{Cash: 3}, 1}, {OPIC{}, Candidate{Depth: 1, Cash: 0.25}, 0.25},
-		{Zipf{}, Candidate{}, 1}, {Zipf{}, Candidate{Fingerprint: 1 << 48}, 0.5}, {Zipf{}, Candidate{Fingerprint: math.MaxUint64}, 1. / 65536},
+		{depth, Candidate{}, 6. / 11}, {depth, Candidate{Priority: 9}, 1}, {depth, Candidate{Depth: 4, Priority: -5}, 1. / 55},
+		{inLinks, Candidate{Depth: 3}, 1},
+		{opic, Candidate{Cash: 3}, 1}, {opic, Candidate{Depth: 1, Cash: 0.25}, 0.25},
+		{zipf, Candidate{}, 1}, {zipf, Candidate{Fingerprint: 1 << 48}, 0.5}, {zipf, Candidate{Fingerprint: math.MaxUint64}, 1. / 65536},
 		{table, Candidate{Host: "a.example", Depth: 1}, 15. / 11}, {table, Candidate{Host: "b.example", Depth: 1}, 3. / 11},
 	} {
-		rows[c.source.Name()] = true
+		rows[c.source.Name] = true
 		if got := c.source.Of(c.of); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%s of %+v is %g, want %g", c.source.Name(), c.of, got, c.want)
+			t.Errorf("%s of %+v is %g, want %g", c.source.Name, c.of, got, c.want)
 		}
 	}
-	for _, s := range sources() {
-		if !rows[s.Name()] {
-			t.Errorf("%s has no row", s.Name())
+	for _, s := range sources {
+		if !rows[s.Name] {
+			t.Errorf("%s has no row", s.Name)
 		}
-		p := Capability{byQuality{s}}
+		p := byName(t, "capability", s).(Rated)
 		a, b := p.URLRank(Candidate{Depth: 1, Cash: 2}), p.URLRank(Candidate{Depth: 1, Cash: 6})
 		sum, best := p.Quality(a)+p.Quality(b), max(p.Quality(a), p.Quality(b))
 		want := best
-		if s.Adds() {
+		if s.Adds {
 			want = sum
 		}
 		if got := p.Quality(p.Found(a, b)); math.Abs(got-want) > want/8000 {
-			t.Errorf("%s: %g and %g are found, that is %g", s.Name(), p.Quality(a), p.Quality(b), got)
+			t.Errorf("%s: %g and %g are found, that is %g", s.Name, p.Quality(a), p.Quality(b), got)
 		}
 		if got := p.Quality(p.URLRank(Candidate{Depth: 1, Cash: 2, Relevant: true})); math.Abs(got-relevantFactor*p.Quality(a)) > got/4000 {
-			t.Errorf("%s: relevant it is worth %g, else %g", s.Name(), got, p.Quality(a))
+			t.Errorf("%s: relevant it is worth %g, else %g", s.Name, got, p.Quality(a))
 		}
 	}
+}
+
+func named(t *testing.T, name string) Quality {
+	t.Helper()
+	q, err := QualityByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
 }
 
 // TestZipf: of URLs with random fingerprints one in n is as good as 1/n or better.
 func TestZipf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
+	zipf := named(t, "zipf")
 	const urls = 100_000
 	for _, n := range []float64{10, 100, 1000} {
 		good := 0
 		for range urls {
-			if (Zipf{}).Of(Candidate{Fingerprint: rng.Uint64()}) >= n/65536 {
+			if zipf.Of(Candidate{Fingerprint: rng.Uint64()}) >= n/65536 {
 				good++
 			}
 		}
@@ -220,18 +239,18 @@ func TestZipf(t *testing.T) {
 }
 
 func TestParseHostRanks(t *testing.T) {
-	got, err := ParseHostRanks([]byte("# made today\r\n\na.example\t2\nB.example\t0.5\r\na.example\t3e0\n[2001:DB8::1]:8080\t4"))
+	got, err := parseHostRanks([]byte("# made today\r\n\na.example\t2\nB.example\t0.5\r\na.example\t3e0\n[2001:DB8::1]:8080\t4"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{"a.example": 3, "b.example": 0.5, "[2001:db8::1]:8080": 4}
 	for host, v := range want {
-		if got.of[host] != v {
-			t.Errorf("%s is %g, want %g", host, got.of[host], v)
+		if got[host] != v {
+			t.Errorf("%s is %g, want %g", host, got[host], v)
 		}
 	}
-	if len(got.of) != len(want) {
-		t.Errorf("the table is %v", got.of)
+	if len(got) != len(want) {
+		t.Errorf("the table is %v", got)
 	}
 	for text, want := range map[string]string{
 		"a.example 2": "line 1: it has no tab", "\n\nx\ty": `line 3: "y" is not a number`, "a\t0": "is not a number from",
@@ -251,18 +270,18 @@ func FuzzParseHostRanks(f *testing.F) {
 	f.Add([]byte("a.example\t2\n# no\n\n[::1]:8\t1e-3"))
 	f.Add([]byte("a\tb\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := ParseHostRanks(data)
+		r, err := parseHostRanks(data)
 		if err != nil {
-			if r.of != nil {
+			if r != nil {
 				t.Error("a table and an error")
 			}
 			return
 		}
-		for host, v := range r.of {
+		for host, v := range r {
 			if u, err := weburl.Parse("https://" + host + "/"); err != nil || string(u.Host()) != host {
 				t.Errorf("%q is a host", host)
 			}
-			if !(v >= 1e-6 && v <= 1e6) || r.Of(Candidate{Host: host}) <= 0 {
+			if !(v >= 1e-6 && v <= 1e6) || hostRanks(r).Of(Candidate{Host: host}) <= 0 {
 				t.Errorf("%q is worth %g", host, v)
 			}
 		}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -273,8 +274,8 @@ func (p *Pool) FirstDue(urgentOnly bool) int64 {
 			sooner(1)
 		case len(l.queue) > 0:
 			at := k.pausedUntil()
-			if l.where == blocked && l.origin.retry.After(at) {
-				at = l.origin.retry
+			if l.where == blocked && l.origin.Retry.After(at) {
+				at = l.origin.Retry
 			}
 			sooner(at.UnixMilli())
 		}
@@ -302,13 +303,8 @@ func (w spot) it() *item { return &w.pool.items[w.item] }
 
 func sortSpots(list []spot) {
 	slices.SortFunc(list, func(a, b spot) int {
-		switch x, y := a.it(), b.it(); {
-		case x.before(y):
-			return -1
-		case y.before(x):
-			return 1
-		}
-		return 0
+		x, y := a.it(), b.it()
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.seq, y.seq))
 	})
 }
 

@@ -7,13 +7,12 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // A revisit is a request for a URL that was settled with an answer, because the page may have
 // changed. In a crawl with revisits (Config.Revisits) such a URL is pending again at once, in its
-// next generation. It is due when the revisit is worth the threshold: see package fresh.
+// next generation. It is due when the revisit is worth the threshold: see change.go.
 
 // revisitRank is the rank of revisits: after URLs requested, before new URLs, whose rank
 // is higher in a crawl with revisits.
@@ -37,7 +36,7 @@ type revisits struct {
 }
 
 // SetThreshold sets the worth from which a settled URL is revisited, in the unit of
-// [fresh.Interval]; before the first call it is Config.Threshold. If it has fallen by ReplanAt, replan
+// [Interval]; before the first call it is Config.Threshold. If it has fallen by ReplanAt, replan
 // is true: the caller must call Replan with the previous threshold for each pool, now or after the
 // pool is loaded.
 func (s *Schedule) SetThreshold(threshold float64) (previous float64, replan bool) {
@@ -64,7 +63,7 @@ func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 		}
 		k, r := p.lanes[it.lane].origin.site.key, p.rareOf(i)
 		change := k.believed(r.change)
-		old, wait := fresh.Interval(change, 1, was), fresh.Interval(change, 1, s.revisits.threshold)
+		old, wait := Interval(change, was), Interval(change, s.revisits.threshold)
 		planned := time.UnixMilli(r.notBefore)
 		visited := visitedAt(now, it.fp, &r, old)
 		if planned.Sub(visited) > old+old/grid+soon {
@@ -73,7 +72,7 @@ func (s *Schedule) Replan(now time.Time, p *Pool, was float64) {
 		if r.change == (blobschema.Change{}) {
 			wait = firstOf(it.fp, wait)
 		}
-		if at := s.revisits.at(visited, max(wait, fresh.Shortest)); at.Before(planned.Add(-soon)) {
+		if at := s.revisits.at(visited, max(wait, ShortestInterval)); at.Before(planned.Add(-soon)) {
 			s.reschedule(now, p, i, at, revisitRank)
 		}
 	}
@@ -88,7 +87,7 @@ func visitedAt(now time.Time, fp uint64, r *rare, interval time.Duration) time.T
 	if r.change == (blobschema.Change{}) {
 		interval = firstOf(fp, interval)
 	}
-	if at := time.UnixMilli(r.notBefore).Add(-max(interval, fresh.Shortest)); at.Before(now) {
+	if at := time.UnixMilli(r.notBefore).Add(-max(interval, ShortestInterval)); at.Before(now) {
 		return at
 	}
 	return now // revisits come at round times, a little late
@@ -148,11 +147,6 @@ func (k *Key) awaitsRevisit() bool {
 	return slices.ContainsFunc(k.topicQueues, func(st *topicQueue) bool { return st.urgency() == revisit })
 }
 
-// hasFound reports whether a new URL may be requested now.
-func (k *Key) hasFound() bool {
-	return k.hasAny(func(it *item) bool { return !k.isRevisit(it) })
-}
-
 // deferRevisit delays the revisit at the top of a lane by one pause of revisits, because new URLs, which were
 // not in memory when it took its place, have their turn. It returns false where there is no pause.
 func (l *lane) deferRevisit(now time.Time) bool {
@@ -169,7 +163,7 @@ func (l *lane) deferRevisit(now time.Time) bool {
 // believed returns the estimate of how often a URL changes: its own, or that of its key.
 func (k *Key) believed(change blobschema.Change) blobschema.Change {
 	if change == (blobschema.Change{}) {
-		return fresh.Prior(k.changes)
+		return PriorChange(k.changes)
 	}
 	return change
 }
@@ -215,13 +209,13 @@ func (s *Schedule) Hint(now time.Time, p *Pool, i uint32, modified time.Time) {
 	it := &p.items[i]
 	k := p.lanes[it.lane].topicQueue.key
 	change := k.believed(r.change)
-	visited := visitedAt(now, it.fp, &r, fresh.Interval(change, 1, s.revisits.threshold))
+	visited := visitedAt(now, it.fp, &r, Interval(change, s.revisits.threshold))
 	r.hint = hintSame
 	if modified.After(visited) {
 		r.hint = hintChanged
 	}
 	p.setRare(i, func(x *rare) { x.hint = r.hint })
-	wait := k.trust.Next(change, now.Sub(visited).Hours(), r.hint == hintChanged, 1, s.revisits.threshold)
+	wait := k.trust.Next(change, now.Sub(visited).Hours(), r.hint == hintChanged, s.revisits.threshold)
 	at := now.Add(wait)
 	if wait > 0 {
 		at = s.revisits.at(now, wait)
@@ -312,7 +306,7 @@ func (r *revisits) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blob
 	}
 	k := t.Key()
 	change := k.learn(t, o)
-	wait := fresh.Interval(k.believed(change), 1, r.threshold)
+	wait := Interval(k.believed(change), r.threshold)
 	switch {
 	case !answered, o.Page.Outcome == blobschema.OutcomeServerError:
 		wait = max(wait, afterFailure)
@@ -323,7 +317,7 @@ func (r *revisits) nextVisit(now time.Time, t *Task, o *actor.Outcome, was *blob
 	}
 	return &blobschema.Queued{
 		Key: k.name, Rank: revisitRank, Generation: was.Generation + 1, Depth: was.Depth, Flags: was.Flags, Topic: was.Topic,
-		NotBefore: r.at(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
+		NotBefore: r.at(now, max(wait, ShortestInterval)).UnixMilli(), Change: change,
 	}
 }
 
@@ -333,10 +327,10 @@ func (k *Key) learn(t *Task, o *actor.Outcome) blobschema.Change {
 	if previous == nil || !o.Page.Outcome.Answered() {
 		return t.Change
 	}
-	l := fresh.Revisit{Hours: o.Page.Time.Sub(previous.Time).Hours(), Changed: Changed(previous, &o.Page), Hinted: t.hint == hintChanged}
+	l := Revisit{Hours: o.Page.Time.Sub(previous.Time).Hours(), Changed: Changed(previous, &o.Page), Hinted: t.hint == hintChanged}
 	if t.hint != hintNone {
 		k.trust = k.trust.Learn(l.Hinted, l.Changed)
 	}
-	k.changes = fresh.Learn(k.changes, l)
-	return fresh.Learn(k.believed(t.Change), l)
+	k.changes = LearnChange(k.changes, l)
+	return LearnChange(k.believed(t.Change), l)
 }

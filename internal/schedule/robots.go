@@ -21,7 +21,7 @@ const (
 func (s *Schedule) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, bool) {
 	d := l.origin
 	k := d.site.key
-	target, addr := d.next, netip.Addr{}
+	target, addr := d.Next, netip.Addr{}
 	if target.IsZero() {
 		var err error
 		if target, err = url.Resolve("/robots.txt"); err != nil { // cannot be: url is canonical
@@ -36,7 +36,7 @@ func (s *Schedule) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 	s.changes.key(k)
 	d.relist(now, func() { d.asking = true })
 	return Task{
-		Request: actor.Request{URL: target, Key: k.name, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
+		Request: actor.Request{URL: target, Key: k.name, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.Attempts},
 		Topic:   l.topic,
 		lane:    l,
 	}, true
@@ -56,8 +56,8 @@ func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdi
 			v = Again
 		}
 	})
-	rules := d.rules
-	if v != Final || rules == nil || !d.until.After(now) {
+	rules := d.Rules
+	if v != Final || rules == nil || !d.Until.After(now) {
 		return v
 	}
 	if rules.Unreachable() {
@@ -79,7 +79,7 @@ func (d *origin) read(now time.Time, o *actor.Outcome, cfg *Config) Verdict {
 	out, status := o.Page.Outcome, int(o.Page.Status)
 	if out == blobschema.OutcomeRedirect && d.hops < robotsHops {
 		if next, err := weburl.Parse(o.Page.Redirect); err == nil {
-			d.next, d.hops = next, d.hops+1
+			d.Next, d.hops = next, d.hops+1
 			return Final
 		}
 	}
@@ -91,9 +91,9 @@ func (d *origin) read(now time.Time, o *actor.Outcome, cfg *Config) Verdict {
 		rules = denial(out, o.Page.Detail, d.hops > 0)
 	}
 	if rules.Unreachable() && o.Temporary {
-		d.attempts++
-		if again, after := cfg.Retry.Next(out, o.Page.Status, d.attempts); again {
-			d.retry = now.Add(after) // until then the key's other origins have their turns
+		d.Attempts++
+		if again, after := cfg.Retry.Next(out, o.Page.Status, d.Attempts); again {
+			d.Retry = now.Add(after) // until then the key's other origins have their turns
 			return Again
 		}
 	}

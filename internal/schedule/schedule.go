@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -14,7 +13,7 @@ import (
 type Config struct {
 	Hash      partition.Hash
 	Partition partition.ID
-	Policy    Policy              // default BreadthFirst
+	Policy    Policy              // default breadth-first
 	Token     string              // product token that robots.txt groups are matched with
 	Delay     time.Duration       // least time between the starts of two requests to a key
 	Retry     polite.Retry        // how often a URL is tried, and when a site is given up
@@ -75,10 +74,10 @@ type Counts struct {
 // New returns an empty schedule.
 func New(cfg Config) *Schedule {
 	if cfg.Policy == nil {
-		cfg.Policy = BreadthFirst{}
+		cfg.Policy = policies(Quality{})[0]
 	}
 	if cfg.Threshold <= 0 {
-		cfg.Threshold = fresh.First(blobschema.Change{}, 24, 1)
+		cfg.Threshold = FirstThreshold(24, 1)
 	}
 	s := &Schedule{
 		cfg: cfg, quality: qualities(cfg.Policy), keys: map[string]*Key{}, sites: sites{}, domains: domains{},

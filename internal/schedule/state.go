@@ -11,7 +11,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -44,9 +43,9 @@ type stored struct {
 	Hold     int64           `cbor:"10,keyasint,omitempty"` // Unix milliseconds
 	Asks     []byte          `cbor:"11,keyasint,omitempty"` // askBytes each
 
-	Changes   *blobschema.Change `cbor:"12,keyasint,omitempty"`
-	Trust     *fresh.Trust       `cbor:"13,keyasint,omitempty"`
-	Revisited bool               `cbor:"14,keyasint,omitempty"`
+	Changes   blobschema.Change `cbor:"12,keyasint,omitzero"`
+	Trust     Trust             `cbor:"13,keyasint,omitzero"`
+	Revisited bool              `cbor:"14,keyasint,omitempty"`
 }
 
 type storedRobots struct {
@@ -67,13 +66,7 @@ func (k *Key) encode() []byte {
 	st := k.own.stored()
 	st.Pace, st.Requests, st.Failures = &k.pace, k.requests, k.failures
 	st.Resolves, st.Hold, st.Asks = k.resolves, storeTime(k.hold), encodeAsks(k.asks)
-	if k.changes != (blobschema.Change{}) {
-		st.Changes = &k.changes
-	}
-	if k.trust != (fresh.Trust{}) {
-		st.Trust = &k.trust
-	}
-	st.Revisited = k.revisited
+	st.Changes, st.Trust, st.Revisited = k.changes, k.trust, k.revisited
 	if k.Pinned() {
 		st.Addr = k.addr.AsSlice()
 	}
@@ -89,10 +82,10 @@ func (st *site) stored() stored {
 	out := stored{Silent: st.silent, Settled: st.settled, Capped: st.capped}
 	for i := range st.origins {
 		d := &st.origins[i]
-		sr := storedRobots{Next: d.next.String(), Hops: d.hops, Attempts: d.attempts, Retry: storeTime(d.retry)}
-		if d.rules != nil {
-			if rules := d.rules.Encode(); len(rules) <= maxStoredRules {
-				sr.Rules, sr.Until = rules, d.until.UnixMilli()
+		sr := storedRobots{Next: d.Next.String(), Hops: d.hops, Attempts: d.Attempts, Retry: storeTime(d.Retry)}
+		if d.Rules != nil {
+			if rules := d.Rules.Encode(); len(rules) <= maxStoredRules {
+				sr.Rules, sr.Until = rules, d.Until.UnixMilli()
 			}
 		}
 		out.Robots[i] = sr
@@ -117,13 +110,7 @@ func (k *Key) decode(b []byte) error {
 		k.pace = *st.Pace
 	}
 	k.requests, k.failures, k.resolves, k.hold = st.Requests, st.Failures, st.Resolves, loadTime(st.Hold)
-	if st.Changes != nil {
-		k.changes = *st.Changes
-	}
-	if st.Trust != nil {
-		k.trust = *st.Trust
-	}
-	k.revisited = st.Revisited
+	k.changes, k.trust, k.revisited = st.Changes, st.Trust, st.Revisited
 	var err error
 	if k.asks, err = decodeAsks(st.Asks); err != nil {
 		return err
@@ -152,20 +139,20 @@ func (st *site) restore(from *stored) error {
 	st.key.capped += from.Capped
 	for i, sr := range from.Robots {
 		d := &st.origins[i]
-		d.hops, d.attempts, d.retry = sr.Hops, sr.Attempts, loadTime(sr.Retry)
+		d.hops, d.Attempts, d.Retry = sr.Hops, sr.Attempts, loadTime(sr.Retry)
 		if sr.Next != "" {
 			u, err := weburl.Parse(sr.Next)
 			if err != nil {
 				return err
 			}
-			d.next = u
+			d.Next = u
 		}
 		if len(sr.Rules) > 0 {
 			rules, err := polite.DecodeRobots(sr.Rules)
 			if err != nil {
 				return err
 			}
-			d.rules, d.until = rules, time.UnixMilli(sr.Until)
+			d.Rules, d.Until = rules, time.UnixMilli(sr.Until)
 		}
 	}
 	return nil
@@ -202,7 +189,7 @@ type HostInfo struct {
 type RobotsInfo struct {
 	Rules    *polite.Robots // nil if none was read yet
 	Until    time.Time      // Rules are good until then
-	Next     string         // where its redirect points to, "" for the usual place
+	Next     weburl.URL     // where its redirect points to; zero for the usual place
 	Attempts uint8          // failed, since the last rules
 	Retry    time.Time      // earliest time of the next attempt; zero for at once
 }
@@ -219,14 +206,10 @@ func DecodeHost(data []byte) (HostInfo, error) {
 
 // Info returns the state of a key as it is stored.
 func (k *Key) Info() HostInfo {
-	info := HostInfo{
-		Pace: k.pace, Requests: k.requests, Failures: k.failures, Settled: k.own.settled, Capped: k.own.capped, Addr: k.addr, Hold: k.hold,
+	return HostInfo{
+		Pace: k.pace, HTTP: k.own.origins[0].RobotsInfo, HTTPS: k.own.origins[1].RobotsInfo, Requests: k.requests,
+		Failures: k.failures, Settled: k.own.settled, Capped: k.own.capped, Addr: k.addr, Hold: k.hold,
 	}
-	for i, to := range []*RobotsInfo{&info.HTTP, &info.HTTPS} {
-		d := &k.own.origins[i]
-		*to = RobotsInfo{Rules: d.rules, Until: d.until, Next: d.next.String(), Attempts: d.attempts, Retry: d.retry}
-	}
-	return info
 }
 
 // ask is a request from outside for one URL, remembered with the politeness key.

@@ -22,8 +22,8 @@ func storedKey(t testing.TB) *Key {
 	u.own = site{key: u, settled: 5, capped: 3}
 	u.pace.Start(at, time.Second)
 	d := &u.own.origins
-	d[0].rules, d[0].until = polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), at.Add(time.Hour)
-	d[1].next, d[1].hops, d[1].attempts, d[1].retry = next, 1, 3, at.Add(time.Minute)
+	d[0].Rules, d[0].Until = polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), at.Add(time.Hour)
+	d[1].Next, d[1].hops, d[1].Attempts, d[1].Retry = next, 1, 3, at.Add(time.Minute)
 	return u
 }
 
@@ -39,11 +39,11 @@ func TestDecodeHost(t *testing.T) {
 	}
 	got.HTTP.Rules = nil
 	want := HostInfo{
-		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.origins[0].until},
-		HTTPS:   RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.own.origins[1].retry},
+		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.origins[0].Until},
+		HTTPS:   RobotsInfo{Next: h.own.origins[1].Next, Attempts: 3, Retry: h.own.origins[1].Retry},
 		Settled: 5, Capped: 3, Addr: h.addr, Hold: h.hold,
 	}
-	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
+	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b weburl.URL) bool { return a == b })); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if _, err := DecodeHost([]byte("nothing")); err == nil {

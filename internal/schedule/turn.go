@@ -134,7 +134,7 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 		if urgentOnly && l.topicQueue.urgency() == found {
 			return Task{}, false
 		}
-		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasFound() && l.deferRevisit(now) {
+		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasAny(func(it *item) bool { return !k.isRevisit(it) }) && l.deferRevisit(now) {
 			continue
 		}
 		if !urgentOnly && it.attempts > 0 && !k.isRevisit(it) && l.yield(now) {
@@ -145,13 +145,13 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 			// The URLs stay in their queues.
 			return Task{Request: actor.Request{URL: url, Key: k.name, Resolve: true, Attempt: k.resolves}, lane: l}, true
 		}
-		if d.rules == nil || !d.until.After(now) {
+		if d.Rules == nil || !d.Until.After(now) {
 			return s.robotsTask(l, url, now)
 		}
 		l.pop()
-		if ok, rule := d.rules.Allowed(url.RequestURI()); !ok {
+		if ok, rule := d.Rules.Allowed(url.RequestURI()); !ok {
 			l.enlist(now)
-			s.refuse(spot{p, i}, d.rules.Refusal(), reason(d.rules, rule))
+			s.refuse(spot{p, i}, d.Rules.Refusal(), reason(d.Rules, rule))
 			continue
 		}
 		l.inFlight = true
@@ -181,7 +181,7 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 // not answered since the last failure and has other URLs. The next one tells whether the host fails, or single pages.
 func (l *lane) yield(now time.Time) bool {
 	k := l.topicQueue.key
-	if k.pace.Failures == 0 || !k.hasUntried() {
+	if k.pace.Failures == 0 || !k.hasAny(func(it *item) bool { return it.attempts == 0 }) {
 		return false
 	}
 	l.putBack(now, max(2*k.delay, 2*k.pace.Delay, time.Millisecond))

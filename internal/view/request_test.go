@@ -43,7 +43,7 @@ func TestEstimates(t *testing.T) {
 		t.Errorf("%d hosts in the table, %d have answered", len(e.Hosts), len(requested))
 	}
 	pack := func(commit, requests uint64) crawl.HostPack {
-		return crawl.HostPack{Hosts: map[string]crawl.HostRecord{"moved.example": {Commit: commit, Requests: requests}}}
+		return crawl.HostPack{Hosts: map[string]crawl.HostRecord{"moved.example": {Commit: commit, HostObservation: blobschema.HostObservation{Requests: requests}}}}
 	}
 	s.records[naming.HostsKey(crawlID, 0, 0)] = pack(3, 30)
 	s.records[naming.HostsKey(crawlID, 0, 1)] = pack(7, 70)

@@ -354,7 +354,7 @@ func TestEstimatesOfMoves(t *testing.T) {
 	}
 	pack := func(p partition.ID, commit, requests, pending uint64) {
 		m.write(naming.HostsKey(handID, p, 0), crawl.HostPack{Hosts: map[string]crawl.HostRecord{
-			m.host: {Commit: commit, Requests: requests, Pending: pending},
+			m.host: {Commit: commit, HostObservation: blobschema.HostObservation{Requests: requests, Pending: pending}},
 		}})
 	}
 	for _, tt := range []struct {

@@ -165,7 +165,7 @@ func TestStageOf(t *testing.T) {
 	}{
 		{[]string{"runtime.memmove", "github.com/klauspost/compress/flate.(*compressor).fillBlock", ".blobschema/warc.(*Encoder).Append", ".internal/fetch.Assemble"}, "WARC records"},
 		{[]string{"crypto/sha1.blockAVX2", ".blobschema/warc.(*Encoder).Append"}, "digests"},
-		{[]string{"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll", ".blobschema.EncodeCommit", ".internal/crawl.encodeCommit"}, "commits, runs"},
+		{[]string{"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll", ".blobschema.EncodeCommit", ".internal/crawl.numberMail"}, "commits, runs"},
 		{[]string{".internal/weburl.resolve", ".internal/extract.Links", ".internal/fetch.Assemble"}, "parse, links"},
 		{[]string{"syscall.Read", "net.(*conn).Read", ".internal/fetch.(*conn).Read", "net/http.(*persistConn).readLoop"}, "ask and read"},
 		{[]string{"runtime.copystack", "runtime.newstack", ".internal/fetch.Assemble"}, "goroutines"},

@@ -35,7 +35,7 @@ func freshScaleOf(o Options) freshScale {
 const enough = 0.97
 
 // freshness measures how far copies are as the pages are, if pages are requested again by
-// internal/fresh.
+// internal/schedule/change.go.
 func freshness(o Options) (*Report, error) { return freshScaleOf(o).run(o.Quick, o.logger()) }
 
 func (s freshScale) run(quick bool, log func(string, ...any)) (*Report, error) {

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
 // livePages is a population of pages that change, at rates that are known to who made it.
@@ -146,7 +146,7 @@ type modelPage struct {
 
 type modelHost struct {
 	next  float64
-	trust fresh.Trust
+	trust schedule.Trust
 	seen  blobschema.Change // of all its pages
 }
 
@@ -157,7 +157,7 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 		copies: newCopies(p.pages, hours, bin), state: make([]modelPage, len(p.pages)), hostState: make([]modelHost, p.hosts),
 	}
 	n := float64(len(p.pages))
-	m.threshold = fresh.First(blobschema.Change{}, n, perHour)
+	m.threshold = schedule.FirstThreshold(n, perHour)
 	for i := range m.state {
 		if ru.known {
 			const sure = 1 << 11
@@ -194,7 +194,7 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 
 // tick steers, once an hour.
 func (m *modelRun) tick() {
-	m.threshold = fresh.Steer(m.threshold, float64(len(m.pages)), float64(m.revisits)-m.budget)
+	m.threshold = schedule.SteerThreshold(m.threshold, float64(len(m.pages)), float64(m.revisits)-m.budget)
 	m.revisits = 0
 }
 
@@ -203,7 +203,7 @@ func (m *modelRun) wait(i int) float64 {
 	if m.interval != nil {
 		return m.interval(i)
 	}
-	return fresh.Interval(m.state[i].belief, m.pages[i].Weight, m.threshold).Hours()
+	return schedule.Interval(m.state[i].belief, m.threshold/m.pages[i].Weight).Hours()
 }
 
 func (m *modelRun) enqueue(i int, after float64) {
@@ -223,13 +223,13 @@ func (m *modelRun) revisit(i int) {
 	h.next = m.now + m.pace
 	m.count()
 	changed := m.changed[i] < m.now
-	l := fresh.Revisit{Hours: m.now - m.last[i], Changed: changed, Hinted: st.hinted}
+	l := schedule.Revisit{Hours: m.now - m.last[i], Changed: changed, Hinted: st.hinted}
 	if !m.known && m.interval == nil {
 		if st.belief == (blobschema.Change{}) {
-			st.belief = fresh.Prior(h.seen)
+			st.belief = schedule.PriorChange(h.seen)
 		}
-		st.belief = fresh.Learn(st.belief, l)
-		h.seen = fresh.Learn(h.seen, l)
+		st.belief = schedule.LearnChange(st.belief, l)
+		h.seen = schedule.LearnChange(h.seen, l)
 	}
 	if st.hinted || st.silentOK {
 		h.trust = h.trust.Learn(st.hinted, changed)
@@ -276,9 +276,9 @@ func (m *modelRun) readSitemap(host int) {
 		st.hinted = st.said < m.now
 		belief := st.belief
 		if belief == (blobschema.Change{}) {
-			belief = fresh.Prior(h.seen)
+			belief = schedule.PriorChange(h.seen)
 		}
-		m.enqueue(i, h.trust.Next(belief, m.now-m.last[i], st.hinted, m.pages[i].Weight, m.threshold).Hours())
+		m.enqueue(i, h.trust.Next(belief, m.now-m.last[i], st.hinted, m.threshold/m.pages[i].Weight).Hours())
 	}
 }
 

@@ -25,7 +25,7 @@ func optimum(pages []changing, perHour float64) (rates []float64, freshness floa
 
 // fixedOptimum returns the best that perHour revisits per hour can do at fixed intervals, which is more than
 // optimum. (Cho and Garcia-Molina, 2003: freshness at intervals t is (1 - e^-dt) / dt.) The intervals are not
-// bounded, unlike those of fresh.Interval.
+// bounded, unlike those of schedule.Interval.
 func fixedOptimum(pages []changing, perHour float64) (rates []float64, freshness float64) {
 	return optimize(pages, perHour,
 		func(p changing, threshold float64) float64 {

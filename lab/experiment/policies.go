@@ -12,13 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// given is a source of quality that knows all pages.
-type given struct{ of map[uint64]float64 }
-
-func (given) Name() string                      { return "given" }
-func (g given) Of(c schedule.Candidate) float64 { return g.of[c.Fingerprint] }
-func (given) Adds() bool                        { return false }
-
 // policyTrial is one crawl of a campus.
 type policyTrial struct {
 	*campus
@@ -75,11 +68,13 @@ func (t *policyTrial) withQuality(hash partition.Hash) (schedule.Policy, error) 
 	if t.quality == nil {
 		return schedule.PolicyByName(t.policy, "")
 	}
-	g := given{of: make(map[uint64]float64, len(t.urls))}
+	of := make(map[uint64]float64, len(t.urls))
 	for i, u := range t.urls {
-		g.of[hash.Fingerprint(u.String())] = t.quality[i]
+		of[hash.Fingerprint(u.String())] = t.quality[i]
 	}
-	return schedule.NewPolicy(t.policy, g)
+	return schedule.NewPolicy(t.policy, schedule.Quality{
+		Name: "given", Of: func(c schedule.Candidate) float64 { return of[c.Fingerprint] },
+	})
 }
 
 func (t *policyTrial) run(seed uint64, connections int) error {

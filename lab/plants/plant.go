@@ -25,7 +25,7 @@ type plant struct {
 // oftenMerged is no bug: what happens in large crawls happens in small ones too.
 var oftenMerged = []edit{
 	{"internal/crawl/merge.go", "const mergeFanIn = 8\n", "const mergeFanIn = 2\n"},
-	{"internal/crawl/coordinator.go", "cfg.SweepEvery = 10 * time.Minute\n", "cfg.SweepEvery = 5 * time.Minute\n"},
+	{"internal/crawl/coordinator.go", "cfg.SweepEvery, 10*time.Minute)\n", "cfg.SweepEvery, 5*time.Minute)\n"},
 }
 
 // edit replaces a text that occurs exactly once in a file.

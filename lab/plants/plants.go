@@ -251,7 +251,7 @@ var plants = []plant{
 	{
 		Name: "halves without what was appended", Promise: "I7",
 		Bug:   "links found for a part that is not in memory are lost when the part is halved",
-		Edits: []edit{{"internal/frontier/halve.go", "				h.fresh = append(h.fresh, q)\n", ""}},
+		Edits: []edit{{"internal/frontier/halve.go", "h.fresh, h.taken = of(fresh), of(taken)", "h.taken = of(taken)"}},
 	},
 	{
 		Name: "former version stays", Promise: "I11",

@@ -1,4 +1,4 @@
-package fresh
+package schedule
 
 import "math"
 

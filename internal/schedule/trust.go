@@ -1,4 +1,4 @@
-package fresh
+package schedule
 
 import (
 	"time"
@@ -77,12 +77,12 @@ func (b belief) gap(fresh float64) float64 {
 }
 
 // Next returns how long to wait with the next revisit of a page, hours after the previous fetch, when its
-// host's sitemap was read and, if said is set, announced a change. 0 means to revisit now. weight and
-// threshold are as for [Interval].
-func (t Trust) Next(c blobschema.Change, hours float64, said bool, weight, threshold float64) time.Duration {
+// host's sitemap was read and, if said is set, announced a change. 0 means to revisit now. The threshold
+// is that of [Interval].
+func (t Trust) Next(c blobschema.Change, hours float64, said bool, threshold float64) time.Duration {
 	gap := t.gap(c, hours, said)
-	after := Interval(c, weight, threshold)
-	if after == Longest { // the worth may never reach the threshold, and a hint does not change that
+	after := Interval(c, threshold)
+	if after == LongestInterval { // the worth may never reach the threshold, and a hint does not change that
 		gap = hours
 	}
 	return max(0, after-duration(gap))

@@ -1,4 +1,4 @@
-package fresh
+package schedule
 
 import (
 	"math"
@@ -43,8 +43,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// grid is Bayes' rule on many rates, without the family of distributions.
-func grid(b belief, likelihood func(rate float64) float64) (mean, variance float64) {
+// bayes is Bayes' rule on many rates, without the family of distributions.
+func bayes(b belief, likelihood func(rate float64) float64) (mean, variance float64) {
 	var sum, first, second float64
 	for x := -40.0; x < 12; x += 0.001 { // of the logarithm of rate times hours
 		r := math.Exp(x) / b.hours
@@ -68,7 +68,7 @@ func TestLearnIsBayes(t *testing.T) {
 				{Revisit{Hours: gap, Changed: true, Hinted: true}, func(r float64) float64 { return r * math.Exp(-r*gap) }},
 			} {
 				got := b.learn(l.Revisit)
-				mean, variance := grid(b, l.likelihood)
+				mean, variance := bayes(b, l.likelihood)
 				near(t, "mean", got.shape/got.hours, mean, 1e-4)
 				near(t, "variance", got.shape/got.hours/got.hours, variance, 1e-3)
 			}
@@ -87,7 +87,7 @@ func TestLearnFindsRates(t *testing.T) {
 				var c blobschema.Change
 				for range 150 {
 					gap := times / rate * (0.5 + r.Float64())
-					c = Learn(c, Revisit{Hours: gap, Changed: r.Float64() < -math.Expm1(-rate*gap)})
+					c = LearnChange(c, Revisit{Hours: gap, Changed: r.Float64() < -math.Expm1(-rate*gap)})
 				}
 				sum += rateOf(c)
 			}
@@ -103,7 +103,7 @@ func TestHintedRevisitsAreNotBiased(t *testing.T) {
 	for range 100 {
 		var c blobschema.Change
 		for range 200 {
-			c = Learn(c, Revisit{Hours: r.ExpFloat64() * 10, Changed: true, Hinted: true})
+			c = LearnChange(c, Revisit{Hours: r.ExpFloat64() * 10, Changed: true, Hinted: true})
 		}
 		sum += rateOf(c)
 	}
@@ -114,25 +114,25 @@ func TestHintedRevisitsAreNotBiased(t *testing.T) {
 func TestBeliefsFollow(t *testing.T) {
 	var c blobschema.Change
 	for range 200 {
-		c = Learn(c, Revisit{Hours: 500})
+		c = LearnChange(c, Revisit{Hours: 500})
 	}
 	if r := rateOf(c); r > 1.0/20_000 {
 		t.Errorf("after 11 years without a change its rate is %v", r)
 	}
 	for range 12 {
-		c = Learn(c, Revisit{Hours: 24, Changed: true})
+		c = LearnChange(c, Revisit{Hours: 24, Changed: true})
 	}
 	if r := rateOf(c); r < 1.0/5000 {
 		t.Errorf("after twelve changes its rate is %v", r)
 	}
 	for range 400 {
-		c = Learn(c, Revisit{Hours: 24, Changed: true})
+		c = LearnChange(c, Revisit{Hours: 24, Changed: true})
 	}
 	if r := rateOf(c); r < 1.0/48 {
 		t.Errorf("after a year of changes its rate is %v", r)
 	}
 	for range 200 {
-		c = Learn(c, Revisit{Hours: 500})
+		c = LearnChange(c, Revisit{Hours: 500})
 	}
 	if r := rateOf(c); r > 1.0/10_000 {
 		t.Errorf("after 11 more years without a change its rate is %v", r)
@@ -171,25 +171,25 @@ func TestWorth(t *testing.T) {
 
 func TestInterval(t *testing.T) {
 	for _, c := range []blobschema.Change{{}, {Shape: 0.25, Hours: 1}, {Shape: 3, Hours: 500}, {Shape: 100, Hours: 1e5}} {
-		last := Longest
+		last := LongestInterval
 		for threshold := 1e5; threshold > 1e-8; threshold /= 3 {
-			got := Interval(c, 1, threshold)
-			if got > last || got < Shortest {
+			got := Interval(c, threshold)
+			if got > last || got < ShortestInterval {
 				t.Errorf("%+v: the interval at %v is %v, at more it is %v", c, threshold, got, last)
 			}
-			if last = got; got > Shortest && got < Longest {
+			if last = got; got > ShortestInterval && got < LongestInterval {
 				near(t, "worth after the interval", of(c).worth(got.Hours()), threshold, 0.01)
 			}
 		}
-		if last != Shortest {
+		if last != ShortestInterval {
 			t.Errorf("%+v: the interval at a threshold of nearly 0 is %v", c, last)
 		}
 	}
 	still, often := blobschema.Change{Shape: 1, Hours: 1e5}, blobschema.Change{Shape: 3000, Hours: 300}
-	if got := Interval(often, 1, 5); got != Longest {
+	if got := Interval(often, 5); got != LongestInterval {
 		t.Errorf("a page that changes every six minutes is looked at after %v", got)
 	}
-	if a, b := Interval(still, 1, 5), Interval(still, 9, 5); b >= a {
+	if a, b := Interval(still, 5), Interval(still, 5.0/9); b >= a {
 		t.Errorf("what matters more is looked at after %v, other pages after %v", b, a)
 	}
 }
@@ -220,14 +220,14 @@ func FuzzFresh(f *testing.F) {
 func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64) {
 	t.Helper()
 	for _, l := range []Revisit{{gap, false, false}, {gap, true, false}, {gap, true, true}, {gap, false, true}} {
-		got := Learn(c, l)
+		got := LearnChange(c, l)
 		if !(got.Shape >= leastShape && got.Shape <= mostShape && got.Hours >= leastHours && got.Hours <= mostHours) {
 			t.Fatalf("%+v after %+v is %+v", c, l, got)
 		}
-		if p := Prior(got); !(p.Shape >= leastShape && p.Hours >= leastHours && p.Hours <= mostHours) {
+		if p := PriorChange(got); !(p.Shape >= leastShape && p.Hours >= leastHours && p.Hours <= mostHours) {
 			t.Fatalf("%+v lets expect %+v", got, p)
 		}
-		if i := Interval(got, weight, threshold); i < Shortest || i > Longest {
+		if i := Interval(got, threshold/weight); i < ShortestInterval || i > LongestInterval {
 			t.Fatalf("interval %v", i)
 		}
 		if w := of(got).worth(clamp(gap, 0, mostGap)); !(w >= 0) || math.IsInf(w, 0) {
@@ -236,14 +236,14 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 	}
 	trust := Trust{SaidChanged: float32(threshold), SilentSame: float32(weight)}
 	for _, said := range []bool{false, true} {
-		if n := (Trust{SaidSame: 3}).Next(c, gap, said, weight, threshold); n < 0 || n > Longest {
+		if n := (Trust{SaidSame: 3}).Next(c, gap, said, threshold/weight); n < 0 || n > LongestInterval {
 			t.Fatalf("the next look is after %v", n)
 		}
 		if g := trust.gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
 			t.Fatalf("%+v: gap %v", trust, g)
 		}
 	}
-	for _, v := range []float64{Steer(threshold, gap, weight), Steer(gap, weight, threshold), First(c, gap, weight)} {
+	for _, v := range []float64{SteerThreshold(threshold, gap, weight), SteerThreshold(gap, weight, threshold), FirstThreshold(gap, weight)} {
 		if !(v >= leastThreshold && v <= mostThreshold) {
 			t.Fatalf("threshold %v", v)
 		}
@@ -258,10 +258,10 @@ func TestSteer(t *testing.T) {
 		const pages, perHour = 2000, 40 // so one revisits of each in 50 hours
 		beliefs := make([]blobschema.Change, pages)
 		due := make([]float64, pages)
-		threshold := factor * First(blobschema.Change{}, pages, perHour)
+		threshold := factor * FirstThreshold(pages, perHour)
 		for i := range beliefs {
 			beliefs[i] = blobschema.Change{Shape: 8, Hours: float32(8 * 240 * math.Exp(1.5*r.NormFloat64()))}
-			due[i] = r.Float64() * Interval(beliefs[i], 1, threshold).Hours()
+			due[i] = r.Float64() * Interval(beliefs[i], threshold).Hours()
 		}
 		var byWeek []float64
 		week := 0.0
@@ -269,11 +269,11 @@ func TestSteer(t *testing.T) {
 			revisits := 0.0
 			for i := range due {
 				for due[i] < float64(hour) {
-					due[i] += Interval(beliefs[i], 1, threshold).Hours()
+					due[i] += Interval(beliefs[i], threshold).Hours()
 					revisits++
 				}
 			}
-			threshold = Steer(threshold, pages, revisits-perHour)
+			threshold = SteerThreshold(threshold, pages, revisits-perHour)
 			if week += revisits / perHour / 168; hour%168 == 0 {
 				byWeek, week = append(byWeek, week), 0
 			}
@@ -285,13 +285,13 @@ func TestSteer(t *testing.T) {
 			}
 		}
 	}
-	a := Steer(Steer(3, 1000, 20), 1000, -50)
-	near(t, "two answers", Steer(3, 1000, -30), a, 1e-12)
+	a := SteerThreshold(SteerThreshold(3, 1000, 20), 1000, -50)
+	near(t, "two answers", SteerThreshold(3, 1000, -30), a, 1e-12)
 }
 
 func TestFirst(t *testing.T) {
-	threshold := First(blobschema.Change{}, 10_000, 100)
-	if got := Interval(blobschema.Change{}, 1, threshold); got < 99*time.Hour || got > 101*time.Hour {
+	threshold := FirstThreshold(10_000, 100)
+	if got := Interval(blobschema.Change{}, threshold); got < 99*time.Hour || got > 101*time.Hour {
 		t.Errorf("10,000 pages at 100 an hour: each after %v", got)
 	}
 }
@@ -307,7 +307,7 @@ func TestTrust(t *testing.T) {
 	lies := learn(learn(Trust{}, 50, true, false), 50, false, true)
 	noise := learn(learn(learn(learn(Trust{}, 30, true, false), 30, false, false), 30, true, true), 30, false, true)
 	c, threshold := blobschema.Change{Shape: 4, Hours: 400}, 5.0
-	plain := Interval(c, 1, threshold)
+	plain := Interval(c, threshold)
 	for _, x := range []struct {
 		what     string
 		trust    Trust
@@ -324,7 +324,7 @@ func TestTrust(t *testing.T) {
 		{"of no use: nothing", noise, false, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
 		{"lies: changed", lies, true, plain - 2*time.Hour, plain, 0, 2},
 	} {
-		if got := x.trust.Next(c, 10, x.said, 1, threshold); got < x.least || got > x.most {
+		if got := x.trust.Next(c, 10, x.said, threshold); got < x.least || got > x.most {
 			t.Errorf("%s: the next look is after %v, want %v to %v (%v without)", x.what, got, x.least, x.most, plain)
 		}
 		if got := x.trust.gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
@@ -332,7 +332,7 @@ func TestTrust(t *testing.T) {
 		}
 	}
 	often := blobschema.Change{Shape: 3000, Hours: 300}
-	if got := truth.Next(often, 10, true, 1, 5); got < Longest-11*time.Hour {
+	if got := truth.Next(often, 10, true, 5); got < LongestInterval-11*time.Hour {
 		t.Errorf("a page that no look is worth is looked at %v after a hint", got)
 	}
 	if old := learn(truth, 2000, true, false); old.alarm() < 0.5 {
@@ -343,13 +343,13 @@ func TestTrust(t *testing.T) {
 func BenchmarkInterval(b *testing.B) {
 	c := blobschema.Change{Shape: 3, Hours: 500}
 	for b.Loop() {
-		Interval(c, 1, 5)
+		Interval(c, 5)
 	}
 }
 
 func BenchmarkLearn(b *testing.B) {
 	c := blobschema.Change{Shape: 3, Hours: 500}
 	for b.Loop() {
-		Learn(c, Revisit{Hours: 20, Changed: true})
+		LearnChange(c, Revisit{Hours: 20, Changed: true})
 	}
 }

@@ -1,4 +1,4 @@
-package fresh
+package schedule
 
 import (
 	"time"
@@ -6,10 +6,30 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
+// This file estimates how often a page changes and how much a revisit of it is worth. It compares the worth
+// with a threshold, so that all revisits together keep to a budget.
+//
+// It models the changes of a page as a Poisson process of unknown rate. The belief about the rate is a
+// gamma distribution, [blobschema.Change], which [LearnChange] updates after each revisit. The worth of a revisit
+// h hours after the previous one is its gain in freshness, the share of time in which the stored
+// copy equals the page. A page is revisited when the worth
+// reaches a threshold that all pages share: [Interval]. Thus no queue of all pages by worth is needed, only one number
+// for all partitions. [SteerThreshold] raises it after too many revisits and lowers it after too few.
+// [Trust] weighs the hints of a host's sitemaps by how often they were right.
+//
+// Sources: J. Cho, H. Garcia-Molina, "Effective Page Refresh Policies for Web Crawlers" (TODS
+// 2003): fixed intervals; C. Olston, S. Pandey, "Recrawl Scheduling Based on Information
+// Longevity" (WWW 2008): the threshold; R. Busa-Fekete and others, "A Scalable Crawling Algorithm Utilizing Noisy
+// Change-Indicating Signals" (WWW 2025): a steered threshold, and hints as time that has passed. New here: the worth is
+// the mean over the belief, not the worth at the mean rate.
+//
+// No result depends on the processor: products are rounded before they are added, and number.go has its own
+// exponentials.
+
 // Bounds of intervals.
 const (
-	Shortest = time.Minute         // least time between two revisits of a page
-	Longest  = 90 * 24 * time.Hour // every page is revisited after this time
+	ShortestInterval = time.Minute         // least time between two revisits of a page
+	LongestInterval  = 90 * 24 * time.Hour // every page is revisited after this time
 )
 
 // Prior belief about an unknown page: the mean is one change in ten days, and
@@ -71,18 +91,18 @@ func clamp(x, lo, hi float64) float64 {
 	return min(x, hi)
 }
 
-// Prior returns the belief about a page that was never revisited. host is the belief about all pages of its host, as if they were
+// PriorChange returns the belief about a page that was never revisited. host is the belief about all pages of its host, as if they were
 // one page. The result has the same mean rate but a much larger variance.
-func Prior(host blobschema.Change) blobschema.Change {
+func PriorChange(host blobschema.Change) blobschema.Change {
 	b := of(host)
 	return belief{priorShape, priorShape / b.shape * b.hours}.change()
 }
 
-// Learn returns the belief after a revisit, by Bayes' rule. The likelihood of no change in h hours is
+// LearnChange returns the belief after a revisit, by Bayes' rule. The likelihood of no change in h hours is
 // e^-rh, of at least one change 1 - e^-rh, and of a change just now re^-rh. After the second case the result is not a gamma
-// distribution; Learn uses the gamma distribution with the same mean and variance. Before the update the
+// distribution; LearnChange uses the gamma distribution with the same mean and variance. Before the update the
 // belief fades, a little if the result was expected and much if it was unlikely.
-func Learn(c blobschema.Change, l Revisit) blobschema.Change {
+func LearnChange(c blobschema.Change, l Revisit) blobschema.Change {
 	l.Hours = clamp(l.Hours, leastGap, mostGap)
 	b := of(c)
 	if c != (blobschema.Change{}) {
@@ -148,17 +168,17 @@ func (b belief) worth(gap float64) float64 {
 // steps is the number of bisections of an interval. 14 give a precision of a thousandth.
 const steps = 14
 
-// Interval returns the time after which the worth of a revisit reaches the threshold, between Shortest and
-// Longest. If the worth never reaches it, the result is Longest. weight is the importance of the page; 1 is usual. A threshold of
-// 0 or less gives Shortest.
-func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
-	b, lo, hi := of(c), Shortest.Hours(), Longest.Hours()
-	reaches := func(gap float64) bool { return weight*b.worth(gap) >= threshold }
+// Interval returns the time after which the worth of a revisit reaches the threshold, between ShortestInterval and
+// LongestInterval. If the worth never reaches it, the result is LongestInterval. A threshold of 0 or less gives
+// ShortestInterval. The threshold of a page that matters w times as much as others is theirs divided by w.
+func Interval(c blobschema.Change, threshold float64) time.Duration {
+	b, lo, hi := of(c), ShortestInterval.Hours(), LongestInterval.Hours()
+	reaches := func(gap float64) bool { return b.worth(gap) >= threshold }
 	switch {
 	case reaches(lo):
-		return Shortest
+		return ShortestInterval
 	case !reaches(hi):
-		return Longest
+		return LongestInterval
 	}
 	return duration(bisect(lo, hi, steps, reaches))
 }
@@ -179,5 +199,5 @@ func bisect(lo, hi float64, steps int, f func(x float64) bool) float64 {
 }
 
 func duration(hours float64) time.Duration {
-	return min(max(time.Duration(hours*float64(time.Hour)), Shortest), Longest)
+	return min(max(time.Duration(hours*float64(time.Hour)), ShortestInterval), LongestInterval)
 }
