@@ -75,12 +75,12 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 		}
 		lines++
 		if err := s.add(line); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("sort index: %w", err)
 		}
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	if err := s.write(out); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("sort index: %w", err)
 	}
 	return lines, out.Flush()
 }
@@ -129,18 +129,15 @@ func (s *sorter) flush(w io.Writer) error {
 func (s *sorter) spill() error {
 	f, err := os.CreateTemp(s.tmp, "orbweaver-sort-")
 	if err != nil {
-		return fmt.Errorf("sort index: %w", err)
+		return err
 	}
 	s.files = append(s.files, f)
 	_ = os.Remove(f.Name()) // where an open file cannot be removed, close tries again
 	w := bufio.NewWriterSize(f, 256<<10)
 	if err := s.flush(w); err != nil {
-		return fmt.Errorf("sort index: %w", err)
+		return err
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("sort index: %w", err)
-	}
-	return nil
+	return w.Flush()
 }
 
 // piece is a sorted file, and the first of its lines that are not written yet.
@@ -165,7 +162,7 @@ func (s *sorter) write(w io.Writer) error {
 			p.line, err = p.lines.ReadBytes('\n')
 		}
 		if err != nil {
-			return fmt.Errorf("sort index: %w", err)
+			return err
 		}
 		pieces = append(pieces, p)
 	}
@@ -185,7 +182,7 @@ func (s *sorter) write(w io.Writer) error {
 		if p.line, err = p.lines.ReadBytes('\n'); err == io.EOF {
 			pieces = slices.Delete(pieces, first, first+1)
 		} else if err != nil {
-			return fmt.Errorf("sort index: %w", err)
+			return err
 		}
 	}
 	return nil
