@@ -231,7 +231,7 @@ func turn(ctx context.Context, p *platform.Platform, e *jobs.Jobs, active string
 			msgs, receipts = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}), append(receipts, d.Receipt)
 		}
 		if name == naming.IntakeQueue && len(msgs) > 0 {
-			if err := e.Take(msgs); err != nil {
+			if _, err := e.Take(msgs); err != nil {
 				return err
 			}
 		}

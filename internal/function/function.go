@@ -51,7 +51,6 @@ type Function struct {
 	ledger   ledger.Ledger
 	log      *slog.Logger
 	service  *service.Service // of the active crawl; nil for none
-	settings string           // of that crawl when the service was made
 	prepare  []func(*service.Service)
 	cold     bool // before the first invocation
 }
@@ -149,7 +148,7 @@ const (
 )
 
 // config returns the configuration of a service in this function.
-func (f *Function) config(set *blobschema.Settings) service.Config {
+func (f *Function) config() service.Config {
 	return service.Config{
 		Step: crawl.StepConfig{
 			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
@@ -164,7 +163,7 @@ func (f *Function) config(set *blobschema.Settings) service.Config {
 		MemoryMB:    f.env.memoryMB,
 		Ledger:      &f.ledger,
 		Log:         f.log,
-	}.For(set)
+	}
 }
 
 // Platform opens the platform, once.
@@ -208,15 +207,11 @@ func (f *Function) prepared(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	cfg := f.config(&c.Settings)
-	if err := cfg.Fetch.Validate(); err != nil {
-		return fmt.Errorf("crawl %s: %w", c.ID, err)
-	}
-	if f.service, err = service.New(f.platform, cfg); err != nil {
+	s, err := service.On(f.platform, f.config(), c)
+	if err != nil {
 		return err
 	}
-	f.settings = service.SettingsOf(c)
-	f.service.Use(c)
+	f.service = s
 	for _, prepare := range f.prepare {
 		prepare(f.service)
 	}
@@ -230,7 +225,7 @@ func (f *Function) refresh() (bool, error) {
 	if errors.Is(err, crawl.ErrNoCrawl) {
 		return false, nil
 	}
-	return err == nil && service.SettingsOf(c) == f.settings, err
+	return err == nil && f.service.Fits(c), err
 }
 
 // reserve returns how much of the time left a step keeps for its last commit.
@@ -342,7 +337,7 @@ func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []s
 			}
 			return errors.New("no crawl has begun: the messages wait for one in their queue")
 		}
-		bad, err := service.TakeEach(msgs, f.service.Take)
+		bad, err := f.service.Take(msgs)
 		if err == nil || len(msgs) == 1 {
 			return err
 		}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -90,11 +91,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	if cfg.UntilOver && cfg.StepsOnly {
 		return nil, errors.New("a worker that runs no coordinator does not learn that the crawl is over")
 	}
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
+	def := func(d *time.Duration, v time.Duration) { *d = cmp.Or(*d, v) }
 	def(&cfg.StepTime, workStepTime)
 	def(&cfg.TickEvery, workTickEvery)
 	def(&cfg.Step.SleepMax, workSleepMax)
@@ -104,12 +101,8 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	def(&cfg.Tick.HostsEvery, workHostsEvery)
 	def(&cfg.Tick.WakeAgain, workWakeAgain)
 	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process tells which partitions starve
-	if cfg.Steps == 0 {
-		cfg.Steps = workSteps * runtime.GOMAXPROCS(0)
-	}
-	if cfg.Ledger == nil {
-		cfg.Ledger = &ledger.Ledger{}
-	}
+	cfg.Steps = cmp.Or(cfg.Steps, workSteps*runtime.GOMAXPROCS(0))
+	cfg.Ledger = cmp.Or(cfg.Ledger, &ledger.Ledger{})
 	opener, err := New(p, Config{Ledger: cfg.Ledger, Log: cfg.Log})
 	if err != nil {
 		return nil, err
