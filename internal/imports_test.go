@@ -30,7 +30,7 @@ blobschema/wire:
 blobschema/naming:        partition
 platform:
 internal/weburl:
-internal/drivers/embedded:
+internal/drivers/embedded: blobschema/wire
 blobschema:               blobschema/naming blobschema/wire internal/weburl partition
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
