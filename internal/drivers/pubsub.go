@@ -32,16 +32,16 @@ const (
 
 // createQueues makes queues, or gives existing ones this visibility. They are durable on return, by one transaction. Topics
 // and subscriptions of other queues fail with code NotFound.
-func (s *store) createQueues(ctx context.Context, visibility time.Duration, names ...string) (err error) {
+func (s *store) createQueues(_ context.Context, visibility time.Duration, names ...string) (err error) {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	for _, name := range names {
 		err = errors.Join(err, s.queues.Create(name, visibility))
 	}
-	commit := s.soon()
+	change := s.change()
 	s.mu.Unlock()
-	return errors.Join(err, s.wait(ctx, commit))
+	return errors.Join(err, s.flush(change))
 }
 
 // sending is what BeforeSend can change of a message.
@@ -66,7 +66,7 @@ type topic struct {
 }
 
 // SendBatch makes all messages durable before it returns.
-func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
+func (t *topic) SendBatch(_ context.Context, ms []*driver.Message) error {
 	if len(ms) == 0 { // as the batcher may do when it is shut down
 		return nil
 	}
@@ -94,11 +94,11 @@ func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
 		}
 	}
 	s.ring(t.name)
-	commit := s.soon()
+	change := s.change()
 	s.mu.Unlock()
 	if err == nil {
 		// A crash before this returns leaves the messages sent or not. The sender resends them.
-		err = s.wait(ctx, commit)
+		err = s.flush(change)
 	}
 	if err != nil {
 		return fmt.Errorf("send to %s: %w", t.name, err)
@@ -343,10 +343,4 @@ func (s *store) ring(queue string) {
 		close(c)
 		delete(s.waiting, queue)
 	}
-}
-
-// unlock ends a change that nobody waits for: acknowledgements and deliveries.
-func (s *store) unlock() {
-	s.later()
-	s.mu.Unlock()
 }
