@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -114,6 +115,24 @@ func (p *Platform) get(ctx context.Context, name string, offset, length int64) (
 	}
 	defer r.Close()
 	return io.ReadAll(r)
+}
+
+// File returns the path of an object's file; "" if the bucket does not consist of files. Only gocloud's fileblob knows
+// how it spells a name.
+func (p *Platform) File(ctx context.Context, name string) (path string, err error) {
+	r, err := p.Bucket.NewRangeReader(ctx, name, 0, 0, &blob.ReaderOptions{
+		BeforeRead: func(as func(any) bool) error {
+			var f *os.File
+			if as(&f) {
+				path = f.Name()
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return "", fmt.Errorf("open object %s: %w", name, err)
+	}
+	return path, r.Close()
 }
 
 // DeleteObject deletes an object, if there is one.

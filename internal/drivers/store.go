@@ -119,7 +119,7 @@ func (s *store) openFolder(wait time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	err = syncDir(s.dir) // the name of a new file
+	err = syncPath(s.dir) // the name of a new file
 	if err == nil {
 		err = checkWhole(s.dir, s.table)
 	}
@@ -262,18 +262,18 @@ func makeDir(dir string) error {
 		return err
 	}
 	for _, d := range above {
-		if err := syncDir(d); err != nil {
+		if err := syncPath(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncPath makes a file durable, or the names in a folder.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -128,28 +128,24 @@ func (s *session) load() (running, failures int) {
 func (s *session) begin(ctx context.Context, m actor.Message) bool {
 	msgs := []actor.Message{m}
 	id, p, err := blobschema.DecodeWake(m.Body)
-	switch {
-	case err != nil:
-		s.Log.Error("a wake that cannot be read is dropped", "error", err)
-	case id != s.crawl.ID:
-		switch c, err := s.w.opener.active(); {
-		case err != nil:
+	if err == nil && id != s.crawl.ID { // of an older crawl, or of one that has just become active
+		c, err := s.w.opener.active()
+		if err != nil || c.ID == id {
 			s.GiveBack(naming.WakesQueue, msgs)
+			if err == nil {
+				s.end(errChanged)
+				return false
+			}
 			s.Log.Warn("look for a crawl", "error", err)
 			pause(ctx)
 			return false
-		case c.ID == id:
-			s.GiveBack(naming.WakesQueue, msgs)
-			s.end(errChanged)
-			return false
 		}
-	case !s.mayHave(p):
-	default:
-		s.Acknowledge(context.WithoutCancel(ctx), naming.WakesQueue, msgs)
-		return s.start(p)
 	}
 	s.Acknowledge(context.WithoutCancel(ctx), naming.WakesQueue, msgs)
-	return false
+	if err != nil {
+		s.Log.Error("a wake that cannot be read is dropped", "error", err)
+	}
+	return err == nil && id == s.crawl.ID && s.mayHave(p) && s.start(p)
 }
 
 // start starts a step. If a step of the partition is running here, a wake is sent at its end, for any worker with room. If

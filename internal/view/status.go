@@ -6,8 +6,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/control"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -116,7 +116,12 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 
 // addFollowers adds index and ranks, which follow the crawl.
 func (v *View) addFollowers(ctx context.Context, s *Status) error {
-	heads, keys, to := v.rankHeads(&s.Ranks.Job)
+	var keys []string
+	var to []any
+	heads := make([]ranks.Head, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
+	for p := range heads {
+		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &heads[p])
+	}
 	index := make([]blobschema.IndexHead, len(s.Heads))
 	if s.Crawl.Settings.Index {
 		for i := range index {
@@ -237,6 +242,6 @@ func (s *Status) work(now time.Time) bool {
 // shared reports whether other processes may work on the crawl, so that only its records show
 // who does.
 func (v *View) shared() bool {
-	s, ok := v.store.(engine.Store)
-	return ok && !s.Platform.Exclusive
+	p := v.platform()
+	return p != nil && !p.Exclusive
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/control"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // View reads a crawl. Each method that takes a context reads the store again: two calls may
@@ -80,6 +82,17 @@ func (v *View) Close() error { return v.close() }
 
 // Store returns the store that v reads.
 func (v *View) Store() blobschema.Store { return v.store }
+
+// platform returns the platform that v reads; nil for a store of another kind.
+func (v *View) platform() *platform.Platform {
+	switch s := v.store.(type) {
+	case *folderStore:
+		return s.Platform
+	case engine.Store:
+		return s.Platform
+	}
+	return nil
+}
 
 // Live asks the process that owns the folder for its figures; nil if no process does.
 func (v *View) Live(ctx context.Context) *control.Live {
