@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -228,19 +227,10 @@ func (s *store) fail(err error) {
 	}
 }
 
-// errorCode maps errors to those of gocloud.
+// errorCode maps errors of queues to those of gocloud.
 func errorCode(err error) gcerrors.ErrorCode {
-	switch {
-	case errors.Is(err, embedded.ErrNoQueue):
+	if errors.Is(err, embedded.ErrNoQueue) {
 		return gcerrors.NotFound
-	case errors.Is(err, ErrClosed):
-		return gcerrors.FailedPrecondition
-	case errors.Is(err, errBadMessage):
-		return gcerrors.InvalidArgument
-	case errors.Is(err, context.Canceled):
-		return gcerrors.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return gcerrors.DeadlineExceeded
 	}
 	return gcerrors.Internal
 }

@@ -37,7 +37,7 @@ func captures(t *blobschema.Totals) int64 {
 }
 
 func (w *Worker) newSession(c blobschema.Crawl) (*session, error) {
-	s, err := On(w.platform, w.cfg.Config, c)
+	s, err := On(w.opener.Platform, w.cfg.Config, c)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,9 @@ func (s *session) takeWakes(ctx context.Context) {
 // the longer it waits before, so that work spreads over the workers.
 func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 	for ctx.Err() == nil {
-		running, failures := s.load()
+		s.mu.Lock()
+		running, failures := len(s.running), s.failures
+		s.mu.Unlock()
 		yield := min(maxYield, time.Duration(running)*pollYield)
 		if failures > 0 {
 			yield = min(maxErrorWait, time.Second<<min(failures-1, 10))
@@ -115,12 +117,6 @@ func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 		s.GiveBack(naming.WakesQueue, msgs)
 	}
 	return actor.Message{}, false
-}
-
-func (s *session) load() (running, failures int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.running), s.failures
 }
 
 // begin starts a step for a wake, and reports whether it did. It drops a wake that cannot be decoded or belongs to

@@ -72,11 +72,10 @@ const (
 // because it would become visible again only after half an hour in a deployment, and a wake lost five times would become a
 // dead letter without a reason.
 type Worker struct {
-	cfg      WorkConfig
-	platform *platform.Platform
-	opener   *Service // reads the record of the active crawl
-	read     bool     // whether the record was read, or is known to be missing
-	share    *share
+	cfg    WorkConfig
+	opener *Service // reads the record of the active crawl
+	read   bool     // whether the record was read, or is known to be missing
+	share  *share
 
 	mu      sync.Mutex
 	session *session // nil while there is no crawl; after Run the last session
@@ -108,7 +107,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 		return nil, err
 	}
 	cfg.Log = opener.Log
-	return &Worker{cfg: cfg, platform: p, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
+	return &Worker{cfg: cfg, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
 }
 
 // Causes of the end of a session.

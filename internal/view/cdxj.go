@@ -15,23 +15,17 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/platform"
 )
 
 // sortMemory is how many bytes of lines are sorted at once: about 200,000 captures. With
 // their places that is less than 100 MB, and five million captures make two dozen files.
 const sortMemory = 64 << 20
 
-// WriteCDXJ writes the capture index of a crawl, over whatever index there was, as
-// the object naming.CDXJIndex.
-func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
-	v := &View{store: engine.Store{Platform: p}, close: func() error { return nil }}
-	if err := v.of(ctx, crawl); err != nil {
-		return err
-	}
-	name := naming.CDXJIndex(crawl)
+// WriteCDXJ writes the capture index over whatever index there was, as the object naming.CDXJIndex. v reads a platform that
+// this process has open.
+func (v *View) WriteCDXJ(ctx context.Context) error {
+	p, name := v.platform(), naming.CDXJIndex(v.id)
 	writing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := p.Bucket.NewWriter(writing, name, &blob.WriterOptions{ContentType: "text/x-cdxj", DisableContentTypeDetection: true})

@@ -31,10 +31,6 @@ type division struct {
 	partitions int                       // highest number in a map record
 }
 
-func newDivision(c *blobschema.Crawl, first *partition.Map) *division {
-	return &division{crawl: c, first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions())}
-}
-
 // known returns the number of partitions by the records that were read.
 func (d *division) known() int {
 	d.mu.Lock()

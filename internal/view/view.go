@@ -47,34 +47,30 @@ func Open(ctx context.Context, dir string) (*View, error) {
 
 // New returns a view of the active crawl in a store, which stays the caller's.
 func New(ctx context.Context, s blobschema.Store) (*View, error) {
-	v := &View{store: s, close: func() error { return nil }}
 	id, err := blobschema.ActiveCrawl(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return v, v.of(ctx, id)
-}
-
-// of makes v a view of a crawl.
-func (v *View) of(ctx context.Context, id string) error {
-	v.id = id
+	v := &View{store: s, id: id, close: func() error { return nil }}
 	c, err := v.Crawl(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.Version != wire.Version {
-		return fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
+		return nil, fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
 	}
 	if v.hash, err = c.Hash(); err != nil {
-		return err
+		return nil, err
 	}
 	v.by = c.Settings.PartitionBy
 	first, err := partition.NewMap(c.Slots, c.Partitions)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.division = newDivision(&c, first)
-	return nil
+	v.division = &division{
+		crawl: &c, first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions()),
+	}
+	return v, nil
 }
 
 // Close releases what Open opened.
