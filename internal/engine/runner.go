@@ -86,9 +86,9 @@ func (r *Runner) Run() error {
 		case <-r.given:
 			r.actor.Drop()
 			return ErrGivenUp
-		case <-r.e.broken:
+		case <-r.e.broken.Done():
 			r.actor.Drop()
-			return r.e.trouble
+			return r.e.Trouble()
 		}
 	}
 }

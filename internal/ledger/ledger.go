@@ -10,7 +10,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -22,39 +22,36 @@ var priceList []byte
 // Ledger counts calls. The zero value is empty and ready; it is safe for concurrent
 // use. It is a platform.Meter.
 type Ledger struct {
-	mu    sync.Mutex
-	calls Counts
-}
-
-func (l *Ledger) add(c Counts) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls.Add(c)
+	queue, reads, writes, puts, gets, putBytes, getBytes, functions, mbMillis atomic.Int64
 }
 
 // QueueRequest counts one call of a queue with a payload of that many bytes.
-func (l *Ledger) QueueRequest(_ string, bytes int) {
-	l.add(Counts{QueueRequests: units(bytes, 64<<10)})
-}
+func (l *Ledger) QueueRequest(_ string, bytes int) { l.queue.Add(units(bytes, 64<<10)) }
 
 // KVRead counts one strongly consistent read.
-func (l *Ledger) KVRead(bytes int) { l.add(Counts{KVReadUnits: units(bytes, 4<<10)}) }
+func (l *Ledger) KVRead(bytes int) { l.reads.Add(units(bytes, 4<<10)) }
 
 // KVWrite counts one write.
-func (l *Ledger) KVWrite(bytes int) { l.add(Counts{KVWriteUnits: units(bytes, 1<<10)}) }
+func (l *Ledger) KVWrite(bytes int) { l.writes.Add(units(bytes, 1<<10)) }
 
 // BlobPut counts one put of an object.
-func (l *Ledger) BlobPut(bytes int) { l.add(Counts{BlobPuts: 1, BlobPutBytes: int64(bytes)}) }
+func (l *Ledger) BlobPut(bytes int) {
+	l.puts.Add(1)
+	l.putBytes.Add(int64(bytes))
+}
 
 // BlobGet counts one get of an object or a part of it.
-func (l *Ledger) BlobGet(bytes int) { l.add(Counts{BlobGets: 1, BlobGetBytes: int64(bytes)}) }
+func (l *Ledger) BlobGet(bytes int) {
+	l.gets.Add(1)
+	l.getBytes.Add(int64(bytes))
+}
 
 // Invoked counts one function call.
-func (l *Ledger) Invoked() { l.add(Counts{Functions: 1}) }
+func (l *Ledger) Invoked() { l.functions.Add(1) }
 
 // Ran counts the time that a function with that much memory took.
 func (l *Ledger) Ran(took time.Duration, memoryMB int) {
-	l.add(Counts{FunctionMBMillis: (took.Milliseconds() + 1) * int64(memoryMB)}) // billed by started milliseconds
+	l.mbMillis.Add((took.Milliseconds() + 1) * int64(memoryMB)) // billed by started milliseconds
 }
 
 func units(n, size int) int64 { return int64(max(1, (n+size-1)/size)) }
@@ -64,9 +61,11 @@ type Counts = blobschema.Calls
 
 // Counts returns the present figures.
 func (l *Ledger) Counts() Counts {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.calls
+	return Counts{
+		QueueRequests: l.queue.Load(), KVReadUnits: l.reads.Load(), KVWriteUnits: l.writes.Load(),
+		BlobPuts: l.puts.Load(), BlobGets: l.gets.Load(), BlobPutBytes: l.putBytes.Load(),
+		BlobGetBytes: l.getBytes.Load(), Functions: l.functions.Load(), FunctionMBMillis: l.mbMillis.Load(),
+	}
 }
 
 // Prices is a price list.

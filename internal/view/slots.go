@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -300,33 +299,33 @@ func (v *View) held(ctx context.Context, s partition.Slot) ([]partition.ID, erro
 // the owners of their slots by the map and by the previous maps that the record names. Where
 // addresses decide, these are all partitions.
 func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
-	slots := map[partition.Slot]bool{}
-	for _, u := range urls {
-		key, placed := v.by.Key(string(u.Host()))
-		if v.by == blobschema.ByIP && !placed {
-			r, err := v.MapRecord(ctx)
-			return partition.All(r.Partitions), err
-		}
-		slots[v.hash.Slot(key)] = true
-	}
 	r, err := v.MapRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
-	owners := map[partition.ID]bool{}
+	slots := map[partition.Slot]bool{}
+	for _, u := range urls {
+		key, placed := v.by.Key(string(u.Host()))
+		if v.by == blobschema.ByIP && !placed {
+			return partition.All(r.Partitions), nil
+		}
+		slots[v.hash.Slot(key)] = true
+	}
+	var owners []partition.ID
 	for _, object := range append(r.Previous, r.Object) {
 		m, err := v.mapOf(ctx, &r, object)
 		if err != nil {
 			return nil, err
 		}
 		for s := range slots {
-			owners[m.Owner(s)] = true
+			owners = append(owners, m.Owner(s))
 		}
 	}
 	for i := range r.Moving {
 		if slices.ContainsFunc(r.Moving[i].Slots, func(s partition.Slot) bool { return slots[s] }) {
-			owners[r.Moving[i].From] = true
+			owners = append(owners, r.Moving[i].From)
 		}
 	}
-	return slices.Sorted(maps.Keys(owners)), nil
+	slices.Sort(owners)
+	return slices.Compact(owners), nil
 }
