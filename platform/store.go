@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -49,7 +50,6 @@ func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, er
 		docs[i].Key = k
 		list.Get(&docs[i])
 	}
-	absent := map[int]bool{}
 	if err := list.Do(ctx); err != nil {
 		var errs docstore.ActionListError
 		if !errors.As(err, &errs) {
@@ -59,13 +59,12 @@ func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, er
 			if gcerrors.Code(e.Err) != gcerrors.NotFound {
 				return nil, e.Err
 			}
-			absent[e.Index] = true
 		}
 	}
 	recs := make([]Record, len(keys))
 	for i := range docs {
-		if !absent[i] {
-			recs[i] = Record{Found: true, Value: []byte(docs[i].Value), Revision: docs[i].DocstoreRevision}
+		if rev := docs[i].DocstoreRevision; rev != nil {
+			recs[i] = Record{Found: true, Value: []byte(docs[i].Value), Revision: rev}
 		}
 	}
 	return recs, nil
@@ -114,6 +113,24 @@ func (p *Platform) get(ctx context.Context, name string, offset, length int64) (
 	}
 	defer r.Close()
 	return io.ReadAll(r)
+}
+
+// File returns the path of an object's file; "" if the bucket does not consist of files. Only gocloud's fileblob knows
+// how it spells a name.
+func (p *Platform) File(ctx context.Context, name string) (path string, err error) {
+	r, err := p.Bucket.NewRangeReader(ctx, name, 0, 0, &blob.ReaderOptions{
+		BeforeRead: func(as func(any) bool) error {
+			var f *os.File
+			if as(&f) {
+				path = f.Name()
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return "", fmt.Errorf("open object %s: %w", name, err)
+	}
+	return path, r.Close()
 }
 
 // DeleteObject deletes an object, if there is one.

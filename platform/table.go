@@ -135,20 +135,13 @@ func (*table) ErrorAs(error, any) bool                 { return false }
 func (*table) Close() error                            { return nil }
 
 func (*table) ErrorCode(err error) gcerrors.ErrorCode {
-	for _, c := range []struct {
-		err  error
-		code gcerrors.ErrorCode
-	}{
-		{errAbsent, gcerrors.NotFound},
-		{ErrConflict, gcerrors.FailedPrecondition},
-		{errBadDocument, gcerrors.InvalidArgument},
-		{errUnsupported, gcerrors.Unimplemented},
-		{context.Canceled, gcerrors.Canceled},
-		{context.DeadlineExceeded, gcerrors.DeadlineExceeded},
-	} {
-		if errors.Is(err, c.err) {
-			return c.code
-		}
+	switch {
+	case errors.Is(err, errAbsent):
+		return gcerrors.NotFound
+	case errors.Is(err, ErrConflict):
+		return gcerrors.FailedPrecondition
+	case errors.Is(err, errUnsupported):
+		return gcerrors.Unimplemented
 	}
 	return gcerrors.Unknown
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/index"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -231,7 +232,7 @@ func turn(ctx context.Context, p *platform.Platform, e *jobs.Jobs, active string
 			msgs, receipts = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}), append(receipts, d.Receipt)
 		}
 		if name == naming.IntakeQueue && len(msgs) > 0 {
-			if err := e.Take(msgs); err != nil {
+			if _, err := e.Take(msgs); err != nil {
 				return err
 			}
 		}
@@ -374,7 +375,7 @@ func TestCloudSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part := range partition.ID(3) {
-		if _, err := e.Index(part, 0); err != nil {
+		if _, err := e.Index(t.Context(), part, index.Config{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -72,7 +72,7 @@ func (c *cloud) rankFunction() (off func()) {
 		}
 		_, part, err := blobschema.DecodeJob(got[0].Body)
 		if err == nil {
-			_, err = e.RankStep(part, time.Second)
+			_, err = e.RankStep(ctx, part, time.Second)
 		}
 		if err != nil {
 			return err

@@ -229,7 +229,7 @@ func (r *run) listCaptures(ctx context.Context, sum *summary) error {
 	if sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
 		return nil
 	}
-	switch err := view.WriteCDXJ(ctx, r.platform, r.crawl.ID); {
+	switch err := r.view.WriteCDXJ(ctx); {
 	case ctx.Err() != nil:
 		return nil // export writes the index when it is needed
 	case err != nil:

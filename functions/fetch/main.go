@@ -2,19 +2,11 @@
 package main
 
 import (
-	"log"
-	"os"
-
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
 )
 
 func main() {
-	f, err := function.New(aws.Open, os.Stderr)
-	if err != nil {
-		log.Fatal(err)
-	}
-	lambda.Start(function.Each(f.Fetch))
+	lambda.Start(function.Each(function.New().Fetch))
 }

@@ -3,14 +3,10 @@
 package main
 
 import (
-	"context"
-	"log"
-	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/service"
@@ -19,11 +15,8 @@ import (
 
 func main() {
 	var j *jobs.Jobs // of the active crawl
-	f, err := function.New(aws.Open, os.Stderr, func(s *service.Service) { j = jobs.New(s) })
-	if err != nil {
-		log.Fatal(err)
-	}
-	lambda.Start(function.Each(func(ctx context.Context, job []byte) error {
-		return f.Job(ctx, "rank", job, func(p partition.ID, atMost time.Duration) ([]any, error) { return j.RankForFunction(p, atMost) })
-	}))
+	f := function.New(func(s *service.Service) { j = jobs.New(s) })
+	lambda.Start(function.Each(f.Job("rank", func(p partition.ID, atMost time.Duration) ([]any, error) {
+		return j.RankForFunction(p, atMost)
+	})))
 }

@@ -106,7 +106,7 @@ func TestScopeEntries(t *testing.T) {
 		host  string
 	}{{0, "a.example"}, {0, "a.example"}, {1, "a.example"}, {1, "b.example:81"}, {2, "c.example"}, {255, "c.example"}} {
 		h := parseURL(t, "https://"+e.host+"/").Host()
-		l.add(scopeEntry(e.topic, h))
+		l.add(ScopeEntry(e.topic, h))
 	}
 	for _, bad := range []string{"", "/a.example", "256/d.example", "x/d.example", "1/"} {
 		l.add(bad)

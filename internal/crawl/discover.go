@@ -117,7 +117,7 @@ func (st *state) deliver(l frontier.Link) fate {
 // add puts a link of this partition into the frontier. The host of a seed comes into scope.
 func (st *state) add(l frontier.Link) fate {
 	if host := l.URL.Host(); l.Flags&blobschema.FlagSeed != 0 && st.scopes.take(l.Topic, host) {
-		st.batch.newScope = append(st.batch.newScope, scopeEntry(l.Topic, host))
+		st.batch.newScope = append(st.batch.newScope, ScopeEntry(l.Topic, host))
 	}
 	switch st.f.Add(st.lease.Clock(), l) {
 	case frontier.Known, frontier.Capped:

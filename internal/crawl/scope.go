@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -89,12 +90,44 @@ func (l scopes) take(topic uint8, h weburl.Host) bool {
 	return int(topic) < len(l) && l[topic].add(h)
 }
 
-// scopeEntry returns the entry of a host in the scope of a topic: "www.example.org", or "2/www.example.org" for topic 2.
-func scopeEntry(topic uint8, h weburl.Host) string {
+// ScopeEntry returns the entry of a host in the scope of a topic: "www.example.org", or "2/www.example.org" for topic 2.
+func ScopeEntry(topic uint8, h weburl.Host) string {
 	if topic == 0 {
 		return string(h)
 	}
 	return fmt.Sprintf("%d/%s", topic, h)
+}
+
+// OutOfScope returns the reason why links to a URL are not followed, or "" if they are. hosts are the entries of the hosts
+// in scope.
+func OutOfScope(set *blobschema.Settings, hosts []string, u weburl.URL) (string, error) {
+	l, err := newScopes(set)
+	if err != nil {
+		return "", err
+	}
+	for _, entry := range hosts {
+		l.add(entry)
+	}
+	if _, ok := l.admit(u); ok {
+		return "", nil
+	}
+	own := l[0]
+	if own.host(u.Host()) {
+		for _, re := range own.exclude {
+			if re.MatchString(u.String()) {
+				return fmt.Sprintf("out of scope: --exclude %q matches it", re), nil
+			}
+		}
+		return fmt.Sprintf("out of scope: no --include matches it: %q", set.Include), nil
+	}
+	names := slices.Sorted(maps.Keys(own.names))
+	if len(names) == 0 {
+		return "out of scope: no topic admits it", nil
+	}
+	if len(names) > 3 {
+		names = append(names[:3], "…")
+	}
+	return fmt.Sprintf("out of scope: with --scope %s the crawl keeps to %s", set.Scope, strings.Join(names, ", ")), nil
 }
 
 // scope decides which links are followed.

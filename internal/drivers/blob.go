@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"gocloud.dev/blob/fileblob"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // openBucket opens the bucket in a folder. It deletes what writers left when their process died, so a
@@ -44,7 +44,10 @@ func (s *store) syncObjects(keys []string) error {
 	}
 	var dirs []string
 	for _, key := range keys {
-		path, err := syncObject(s.bucket, key)
+		path, err := (&platform.Platform{Bucket: s.bucket}).File(context.Background(), key)
+		if err == nil {
+			err = syncPath(path)
+		}
 		if err != nil {
 			return fmt.Errorf("sync blob %s: %w", key, err)
 		}
@@ -55,30 +58,11 @@ func (s *store) syncObjects(keys []string) error {
 	// It is not known which folders are new. To sync one that has not changed costs little.
 	slices.Sort(dirs)
 	for _, d := range slices.Compact(dirs) {
-		if err := syncDir(d); err != nil {
+		if err := syncPath(d); err != nil {
 			return fmt.Errorf("sync blobs: %w", err)
 		}
 	}
 	return nil
-}
-
-// syncObject syncs the file of an object and returns its path.
-func syncObject(bucket *blob.Bucket, key string) (path string, err error) {
-	r, err := bucket.NewRangeReader(context.Background(), key, 0, 0, &blob.ReaderOptions{
-		// Only fileblob knows the path of a key, so it opens the file.
-		BeforeRead: func(as func(any) bool) error {
-			var f *os.File
-			if !as(&f) {
-				return errors.New("not a file")
-			}
-			path = f.Name()
-			return f.Sync()
-		},
-	})
-	if err != nil {
-		return "", err
-	}
-	return path, r.Close()
 }
 
 // removeUnfinished deletes the files that a dead process was still writing.

@@ -70,20 +70,19 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 		if err != nil {
 			return openError(err)
 		}
-		opened := &file{db}
-		if err := opened.prepare(); err != nil {
+		f = &file{db}
+		if err = f.prepare(); err == nil {
+			err = f.whole(raw)
+		}
+		if err == nil {
+			err = f.load(load)
+		}
+		if err == nil {
+			err = f.consistent()
+		}
+		if err != nil {
 			return errors.Join(err, db.Close())
 		}
-		if err := opened.whole(raw); err != nil {
-			return errors.Join(err, db.Close())
-		}
-		if err := opened.load(load); err != nil {
-			return errors.Join(err, db.Close())
-		}
-		if err := opened.consistent(); err != nil {
-			return errors.Join(err, db.Close())
-		}
-		f = opened
 		return nil
 	})
 	if err != nil && raw != nil {

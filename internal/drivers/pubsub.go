@@ -32,16 +32,16 @@ const (
 
 // createQueues makes queues, or gives existing ones this visibility. They are durable on return, by one transaction. Topics
 // and subscriptions of other queues fail with code NotFound.
-func (s *store) createQueues(ctx context.Context, visibility time.Duration, names ...string) (err error) {
+func (s *store) createQueues(_ context.Context, visibility time.Duration, names ...string) (err error) {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	for _, name := range names {
 		err = errors.Join(err, s.queues.Create(name, visibility))
 	}
-	commit := s.soon()
+	change := s.change()
 	s.mu.Unlock()
-	return errors.Join(err, s.wait(ctx, commit))
+	return errors.Join(err, s.flush(change))
 }
 
 // sending is what BeforeSend can change of a message.
@@ -66,7 +66,7 @@ type topic struct {
 }
 
 // SendBatch makes all messages durable before it returns.
-func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
+func (t *topic) SendBatch(_ context.Context, ms []*driver.Message) error {
 	if len(ms) == 0 { // as the batcher may do when it is shut down
 		return nil
 	}
@@ -77,8 +77,12 @@ func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
 			return fmt.Errorf("send to %s: %w", t.name, err)
 		}
 	}
+	bytes := 0
+	for _, m := range ms {
+		bytes += messageBytes(m.Body, m.Metadata)
+	}
 	s := t.store
-	s.meterSends(ms)
+	s.meter.QueueRequest(opSend, bytes)
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -90,11 +94,11 @@ func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
 		}
 	}
 	s.ring(t.name)
-	commit := s.soon()
+	change := s.change()
 	s.mu.Unlock()
 	if err == nil {
 		// A crash before this returns leaves the messages sent or not. The sender resends them.
-		err = s.wait(ctx, commit)
+		err = s.flush(change)
 	}
 	if err != nil {
 		return fmt.Errorf("send to %s: %w", t.name, err)
@@ -141,17 +145,6 @@ func messageBytes(body []byte, attrs map[string]string) int {
 	return n
 }
 
-func (s *store) meterSends(ms []*driver.Message) {
-	for len(ms) > 0 {
-		n, bytes := min(len(ms), maxBatch), 0
-		for _, m := range ms[:n] {
-			bytes += messageBytes(m.Body, m.Metadata)
-		}
-		s.meter.QueueRequest(opSend, bytes)
-		ms = ms[n:]
-	}
-}
-
 // IsRetryable returns false: a store that fails stays so.
 func (*topic) IsRetryable(error) bool { return false }
 
@@ -194,14 +187,7 @@ type subscription struct {
 // wake it. gocloud expects a wait of about a second, but each shorter wait is one more billed call.
 func (r *subscription) ReceiveBatch(ctx context.Context, limit int) ([]*driver.Message, error) {
 	s := r.store
-	timeout := time.NewTimer(r.poll)
-	defer timeout.Stop()
-	var visible *time.Timer // for the next message that becomes visible
-	defer func() {
-		if visible != nil {
-			visible.Stop()
-		}
-	}()
+	end := time.Now().Add(r.poll)
 	for {
 		ms, rung, next, err := r.tryReceive(limit)
 		if err != nil {
@@ -210,26 +196,23 @@ func (r *subscription) ReceiveBatch(ctx context.Context, limit int) ([]*driver.M
 		if len(ms) > 0 {
 			return ms, nil
 		}
-		var due <-chan time.Time
-		if !next.IsZero() {
-			if visible == nil {
-				visible = time.NewTimer(time.Until(next))
-			} else {
-				visible.Reset(time.Until(next))
-			}
-			due = visible.C
+		if next.IsZero() || next.After(end) {
+			next = end
 		}
 		select {
 		case <-ctx.Done():
-			s.meter.QueueRequest(opReceive, 0)
-			return nil, ctx.Err()
-		case <-timeout.C:
-			s.meter.QueueRequest(opReceive, 0)
-			return nil, nil
+			err = ctx.Err()
+		case <-time.After(time.Until(next)):
+			if time.Now().Before(end) {
+				continue
+			}
 		case <-rung:
-		case <-due:
+			continue
 		case <-s.stop:
+			continue
 		}
+		s.meter.QueueRequest(opReceive, 0)
+		return nil, err
 	}
 }
 
@@ -300,9 +283,7 @@ func (r *subscription) SendNacks(_ context.Context, ids []driver.AckID) error {
 
 func (r *subscription) finish(op string, ids []driver.AckID, f func(time.Time, string, embedded.Receipt) error) error {
 	s := r.store
-	for range (len(ids) + maxBatch - 1) / maxBatch {
-		s.meter.QueueRequest(op, 0)
-	}
+	s.meter.QueueRequest(op, 0)
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -362,10 +343,4 @@ func (s *store) ring(queue string) {
 		close(c)
 		delete(s.waiting, queue)
 	}
-}
-
-// unlock ends a change that nobody waits for: acknowledgements and deliveries.
-func (s *store) unlock() {
-	s.later()
-	s.mu.Unlock()
 }

@@ -2,12 +2,12 @@ package drivers
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
@@ -53,32 +53,24 @@ type store struct {
 	dir    string // "" in memory
 	meter  platform.Meter
 	lazy   time.Duration
-	file   *file // nil in memory; only the committer writes
+	file   *file // nil in memory
 	bucket *blob.Bucket
+	stop   chan struct{} // closed when the store closes or fails
 
-	urgent  chan struct{} // capacity 1: somebody waits for the next commit
-	unhasty chan struct{} // capacity 1: something is logged, nobody waits
-	stop    chan struct{} // closed when the store closes or fails
-	stopped chan struct{} // closed when the committer has ended
+	writing sync.Mutex    // held during a transaction
+	durable atomic.Uint64 // changes up to this number are in the file
 
 	mu      sync.Mutex
 	log     *embedded.Log // nil in memory
 	queues  *embedded.Queues
 	table   *embedded.Table
 	waiting map[string]chan struct{} // by queue: closed when something may have become visible
-	next    *commit                  // what is logged now will be part of it
-	tables  *commit                  // the one with the last write of the table; nil for none
+	changes uint64                   // number of changes that were logged
+	tables  uint64                   // number of the last change of the table
+	timer   *time.Timer              // writes what is logged; nil while nothing waits for it
 	err     error                    // why the store stopped: closed or broken
 	broken  error                    // the failed transaction, if one failed
 }
-
-// commit is one transaction: done is closed once it is durable or has failed.
-type commit struct {
-	done chan struct{}
-	err  error // before done is closed: only the committer's
-}
-
-func newCommit() *commit { return &commit{done: make(chan struct{})} }
 
 // openStore opens a folder; see [Local].
 func openStore(dir string, opts options) (*store, error) {
@@ -90,7 +82,6 @@ func openStore(dir string, opts options) (*store, error) {
 	if err := s.openFolder(opts.lockWait()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	go s.run()
 	return s, nil
 }
 
@@ -98,7 +89,6 @@ func openStore(dir string, opts options) (*store, error) {
 func openMemory(opts options) *store {
 	s := newStore(opts, nil)
 	s.bucket = memblob.OpenBucket(nil)
-	close(s.stopped)
 	return s
 }
 
@@ -106,15 +96,11 @@ func newStore(opts options, log *embedded.Log) *store {
 	s := &store{
 		meter:   opts.meter,
 		lazy:    cmp.Or(opts.lazySync, 100*time.Millisecond),
-		urgent:  make(chan struct{}, 1),
-		unhasty: make(chan struct{}, 1),
 		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
 		log:     log,
 		queues:  embedded.NewQueues(log),
 		table:   embedded.NewTable(log),
 		waiting: map[string]chan struct{}{},
-		next:    newCommit(),
 	}
 	if s.meter == nil {
 		s.meter = platform.NoMeter{}
@@ -132,7 +118,7 @@ func (s *store) openFolder(wait time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	err = syncDir(s.dir) // the name of a new file
+	err = syncPath(s.dir) // the name of a new file
 	if err == nil {
 		err = checkWhole(s.dir, s.table)
 	}
@@ -157,21 +143,17 @@ func (s *store) Close() error {
 		close(s.stop)
 	}
 	s.err = ErrClosed
+	last := s.changes
 	s.mu.Unlock()
-	<-s.stopped
 
-	// Nothing logs any more, and the committer, which alone sets broken, is gone.
-	var errs []error
+	// Nothing is logged any more.
+	err := s.flush(last)
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if s.file != nil {
-		if s.broken != nil {
-			errs = append(errs, s.broken)
-		} else {
-			errs = append(errs, s.commit())
-		}
-		errs = append(errs, s.file.close())
+		err = errors.Join(err, s.file.close())
 	}
-	errs = append(errs, s.bucket.Close())
-	if err := errors.Join(errs...); err != nil {
+	if err = errors.Join(err, s.bucket.Close()); err != nil {
 		return fmt.Errorf("close %s: %w", s.dir, err)
 	}
 	return nil
@@ -187,114 +169,68 @@ func (s *store) lock() error {
 	return nil
 }
 
-// soon requests a commit without delay and returns it. It will hold everything logged by now. In
-// memory it is nil. s.mu is held.
-func (s *store) soon() *commit {
-	if s.file == nil {
-		return nil
-	}
-	select {
-	case s.urgent <- struct{}{}:
-	default:
-	}
-	return s.next
+// change returns the number of a change that was just logged. s.mu is held.
+func (s *store) change() uint64 {
+	s.changes++
+	return s.changes
 }
 
-// later requests a commit within s.lazy if anything is logged. s.mu is held.
-func (s *store) later() {
-	if s.log.Len() == 0 {
-		return
+// unlock unlocks s.mu after a change that nobody waits for: acknowledgements. It is durable within s.lazy.
+func (s *store) unlock() {
+	if s.log.Len() > 0 && s.timer == nil {
+		n := s.change()
+		s.timer = time.AfterFunc(s.lazy, func() { _ = s.flush(n) }) // later calls return its error
 	}
-	select {
-	case s.unhasty <- struct{}{}:
-	default:
-	}
-}
-
-// wait waits until c is durable.
-func (s *store) wait(ctx context.Context, c *commit) error {
-	if c == nil {
-		return nil
-	}
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// run is the committer: one transaction after the other, each with all that was
-// logged while the one before was written.
-func (s *store) run() {
-	defer close(s.stopped)
-	timer := time.NewTimer(s.lazy)
-	defer timer.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-s.urgent:
-		case <-s.unhasty:
-			timer.Reset(s.lazy)
-			select {
-			case <-s.stop:
-				return
-			case <-s.urgent:
-			case <-timer.C:
-			}
-		}
-		if s.commit() != nil {
-			return
-		}
-	}
-}
-
-// commit makes durable what is logged. If that fails the store stops, because
-// memory is then ahead of the file.
-func (s *store) commit() error {
-	s.mu.Lock()
-	c, mutations := s.next, s.log.Drain()
-	s.next = newCommit()
 	s.mu.Unlock()
-	if len(mutations) > 0 {
+}
+
+// flush makes a change and all earlier ones durable. Calls that run at the same time share transactions: each writes
+// what all of them have logged.
+func (s *store) flush(change uint64) error {
+	if s.file == nil || change <= s.durable.Load() {
+		return nil
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if change <= s.durable.Load() { // by the call before
+		return nil
+	}
+	s.mu.Lock()
+	last, mutations, err := s.changes, s.log.Drain(), s.broken
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	s.mu.Unlock()
+	if err == nil && len(mutations) > 0 {
 		// A crash in here leaves the transaction before this one: nobody was told
 		// of anything later.
-		if err := s.file.apply(mutations); err != nil {
-			c.err = fmt.Errorf("%w: write %s: %w", ErrStopped, s.dir, err)
-			s.fail(c.err)
+		if err = s.file.apply(mutations); err != nil {
+			err = fmt.Errorf("%w: write %s: %w", ErrStopped, s.dir, err)
+			s.fail(err)
 		}
 	}
-	close(c.done)
-	return c.err
+	if err == nil {
+		s.durable.Store(last)
+	}
+	return err
 }
 
+// fail stops the store, because memory is ahead of the file.
 func (s *store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = err
-	// Whoever logged since the drain waits for the next commit, and none will come.
-	s.next.err = err
-	close(s.next.done)
 	if s.err == nil {
 		s.err = err
 		close(s.stop)
 	}
 }
 
-// errorCode maps errors to those of gocloud.
+// errorCode maps errors of queues to those of gocloud.
 func errorCode(err error) gcerrors.ErrorCode {
-	switch {
-	case errors.Is(err, embedded.ErrNoQueue):
+	if errors.Is(err, embedded.ErrNoQueue) {
 		return gcerrors.NotFound
-	case errors.Is(err, ErrClosed):
-		return gcerrors.FailedPrecondition
-	case errors.Is(err, errBadMessage):
-		return gcerrors.InvalidArgument
-	case errors.Is(err, context.Canceled):
-		return gcerrors.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return gcerrors.DeadlineExceeded
 	}
 	return gcerrors.Internal
 }
@@ -316,18 +252,18 @@ func makeDir(dir string) error {
 		return err
 	}
 	for _, d := range above {
-		if err := syncDir(d); err != nil {
+		if err := syncPath(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncPath makes a file durable, or the names in a folder.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -204,13 +204,9 @@ func TestAcksAreLazy(t *testing.T) {
 	sub := newSubscription(s, "q", pollTime)
 	ms, err := sub.ReceiveBatch(t.Context(), 1)
 	must(t, err)
-	s.mu.Lock()
-	lazily := s.next
-	s.mu.Unlock()
 	must(t, sub.SendAcks(t.Context(), []driver.AckID{ms[0].AckID}))
-	must(t, s.wait(t.Context(), lazily)) // nobody asked for it: the timer did
-	if n := messagesOnDisk(t, s); n != 0 {
-		t.Fatalf("%d messages on disk", n)
+	for messagesOnDisk(t, s) != 0 { // the timer writes it; otherwise this never ends
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -247,7 +243,7 @@ func TestGroupCommit(t *testing.T) {
 	s := openDir(t, t.TempDir(), options{})
 	ctx := t.Context()
 	must(t, s.createQueues(ctx, time.Minute, "q"))
-	tx, err := s.file.db.Begin(true) // holds the committer up
+	tx, err := s.file.db.Begin(true) // holds transactions up
 	must(t, err)
 	first := tx.ID()
 	var wg sync.WaitGroup

@@ -59,7 +59,7 @@ func (s *store) Read(ctx context.Context, keys []string) ([]platform.Record, err
 	}
 	written := s.tables
 	s.mu.Unlock()
-	if err := s.wait(ctx, written); err != nil {
+	if err := s.flush(written); err != nil {
 		return nil, err
 	}
 	for i := range recs {
@@ -93,16 +93,16 @@ func (s *store) Write(ctx context.Context, key string, value []byte, revision pl
 	before, _ := s.table.Get(tablePrefix + key)
 	rev, err := s.table.Write(tablePrefix+key, stored, old)
 	if err == nil {
-		s.tables = s.soon()
+		s.tables = s.change()
 	}
 	written := s.tables
 	s.mu.Unlock()
 	s.meter.KVWrite(max(len(before), len(stored)))
 	if err != nil { // the caller lost a race: it learns of it when the winner's write is durable
-		if err := s.wait(ctx, written); err != nil {
+		if err := s.flush(written); err != nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: %s", platform.ErrConflict, key)
 	}
-	return rev, s.wait(ctx, written)
+	return rev, s.flush(written)
 }

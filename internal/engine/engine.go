@@ -54,9 +54,8 @@ type Engine struct {
 	mu     sync.Mutex
 	queues map[string]platform.Queue // open queues by name
 
-	broken  chan struct{} // closed when no later write can succeed; see platform.Permanent
-	once    sync.Once     // closes broken
-	trouble error         // the reason; set before broken is closed
+	broken context.Context // ends when no later write can succeed; see platform.Permanent
+	drop   context.CancelCauseFunc
 }
 
 // New returns an engine on an open platform.
@@ -78,10 +77,11 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, err
 	}
+	broken, drop := context.WithCancelCause(context.Background())
 	return &Engine{
 		Platform: p, Ledger: cfg.Ledger, Log: cfg.Log, Process: hex.EncodeToString(id[:]), Started: time.Now(),
 		cfg: cfg, client: fetch.New(cfg.Fetch), queues: map[string]platform.Queue{}, connections: semaphore.NewWeighted(int64(cfg.Connections)),
-		broken: make(chan struct{}),
+		broken: broken, drop: drop,
 	}, nil
 }
 
@@ -119,23 +119,13 @@ func (e *Engine) Lost(err error) bool {
 	if err == nil || !platform.Permanent(err) {
 		return false
 	}
-	e.once.Do(func() {
-		e.trouble = err
-		close(e.broken)
-		e.cfg.Changed("")
-	})
+	e.drop(err)
+	e.cfg.Changed("")
 	return true
 }
 
 // Trouble returns the error for which all actors were dropped, or nil.
-func (e *Engine) Trouble() error {
-	select {
-	case <-e.broken:
-		return e.trouble
-	default:
-		return nil
-	}
-}
+func (e *Engine) Trouble() error { return context.Cause(e.broken) }
 
 // CloseIdle closes the connections to web servers that carry no request.
 func (e *Engine) CloseIdle() { e.client.CloseIdle() }

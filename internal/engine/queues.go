@@ -35,45 +35,40 @@ func (e *Engine) closeQueues(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Send carries out [actor.Send].
-func (e *Engine) Send(ctx context.Context, s actor.Send) error {
-	q, err := e.queue(s.Queue)
+// with calls do with a queue.
+func (e *Engine) with(name string, do func(platform.Queue) error) error {
+	q, err := e.queue(name)
 	if err != nil {
 		return err
 	}
-	return q.Send(ctx, s.Bodies, s.Delay)
+	return do(q)
+}
+
+// Send carries out [actor.Send].
+func (e *Engine) Send(ctx context.Context, s actor.Send) error {
+	return e.with(s.Queue, func(q platform.Queue) error { return q.Send(ctx, s.Bodies, s.Delay) })
 }
 
 // Receive carries out [actor.Receive].
-func (e *Engine) Receive(ctx context.Context, r actor.Receive) ([]actor.Message, error) {
-	q, err := e.queue(r.Queue)
-	if err != nil {
-		return nil, err
-	}
-	got, err := q.Receive(ctx, r.Max, r.Wait)
-	msgs := make([]actor.Message, len(got))
-	for i, d := range got {
-		msgs[i] = actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
-	}
+func (e *Engine) Receive(ctx context.Context, r actor.Receive) (msgs []actor.Message, err error) {
+	err = e.with(r.Queue, func(q platform.Queue) error {
+		got, err := q.Receive(ctx, r.Max, r.Wait)
+		for _, d := range got {
+			msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
+		}
+		return err
+	})
 	return msgs, err
 }
 
 // acknowledge carries out [actor.Acknowledge].
 func (e *Engine) acknowledge(ctx context.Context, queue string, receipts []platform.Receipt) error {
-	q, err := e.queue(queue)
-	if err != nil {
-		return err
-	}
-	return q.Acknowledge(ctx, receipts)
+	return e.with(queue, func(q platform.Queue) error { return q.Acknowledge(ctx, receipts) })
 }
 
 // release makes messages visible again. It logs a failure: they become visible when their visibility timeout ends.
 func (e *Engine) release(queue string, receipts []platform.Receipt) {
-	q, err := e.queue(queue)
-	if err == nil {
-		err = q.Release(context.Background(), receipts)
-	}
-	if err != nil {
+	if err := e.with(queue, func(q platform.Queue) error { return q.Release(context.Background(), receipts) }); err != nil {
 		e.Log.Warn("give messages back", "queue", queue, "error", err)
 	}
 }

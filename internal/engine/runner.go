@@ -64,8 +64,7 @@ func (e *Engine) now() actor.Now {
 
 // Run runs the actor to its end and returns its error. Nothing that it starts outlives the call.
 func (r *Runner) Run() error {
-	defer r.giveBack()
-	defer r.stopTimer()
+	defer r.end()
 	defer r.wg.Wait()
 	defer r.cancel()
 	issues := r.actor.Start(r.e.now())
@@ -87,29 +86,24 @@ func (r *Runner) Run() error {
 		case <-r.given:
 			r.actor.Drop()
 			return ErrGivenUp
-		case <-r.e.broken:
+		case <-r.e.broken.Done():
 			r.actor.Drop()
-			return r.e.trouble
+			return r.e.Trouble()
 		}
 	}
 }
 
-func (r *Runner) stopTimer() {
+// end stops the timer of the lease, and makes the unacknowledged messages of the actor visible again, so that other
+// receivers need not wait for their visibility timeout.
+func (r *Runner) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-}
-
-// giveBack makes the unacknowledged messages of the actor visible again, so that other receivers need not wait for their
-// visibility timeout.
-func (r *Runner) giveBack() {
-	if r.e.Trouble() != nil { // the next owner of the folder makes them visible
+	if r.e.Trouble() != nil { // the next owner of the folder makes the messages visible
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	byQueue := map[string][]platform.Receipt{}
 	for receipt, queue := range r.received {
 		byQueue[queue] = append(byQueue[queue], receipt)

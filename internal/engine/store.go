@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 
 	"gocloud.dev/blob"
 
@@ -65,21 +64,4 @@ func (s Store) List(ctx context.Context, prefix string) iter.Seq2[blobschema.Sto
 			}
 		}
 	}
-}
-
-// File returns the path of an object's file; "" if the bucket is not of files.
-func (s Store) File(ctx context.Context, name string) (path string, err error) {
-	r, err := s.Platform.Bucket.NewRangeReader(ctx, name, 0, 0, &blob.ReaderOptions{
-		BeforeRead: func(as func(any) bool) error { // fileblob alone knows how it spells a name
-			var f *os.File
-			if as(&f) {
-				path = f.Name()
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		return "", fmt.Errorf("open object %s: %w", name, err)
-	}
-	return path, r.Close()
 }

@@ -13,8 +13,8 @@ import (
 // encoded is the attribute by which gocloud marks messages whose body is base64. Messages of other senders lack it.
 const encoded = "base64encoded"
 
-// Messages returns the messages of an event of SQS.
-func Messages(e events.SQSEvent) []actor.Message {
+// messages returns the messages of an event of SQS.
+func messages(e events.SQSEvent) []actor.Message {
 	out := make([]actor.Message, len(e.Records))
 	for i, r := range e.Records {
 		m := actor.Message{ID: r.MessageId, Body: []byte(r.Body), Receipt: r.ReceiptHandle, Receives: 1}
@@ -35,7 +35,7 @@ func Messages(e events.SQSEvent) []actor.Message {
 // event again.
 func Each(do func(ctx context.Context, body []byte) error) func(context.Context, events.SQSEvent) error {
 	return func(ctx context.Context, e events.SQSEvent) error {
-		for _, m := range Messages(e) {
+		for _, m := range messages(e) {
 			if err := do(ctx, m.Body); err != nil {
 				return err
 			}

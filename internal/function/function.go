@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -29,9 +30,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -40,25 +44,21 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Open opens the platform of a deployment.
-type Open func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
-
 // Function does the work of one deployed function. Its methods are not safe for concurrent use.
 type Function struct {
 	env      environment
-	open     Open
 	platform *platform.Platform // nil until it could be opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
+	opener   *service.Service // reads the record of the active crawl
 	service  *service.Service // of the active crawl; nil for none
-	settings string           // of that crawl when the service was made
 	prepare  []func(*service.Service)
 	cold     bool // before the first invocation
 }
 
 type environment struct {
 	location   string
-	memoryMB   int
+	memoryMB   int64
 	allowNet   []netip.Prefix
 	retry      polite.Retry
 	lease      time.Duration // 0 for the step's own default
@@ -71,28 +71,34 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 	if env.location = get("ORBWEAVER_PLATFORM"); env.location == "" {
 		return env, errors.New("ORBWEAVER_PLATFORM is not set: it names the deployment, as aws://NAME?bucket=BUCKET&partitions=N")
 	}
-	env.memoryMB = defaultMemoryMB
-	if s := get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"); s != "" {
-		if env.memoryMB, err = strconv.Atoi(s); err != nil || env.memoryMB < 1 {
-			return env, fmt.Errorf("AWS_LAMBDA_FUNCTION_MEMORY_SIZE is %q, not a number of MB", s)
+	env.memoryMB, env.retry.Wait = defaultMemoryMB, 5*time.Second
+	number := func(n *int64) func(string) bool {
+		return func(s string) bool {
+			*n, err = strconv.ParseInt(s, 10, 64)
+			return err == nil && *n >= 1
 		}
 	}
-	env.retry.Wait = 5 * time.Second
-	if s := get("ORBWEAVER_RETRY_WAIT"); s != "" {
-		if env.retry.Wait, err = time.ParseDuration(s); err != nil || env.retry.Wait <= 0 {
-			return env, fmt.Errorf("ORBWEAVER_RETRY_WAIT is %q, not a duration such as 5s", s)
+	duration := func(d *time.Duration, least time.Duration) func(string) bool {
+		return func(s string) bool {
+			*d, err = time.ParseDuration(s)
+			return err == nil && *d >= least
 		}
+	}
+	for _, v := range []struct {
+		name, want string
+		read       func(string) bool
+	}{
+		{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "a number of MB", number(&env.memoryMB)},
+		{"ORBWEAVER_RETRY_WAIT", "a duration such as 5s", duration(&env.retry.Wait, 1)},
+		{"ORBWEAVER_DAILY_CALLS", "a number of calls", number(&env.dailyCalls)},
+		{"ORBWEAVER_LEASE", "a duration of 4s or more", duration(&env.lease, 4*time.Second)},
+	} {
+		if s := get(v.name); s != "" && !v.read(s) {
+			return env, fmt.Errorf("%s is %q, not %s", v.name, s, v.want)
+		}
+	}
+	if get("ORBWEAVER_RETRY_WAIT") != "" {
 		env.retry.Backoff = env.retry.Wait
-	}
-	if s := get("ORBWEAVER_DAILY_CALLS"); s != "" {
-		if env.dailyCalls, err = strconv.ParseInt(s, 10, 64); err != nil || env.dailyCalls < 1 {
-			return env, fmt.Errorf("ORBWEAVER_DAILY_CALLS is %q, not a number of calls", s)
-		}
-	}
-	if s := get("ORBWEAVER_LEASE"); s != "" {
-		if env.lease, err = time.ParseDuration(s); err != nil || env.lease < 4*time.Second {
-			return env, fmt.Errorf("ORBWEAVER_LEASE is %q, not a duration of 4s or more", s)
-		}
 	}
 	for s := range strings.SplitSeq(get("ORBWEAVER_ALLOW_NET"), ",") {
 		if s = strings.TrimSpace(s); s == "" {
@@ -107,27 +113,26 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 	return env, nil
 }
 
-// New returns a function that is configured by the environment of the process and logs JSON lines. It
-// opens no platform: if that fails, each invocation returns the error, which clouds show, and tries again.
-// prepare is called with the service of each crawl before it works, to register jobs.
-func New(open Open, log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
-	f, err := On(nil, os.Getenv, log, prepare...)
+// New returns a function that is configured by the environment of the process and logs JSON lines to the standard error. It
+// ends the process if the environment is wrong. It opens no platform: if that fails, each invocation returns the error,
+// which clouds show, and tries again. prepare is called with the service of each crawl before it works, to register jobs.
+func New(prepare ...func(*service.Service)) *Function {
+	f, err := On(nil, os.Getenv, os.Stderr, prepare...)
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
-	f.open = open
 	// The garbage collector works harder before Lambda would kill the function.
-	debug.SetMemoryLimit(int64(f.env.memoryMB) << 20 * 8 / 10)
-	return f, nil
+	debug.SetMemoryLimit(f.env.memoryMB << 20 * 8 / 10)
+	return f
 }
 
 // On returns a function on an open platform with another environment, for tests.
-func On(p *platform.Platform, getenv func(string) string, log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
+func On(p *platform.Platform, getenv func(string) string, out io.Writer, prepare ...func(*service.Service)) (*Function, error) {
 	env, err := readEnvironment(getenv)
 	if err != nil {
 		return nil, err
 	}
-	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(log, nil)), prepare: prepare, cold: true}, nil
+	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(out, nil)), prepare: prepare, cold: true}, nil
 }
 
 // Bounds of a step in the cloud.
@@ -149,28 +154,28 @@ const (
 )
 
 // config returns the configuration of a service in this function.
-func (f *Function) config(set *blobschema.Settings) service.Config {
+func (f *Function) config() service.Config {
 	return service.Config{
 		Step: crawl.StepConfig{
 			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
 			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + service.Version,
 		},
 		Tick:        crawl.TickConfig{HostsEvery: hostsEvery, WakeAgain: f.env.lease / 2, DailyCalls: f.env.dailyCalls},
-		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/mbPerLarge)},
+		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.MemoryMB()/mbPerLarge)},
 		Bucket:      f.platform.BucketName,
-		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/mbPerConnection)),
-		MaxResident: f.env.memoryMB * urlsPerMB,
+		Connections: min(maxConnections, max(minConnections, f.MemoryMB()/mbPerConnection)),
+		MaxResident: f.MemoryMB() * urlsPerMB,
 		RemindJobs:  f.env.lease, // 0: their own default
-		MemoryMB:    f.env.memoryMB,
+		MemoryMB:    f.MemoryMB(),
 		Ledger:      &f.ledger,
 		Log:         f.log,
-	}.For(set)
+	}
 }
 
 // Platform opens the platform, once.
 func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	if f.platform == nil {
-		p, err := f.open(ctx, f.env.location, &f.ledger)
+		p, err := aws.Open(ctx, f.env.location, &f.ledger)
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", f.env.location, err)
 		}
@@ -180,17 +185,28 @@ func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 }
 
 // MemoryMB is the memory that the function has.
-func (f *Function) MemoryMB() int { return f.env.memoryMB }
+func (f *Function) MemoryMB() int { return int(f.env.memoryMB) }
 
 // prepared opens the platform, and a service for the active crawl; the service is nil if there is none.
 func (f *Function) prepared(ctx context.Context) error {
 	if _, err := f.Platform(ctx); err != nil {
 		return err
 	}
-	if f.service != nil {
-		same, err := f.refresh()
-		if err != nil || same {
+	var err error
+	if f.opener == nil {
+		if f.opener, err = service.New(f.platform, service.Config{Ledger: &f.ledger}); err != nil {
 			return err
+		}
+	}
+	c, err := f.opener.Open()
+	none := errors.Is(err, crawl.ErrNoCrawl)
+	if err != nil && !none {
+		return err
+	}
+	if f.service != nil {
+		if !none && f.service.Fits(c) {
+			f.service.Use(c) // it may have more seeds
+			return nil
 		}
 		// Another crawl, or other settings: the connections and the state of the old one are useless.
 		if err := f.service.Close(ctx); err != nil {
@@ -198,39 +214,18 @@ func (f *Function) prepared(ctx context.Context) error {
 		}
 		f.service = nil
 	}
-	opener, err := service.New(f.platform, service.Config{Ledger: &f.ledger})
+	if none {
+		return nil
+	}
+	s, err := service.On(f.platform, f.config(), c)
 	if err != nil {
 		return err
 	}
-	c, err := opener.Open()
-	if errors.Is(err, crawl.ErrNoCrawl) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	cfg := f.config(&c.Settings)
-	if err := cfg.Fetch.Validate(); err != nil {
-		return fmt.Errorf("crawl %s: %w", c.ID, err)
-	}
-	if f.service, err = service.New(f.platform, cfg); err != nil {
-		return err
-	}
-	f.settings = service.SettingsOf(c)
-	f.service.Use(c)
+	f.service = s
 	for _, prepare := range f.prepare {
 		prepare(f.service)
 	}
 	return nil
-}
-
-// refresh reads the record of the active crawl, which may have changed, and reports whether the service still
-// fits it.
-func (f *Function) refresh() (bool, error) {
-	c, err := f.service.Open()
-	if errors.Is(err, crawl.ErrNoCrawl) {
-		return false, nil
-	}
-	return err == nil && service.SettingsOf(c) == f.settings, err
 }
 
 // reserve returns how much of the time left a step keeps for its last commit.
@@ -283,16 +278,18 @@ func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 	})
 }
 
-// Job runs one step of a job that follows the crawl, for the partition that the message names. step returns attributes
-// of the log line.
-func (f *Function) Job(ctx context.Context, kind string, job []byte, step func(p partition.ID, atMost time.Duration) ([]any, error)) error {
-	return f.turn(ctx, kind, job, func(p partition.ID, line *[]any) error {
-		said, err := step(p, atMost(ctx))
-		if err == nil {
-			*line = append(*line, said...)
-		}
-		return err
-	})
+// Job returns a handler of messages that request jobs beside the crawl. It runs one step for the partition that the
+// message names. step returns attributes of the log line.
+func (f *Function) Job(kind string, step func(p partition.ID, atMost time.Duration) ([]any, error)) func(context.Context, []byte) error {
+	return func(ctx context.Context, job []byte) error {
+		return f.turn(ctx, kind, job, func(p partition.ID, line *[]any) error {
+			said, err := step(p, atMost(ctx))
+			if err == nil {
+				*line = append(*line, said...)
+			}
+			return err
+		})
+	}
 }
 
 // Coordinate runs the coordinator once.
@@ -331,9 +328,10 @@ func outcome(rep *crawl.Report) string {
 	return "running"
 }
 
-// Intake turns messages of the intake queue into mail. It returns the ids of those that failed, which stay in the
-// queue. An error means that all failed.
-func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []string, err error) {
+// Intake turns the messages of an event of the intake queue into mail. Its answer names those that failed, which stay in
+// the queue. An error means that all failed.
+func (f *Function) Intake(ctx context.Context, e events.SQSEvent) (failed events.SQSEventResponse, err error) {
+	msgs := messages(e)
 	err = f.invoke(ctx, "intake", func(line *[]any) error {
 		*line = append(*line, "messages", len(msgs))
 		if f.service == nil {
@@ -342,14 +340,14 @@ func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []s
 			}
 			return errors.New("no crawl has begun: the messages wait for one in their queue")
 		}
-		bad, err := service.TakeEach(msgs, f.service.Take)
+		bad, err := f.service.Take(msgs)
 		if err == nil || len(msgs) == 1 {
 			return err
 		}
 		for _, m := range bad {
-			failed = append(failed, m.ID)
+			failed.BatchItemFailures = append(failed.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.ID})
 		}
-		*line = append(*line, "failed", len(failed), "error", err)
+		*line = append(*line, "failed", len(bad), "error", err)
 		return nil
 	})
 	return failed, err

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -177,17 +178,17 @@ func (c *cloud) intake(ctx context.Context) {
 		if len(got) == 0 {
 			continue
 		}
-		var msgs []actor.Message
+		var e events.SQSEvent
 		var receipts []platform.Receipt
 		for _, d := range got {
-			msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
+			e.Records = append(e.Records, events.SQSMessage{MessageId: d.ID, Body: string(d.Body)})
 		}
-		failed, err := f.Intake(ctx, msgs)
+		answer, err := f.Intake(ctx, e)
 		if err != nil {
 			c.t.Error(err)
 		}
 		for i, d := range got {
-			if !slices.Contains(failed, d.ID) {
+			if !slices.Contains(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: d.ID}) {
 				receipts = append(receipts, got[i].Receipt)
 			}
 		}
@@ -213,7 +214,7 @@ func (c *cloud) jobs(ctx context.Context, queue, kind string, step func(*jobs.Jo
 		}
 		for _, d := range got {
 			call, done := context.WithTimeout(context.Background(), 20*time.Second)
-			err := f.Job(call, kind, d.Body, func(p partition.ID, atMost time.Duration) ([]any, error) { return step(j, p, atMost) })
+			err := f.Job(kind, func(p partition.ID, atMost time.Duration) ([]any, error) { return step(j, p, atMost) })(call, d.Body)
 			if err != nil {
 				c.t.Error(err)
 			}
@@ -414,18 +415,22 @@ func TestNothingToDo(t *testing.T) {
 		if err := f.Fetch(t.Context(), wake); err != nil {
 			t.Error(err)
 		}
-		err := f.Job(t.Context(), "index", wake, func(p partition.ID, _ time.Duration) ([]any, error) {
+		err := f.Job("index", func(p partition.ID, _ time.Duration) ([]any, error) {
 			t.Errorf("a step of partition %d", p)
 			return nil, nil
-		})
+		})(t.Context(), wake)
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
+	intake := func(body string) error {
+		_, err := f.Intake(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", Body: body}}})
+		return err
+	}
+	if err := intake(`{"recrawl":["https://example.org/"]}`); err == nil {
 		t.Error("a request was taken, by no crawl")
 	}
-	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
+	if err := intake(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`); err != nil {
 		t.Error("S3's own test of the queue is refused:", err)
 	}
 	for _, l := range c.log.lines() {

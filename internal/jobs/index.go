@@ -15,14 +15,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Index runs one index step of a partition. After atMost the step begins nothing new except its first manifest; 0: no
-// limit.
-func (j *Jobs) Index(p partition.ID, atMost time.Duration) (index.Report, error) {
-	return j.index(context.Background(), p, index.Config{Deadline: atMost})
-}
-
-// index runs one index step. cfg holds the settings that differ between steps.
-func (j *Jobs) index(ctx context.Context, p partition.ID, cfg index.Config) (index.Report, error) {
+// Index runs one index step of a partition. cfg holds the settings that differ between steps. After its deadline the step
+// begins nothing new except its first manifest.
+func (j *Jobs) Index(ctx context.Context, p partition.ID, cfg index.Config) (index.Report, error) {
 	if err := j.Check(p); err != nil {
 		return index.Report{}, err
 	}
@@ -43,9 +38,9 @@ func (j *Jobs) index(ctx context.Context, p partition.ID, cfg index.Config) (ind
 	return s.Report(), nil
 }
 
-// IndexForFunction runs Index, and returns the fields of the function's log line.
+// IndexForFunction runs Index for at most atMost (0: no limit), and returns the fields of the function's log line.
 func (j *Jobs) IndexForFunction(p partition.ID, atMost time.Duration) ([]any, error) {
-	did, err := j.Index(p, atMost)
+	did, err := j.Index(context.Background(), p, index.Config{Deadline: atMost})
 	outcome := "committed"
 	switch {
 	case did.Lost:
@@ -70,7 +65,7 @@ func (j *Jobs) beginAgain(ctx context.Context) error {
 	parts, err := j.Partitioning()
 	for p := range parts.Record.Partitions {
 		if err == nil {
-			_, err = j.index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond})
+			_, err = j.Index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond})
 		}
 	}
 	return err
@@ -87,7 +82,7 @@ func (j *Jobs) Rebuild(ctx context.Context) error {
 	parts, err := j.Partitioning()
 	for p := 0; err == nil && p < parts.Record.Partitions; {
 		var did index.Report
-		did, err = j.index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond, Rebuild: true})
+		did, err = j.Index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond, Rebuild: true})
 		if !did.Lost { // otherwise another step has changed the index: retry
 			p++
 		}

@@ -44,11 +44,11 @@ func New(s *service.Service) *Jobs {
 	j := &Jobs{Service: s, remindAfter: cmp.Or(s.Config().RemindJobs, remindAfter)}
 	s.Register(j.startRanks,
 		service.Job{Queue: naming.IndexQueue, Step: func(ctx context.Context, p partition.ID) error {
-			_, err := j.index(ctx, p, index.Config{})
+			_, err := j.Index(ctx, p, index.Config{})
 			return err
 		}},
 		service.Job{Queue: naming.RankQueue, Step: func(ctx context.Context, p partition.ID) error {
-			_, err := j.stepRanks(ctx, p, 0)
+			_, err := j.RankStep(ctx, p, 0)
 			return err
 		}},
 	)

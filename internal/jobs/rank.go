@@ -41,18 +41,14 @@ func (j *Jobs) give(p partition.ID, w *rank.Warm, most int) {
 	j.warm[p] = w
 }
 
-// RankStep runs one rank step of a partition. The step begins no round after atMost; 0: no limit.
-func (j *Jobs) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
-	return j.stepRanks(context.Background(), p, atMost)
-}
-
 // RankForFunction runs RankStep, and returns the fields of the function's log line.
 func (j *Jobs) RankForFunction(p partition.ID, atMost time.Duration) ([]any, error) {
-	did, err := j.RankStep(p, atMost)
+	did, err := j.RankStep(context.Background(), p, atMost)
 	return []any{"job", did.Job, "round", did.Round, "rounds", did.Rounds, "done", did.Done}, err
 }
 
-func (j *Jobs) stepRanks(ctx context.Context, p partition.ID, atMost time.Duration) (rank.Report, error) {
+// RankStep runs one rank step of a partition. The step begins no round after atMost; 0: no limit.
+func (j *Jobs) RankStep(ctx context.Context, p partition.ID, atMost time.Duration) (rank.Report, error) {
 	if err := j.Check(p); err != nil {
 		return rank.Report{}, err
 	}
@@ -139,7 +135,11 @@ func (j *Jobs) RemindRanks() error { return j.Engine.Run(rank.NewRemind(j.Crawl(
 // Rank computes ranks in this process alone: it starts a job or continues the one under way, and runs the steps of all
 // partitions, two at once. It calls progress, unless nil, after each round of all partitions.
 func (j *Jobs) Rank(ctx context.Context, cfg rank.StartConfig, progress func(rank.Progress)) (ranks.Job, error) {
-	if err := j.ensureRankQueue(ctx); err != nil {
+	parts, err := j.Partitioning()
+	if err != nil {
+		return ranks.Job{}, err
+	}
+	if err := j.Platform.CreateQueues(ctx, parts.Record.Partitions); err != nil {
 		return ranks.Job{}, err
 	}
 	job, _, err := j.StartRanks(cfg)
@@ -156,21 +156,18 @@ func (j *Jobs) Rank(ctx context.Context, cfg rank.StartConfig, progress func(ran
 			progress(p)
 		}
 		round = p.Round
-		if !job.Done.IsZero() {
-			return job, j.tidyRanks(ctx, len(p.Heads))
+		if !job.Done.IsZero() { // one more step of each partition deletes the objects of the rounds
+			for p := range p.Heads {
+				if _, err := j.RankStep(ctx, partition.ID(p), 0); err != nil {
+					return job, err
+				}
+			}
+			return job, nil
 		}
 		if err := j.runRanks(ctx); err != nil {
 			return job, err
 		}
 	}
-}
-
-func (j *Jobs) ensureRankQueue(ctx context.Context) error {
-	parts, err := j.Partitioning()
-	if err != nil {
-		return err
-	}
-	return j.Platform.CreateQueues(ctx, parts.Record.Partitions)
 }
 
 // stepTime bounds a step, so that other processes see its progress.
@@ -195,7 +192,7 @@ func (j *Jobs) runRanks(ctx context.Context) error {
 		}
 		begun[p] = true
 		steps.Go(func() error {
-			_, err := j.stepRanks(ctx, p, stepTime)
+			_, err := j.RankStep(ctx, p, stepTime)
 			return err
 		})
 	}
@@ -204,15 +201,5 @@ func (j *Jobs) runRanks(ctx context.Context) error {
 		return err
 	}
 	j.Acknowledge(ctx, naming.RankQueue, msgs)
-	return nil
-}
-
-// tidyRanks runs one more step of every partition, which deletes the objects of the rounds.
-func (j *Jobs) tidyRanks(ctx context.Context, partitions int) error {
-	for p := range partitions {
-		if _, err := j.stepRanks(ctx, partition.ID(p), 0); err != nil {
-			return err
-		}
-	}
 	return nil
 }

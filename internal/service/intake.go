@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -46,20 +47,23 @@ func (s *Service) serveRequests(ctx context.Context) {
 	s.serve(ctx, naming.IntakeQueue, hand)
 }
 
-// Take turns messages of the intake queue into mail. The messages may be acknowledged if it returns no error.
-func (s *Service) Take(msgs []actor.Message) error {
-	spent, done := s.Meter()
-	defer done()
-	return s.intake(msgs, spent)
+// Take turns messages of the intake queue into mail, as a function. It returns the messages that failed, and the first
+// error. The others may be acknowledged.
+func (s *Service) Take(msgs []actor.Message) (failed []actor.Message, err error) {
+	return takeEach(msgs, func(some []actor.Message) error {
+		spent, done := s.Meter()
+		defer done()
+		return s.intake(some, spent)
+	})
 }
 
 func (s *Service) intake(msgs []actor.Message, spent func() blobschema.Calls) error {
 	return s.Engine.Run(crawl.NewIntake(crawl.IntakeConfig{Crawl: s.crawl.ID, Bucket: s.cfg.Bucket, Spent: spent}, msgs))
 }
 
-// TakeEach calls take for all messages together and, if that fails, for each of them, because one bad message may
-// have failed all. It returns the messages that failed, and the first error.
-func TakeEach(msgs []actor.Message, take func([]actor.Message) error) (failed []actor.Message, err error) {
+// takeEach calls take for all messages together and, if that fails, for each of them, because one bad message may
+// have failed all.
+func takeEach(msgs []actor.Message, take func([]actor.Message) error) (failed []actor.Message, err error) {
 	if err = take(msgs); err == nil {
 		return nil, nil
 	}
@@ -74,15 +78,21 @@ func TakeEach(msgs []actor.Message, take func([]actor.Message) error) (failed []
 	return failed, err
 }
 
-// take turns requests into mail. If that fails they stay in the queue.
+// take turns requests into mail and acknowledges them. Requests that fail stay in the queue: for a worker hidden for a
+// while, and after several failures they are moved to the dead letters.
 func (s *Service) take(msgs []actor.Message) {
-	if err := s.intake(msgs, nil); err != nil {
-		s.Log.Error("take requests", "error", err)
-		s.GiveBack(naming.IntakeQueue, msgs)
-		return
+	failed, err := takeEach(msgs, func(some []actor.Message) error { return s.intake(some, s.spent()) })
+	if err != nil {
+		s.Log.Error("take requests", "failed", len(failed), "error", err)
 	}
-	s.Acknowledge(context.Background(), naming.IntakeQueue, msgs)
-	s.submitted.Store(max(0, s.submitted.Load()-int64(len(msgs)))) // only the coordinator's goroutine takes
+	taken := slices.DeleteFunc(slices.Clone(msgs), func(m actor.Message) bool {
+		return slices.ContainsFunc(failed, func(f actor.Message) bool { return f.Receipt == m.Receipt })
+	})
+	s.Acknowledge(context.Background(), naming.IntakeQueue, taken)
+	if !s.shared { // only this process takes them
+		s.GiveBack(naming.IntakeQueue, failed)
+		s.submitted.Store(max(0, s.submitted.Load()-int64(len(taken)))) // only the coordinator's goroutine takes
+	}
 }
 
 // takeLate takes requests that arrived during the last work, and reports whether there were any.

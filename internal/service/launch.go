@@ -175,20 +175,31 @@ func (s *Service) stopSteps() {
 	}
 }
 
+// launch starts a step and calls ended after it; keep is as in carry. It returns false if the service stops, or if a step of
+// the partition is running already.
+func (s *Service) launch(cfg crawl.StepConfig, keep int, ended func(partition.ID, ending)) (started bool, err error) {
+	cfg.Spent = s.spent()
+	r, err := s.enter(cfg)
+	if r == nil {
+		return false, err
+	}
+	p := cfg.Partition
+	r.runner.After = func() { s.watch(p, r) }
+	s.steps.Go(func() { ended(p, s.carry(p, r, keep)) })
+	return true, nil
+}
+
 // startStep starts a step of a folder's owner.
 func (s *Service) startStep(p partition.ID) {
 	cfg := s.stepConfig(p)
 	cfg.MaxResident = cmp.Or(cfg.MaxResident, max(1, s.cfg.MaxResident/s.share()))
-	r, err := s.enter(cfg)
+	started, err := s.launch(cfg, 0, s.ended)
 	if err != nil {
 		s.fail(err)
 	}
-	if r == nil {
-		return
+	if started {
+		s.Ledger.Invoked()
 	}
-	s.Ledger.Invoked()
-	r.runner.After = func() { s.watch(p, r) }
-	s.steps.Go(func() { s.ended(p, s.carry(p, r, 0)) })
 }
 
 // ended reacts to the end of a step of a folder's owner.

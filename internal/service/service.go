@@ -21,6 +21,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -63,9 +64,11 @@ type Config struct {
 // Service runs the actors of one crawl in one process.
 type Service struct {
 	*engine.Engine
-	cfg    Config
-	shared bool // other processes may work on the same crawl; see Worker
-	crawl  blobschema.Crawl
+	cfg      Config
+	shared   bool // other processes may work on the same crawl; see Worker
+	crawl    blobschema.Crawl
+	settings string                         // see Fits
+	spent    func() func() blobschema.Calls // makes the Spent function of a step or coordinator run; nil functions in a folder
 
 	tickNow   chan struct{}
 	requests  chan []actor.Message
@@ -110,12 +113,36 @@ func New(p *platform.Platform, cfg Config) (*Service, error) {
 	s := &Service{
 		cfg: cfg, tickNow: make(chan struct{}, 1), requests: make(chan []actor.Message), heard: make(chan struct{}), running: map[partition.ID]*running{},
 		warm: map[partition.ID]*crawl.Warm{}, live: map[partition.ID]crawl.Progress{},
+		spent: func() func() blobschema.Calls { return nil },
 	}
 	var err error
 	s.Engine, err = engine.New(p, engine.Config{
 		Fetch: cfg.Fetch, Connections: cfg.Connections, Ledger: cfg.Ledger, Log: cfg.Log, Changed: s.changed,
 	})
 	return s, err
+}
+
+// On returns a service that works on a crawl, on an open platform. The settings of the crawl complete cfg.
+func On(p *platform.Platform, cfg Config, c blobschema.Crawl) (*Service, error) {
+	cfg = cfg.For(&c.Settings)
+	if err := cfg.Fetch.Validate(); err != nil {
+		return nil, fmt.Errorf("crawl %s: %w", c.ID, err)
+	}
+	s, err := New(p, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.crawl, s.settings = c, settingsOf(c)
+	return s, nil
+}
+
+// Fits reports whether c is the crawl that On was given, with the same settings.
+func (s *Service) Fits(c blobschema.Crawl) bool { return settingsOf(c) == s.settings }
+
+// settingsOf returns a text that differs between crawls and between settings.
+func settingsOf(c blobschema.Crawl) string {
+	c.SeedBatches, c.Published = nil, 0
+	return string(actor.Encode(c))
 }
 
 // changed requests a coordinator run after a write or a send that matters to it.

@@ -2,11 +2,8 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,10 +18,9 @@ import (
 // session is a worker's work on one crawl while the crawl's settings stay the same.
 type session struct {
 	*Service
-	w        *Worker
-	settings string
-	room     chan struct{} // one element for each running step
-	end      context.CancelCauseFunc
+	w    *Worker
+	room chan struct{} // one element for each running step
+	end  context.CancelCauseFunc
 }
 
 // worked returns what a step has done so far. mu of the service is held.
@@ -41,44 +37,26 @@ func captures(t *blobschema.Totals) int64 {
 }
 
 func (w *Worker) newSession(c blobschema.Crawl) (*session, error) {
-	cfg := w.cfg.Config.For(&c.Settings)
-	if err := cfg.Fetch.Validate(); err != nil {
-		return nil, fmt.Errorf("crawl %s: %w", c.ID, err)
-	}
-	s, err := New(w.platform, cfg)
+	s, err := On(w.opener.Platform, w.cfg.Config, c)
 	if err != nil {
 		return nil, err
 	}
-	s.Use(c)
-	s.shared = true
+	s.shared, s.spent = true, w.share.spent
 	if w.cfg.Prepare != nil {
 		w.cfg.Prepare(s)
 	}
-	return &session{Service: s, w: w, settings: SettingsOf(c), room: make(chan struct{}, w.cfg.Steps)}, nil
-}
-
-// SettingsOf returns a text that differs between crawls and between settings.
-func SettingsOf(c blobschema.Crawl) string {
-	c.SeedBatches, c.Published = nil, 0
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic("service: a crawl record cannot be encoded: " + err.Error()) // unreachable: fixed types
-	}
-	return string(b)
+	return &session{Service: s, w: w, room: make(chan struct{}, w.cfg.Steps)}, nil
 }
 
 // run works until ctx ends, the crawl is over, or another crawl is active. In the last case the error is errChanged.
 func (s *session) run(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(ctx)
-	s.end = end
-	defer end(nil)
+	ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.takeWakes(ctx) })
 	wg.Go(func() { s.coordinate(ctx, rand.N(tickApart), tickApart, s.round) })
 	if !s.w.cfg.StepsOnly {
-		wg.Go(func() {
-			s.serve(ctx, naming.IntakeQueue, func(msgs []actor.Message) { s.take(ctx, msgs) })
-		})
+		wg.Go(func() { s.serve(ctx, naming.IntakeQueue, s.take) })
 	}
 	<-ctx.Done()
 	s.stopSteps()
@@ -89,12 +67,11 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.Close(shut); err != nil {
 		s.Log.Warn("close queues", "error", err)
 	}
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errOver), errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errOver) || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
 		return nil
-	default:
-		return cause
 	}
+	return cause
 }
 
 // takeWakes starts a step for each wake while it has room for another step.
@@ -119,7 +96,9 @@ func (s *session) takeWakes(ctx context.Context) {
 // the longer it waits before, so that work spreads over the workers.
 func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 	for ctx.Err() == nil {
-		running, failures := s.load()
+		s.mu.Lock()
+		running, failures := len(s.running), s.failures
+		s.mu.Unlock()
 		yield := min(maxYield, time.Duration(running)*pollYield)
 		if failures > 0 {
 			yield = min(maxErrorWait, time.Second<<min(failures-1, 10))
@@ -140,39 +119,29 @@ func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 	return actor.Message{}, false
 }
 
-func (s *session) load() (running, failures int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.running), s.failures
-}
-
 // begin starts a step for a wake, and reports whether it did. It drops a wake that cannot be decoded or belongs to
 // another crawl.
 func (s *session) begin(ctx context.Context, m actor.Message) bool {
 	msgs := []actor.Message{m}
 	id, p, err := blobschema.DecodeWake(m.Body)
-	switch {
-	case err != nil:
-		s.Log.Error("a wake that cannot be read is dropped", "error", err)
-	case id != s.crawl.ID:
-		switch c, err := s.w.opener.active(); {
-		case err != nil:
+	if err == nil && id != s.crawl.ID { // of an older crawl, or of one that has just become active
+		c, err := s.w.opener.active()
+		if err != nil || c.ID == id {
 			s.GiveBack(naming.WakesQueue, msgs)
+			if err == nil {
+				s.end(errChanged)
+				return false
+			}
 			s.Log.Warn("look for a crawl", "error", err)
 			pause(ctx)
 			return false
-		case c.ID == id:
-			s.GiveBack(naming.WakesQueue, msgs)
-			s.end(errChanged)
-			return false
 		}
-	case !s.mayHave(p):
-	default:
-		s.Acknowledge(context.WithoutCancel(ctx), naming.WakesQueue, msgs)
-		return s.start(p)
 	}
 	s.Acknowledge(context.WithoutCancel(ctx), naming.WakesQueue, msgs)
-	return false
+	if err != nil {
+		s.Log.Error("a wake that cannot be read is dropped", "error", err)
+	}
+	return err == nil && id == s.crawl.ID && s.mayHave(p) && s.start(p)
 }
 
 // start starts a step. If a step of the partition is running here, a wake is sent at its end, for any worker with room. If
@@ -181,17 +150,11 @@ func (s *session) start(p partition.ID) bool {
 	cfg := s.stepConfig(p)
 	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // room for the running steps and as many warm states
 	cfg.Deadline = s.w.cfg.StepTime*4/5 + rand.N(s.w.cfg.StepTime*2/5+1)
-	cfg.Spent = s.w.share.spent()
-	r, err := s.enter(cfg)
+	started, err := s.launch(cfg, s.w.cfg.Steps, s.ended)
 	if err != nil {
 		s.end(err)
 	}
-	if r == nil {
-		return false
-	}
-	r.runner.After = func() { s.watch(p, r) }
-	s.steps.Go(func() { s.ended(p, s.carry(p, r, s.w.cfg.Steps)) })
-	return true
+	return started
 }
 
 // ended reacts to the end of a step.
@@ -230,42 +193,34 @@ func (s *session) wake(p partition.ID) {
 	}
 }
 
-// round runs the coordinator if the crawl is still the active one, and returns the wait before the next round.
+// round runs the coordinator if the crawl is still the active one, and returns the wait before the next round. It never
+// ends the loop: the end of the session does.
 func (s *session) round() (wait time.Duration, over bool) {
-	wait, err := s.runCoordinator()
-	if err != nil {
-		s.Log.Warn("run the coordinator", "error", err)
-	}
-	return wait, false // only the end of ctx ends the loop
-}
-
-func (s *session) runCoordinator() (wait time.Duration, err error) {
 	wait = jitter(s.w.cfg.TickEvery)
 	c, err := s.w.opener.active()
-	if err != nil {
-		return wait, err
-	}
-	if SettingsOf(c) != s.settings {
-		s.end(errChanged)
-		return wait, nil
-	}
-	if s.w.cfg.StepsOnly {
-		return wait, nil
-	}
-	rep, err := s.Service.run(nil, s.w.share.spent())
-	if err != nil {
-		return wait, err
-	}
-	over := rep.Leased == 0 && (rep.Finished || rep.Limited || rep.Desired.Stop)
+	var rep crawl.Report
 	switch {
-	case over && s.w.cfg.UntilOver:
+	case err != nil:
+	case !s.Fits(c):
+		s.end(errChanged)
+		return wait, false
+	case s.w.cfg.StepsOnly:
+		return wait, false
+	default:
+		rep, err = s.Service.run(nil, s.spent())
+	}
+	switch {
+	case err != nil:
+		s.Log.Warn("run the coordinator", "error", err)
+		return wait, false
+	case s.w.cfg.UntilOver && rep.Leased == 0 && (rep.Finished || rep.Limited || rep.Desired.Stop):
 		s.end(errOver)
 	case rep.Quiet && !rep.Finished:
-		return tickApart, nil // a second run decides
+		return tickApart, false // a second run decides
 	case rep.Idle:
-		return max(wait, jitter(idleTicks)), nil // commands that create work also send wakes
+		return max(wait, jitter(idleTicks)), false // commands that create work also send wakes
 	}
-	return min(maxTickWait, wait*time.Duration(s.workers(&rep))), nil
+	return min(maxTickWait, wait*time.Duration(s.workers(&rep))), false
 }
 
 // workers returns the number of processes that hold leases, including this one. The more there are, the less often each
@@ -280,21 +235,4 @@ func (s *session) workers(rep *crawl.Report) int {
 		}
 	}
 	return len(names)
-}
-
-// take turns requests into mail. Those that fail stay in the queue, hidden for a while; after several failures it
-// moves them to the dead letters.
-func (s *session) take(ctx context.Context, msgs []actor.Message) {
-	if ctx.Err() != nil {
-		s.GiveBack(naming.IntakeQueue, msgs)
-		return
-	}
-	failed, err := TakeEach(msgs, func(some []actor.Message) error { return s.intake(some, s.w.share.spent()) })
-	if err != nil {
-		s.Log.Error("take requests", "failed", len(failed), "error", err)
-	}
-	taken := slices.DeleteFunc(slices.Clone(msgs), func(m actor.Message) bool {
-		return slices.ContainsFunc(failed, func(f actor.Message) bool { return f.Receipt == m.Receipt })
-	})
-	s.Acknowledge(context.WithoutCancel(ctx), naming.IntakeQueue, taken)
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -71,11 +72,10 @@ const (
 // because it would become visible again only after half an hour in a deployment, and a wake lost five times would become a
 // dead letter without a reason.
 type Worker struct {
-	cfg      WorkConfig
-	platform *platform.Platform
-	opener   *Service // reads the record of the active crawl
-	read     bool     // whether the record was read, or is known to be missing
-	share    *share
+	cfg    WorkConfig
+	opener *Service // reads the record of the active crawl
+	read   bool     // whether the record was read, or is known to be missing
+	share  *share
 
 	mu      sync.Mutex
 	session *session // nil while there is no crawl; after Run the last session
@@ -90,11 +90,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	if cfg.UntilOver && cfg.StepsOnly {
 		return nil, errors.New("a worker that runs no coordinator does not learn that the crawl is over")
 	}
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
+	def := func(d *time.Duration, v time.Duration) { *d = cmp.Or(*d, v) }
 	def(&cfg.StepTime, workStepTime)
 	def(&cfg.TickEvery, workTickEvery)
 	def(&cfg.Step.SleepMax, workSleepMax)
@@ -104,18 +100,14 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	def(&cfg.Tick.HostsEvery, workHostsEvery)
 	def(&cfg.Tick.WakeAgain, workWakeAgain)
 	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process tells which partitions starve
-	if cfg.Steps == 0 {
-		cfg.Steps = workSteps * runtime.GOMAXPROCS(0)
-	}
-	if cfg.Ledger == nil {
-		cfg.Ledger = &ledger.Ledger{}
-	}
+	cfg.Steps = cmp.Or(cfg.Steps, workSteps*runtime.GOMAXPROCS(0))
+	cfg.Ledger = cmp.Or(cfg.Ledger, &ledger.Ledger{})
 	opener, err := New(p, Config{Ledger: cfg.Ledger, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
 	cfg.Log = opener.Log
-	return &Worker{cfg: cfg, platform: p, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
+	return &Worker{cfg: cfg, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
 }
 
 // Causes of the end of a session.

@@ -15,23 +15,17 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/platform"
 )
 
 // sortMemory is how many bytes of lines are sorted at once: about 200,000 captures. With
 // their places that is less than 100 MB, and five million captures make two dozen files.
 const sortMemory = 64 << 20
 
-// WriteCDXJ writes the capture index of a crawl, over whatever index there was, as
-// the object naming.CDXJIndex.
-func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
-	v := &View{store: engine.Store{Platform: p}, close: func() error { return nil }}
-	if err := v.of(ctx, crawl); err != nil {
-		return err
-	}
-	name := naming.CDXJIndex(crawl)
+// WriteCDXJ writes the capture index over whatever index there was, as the object naming.CDXJIndex. v reads a platform that
+// this process has open.
+func (v *View) WriteCDXJ(ctx context.Context) error {
+	p, name := v.platform(), naming.CDXJIndex(v.id)
 	writing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := p.Bucket.NewWriter(writing, name, &blob.WriterOptions{ContentType: "text/x-cdxj", DisableContentTypeDetection: true})
@@ -75,12 +69,12 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 		}
 		lines++
 		if err := s.add(line); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("sort index: %w", err)
 		}
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	if err := s.write(out); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("sort index: %w", err)
 	}
 	return lines, out.Flush()
 }
@@ -129,18 +123,15 @@ func (s *sorter) flush(w io.Writer) error {
 func (s *sorter) spill() error {
 	f, err := os.CreateTemp(s.tmp, "orbweaver-sort-")
 	if err != nil {
-		return fmt.Errorf("sort index: %w", err)
+		return err
 	}
 	s.files = append(s.files, f)
 	_ = os.Remove(f.Name()) // where an open file cannot be removed, close tries again
 	w := bufio.NewWriterSize(f, 256<<10)
 	if err := s.flush(w); err != nil {
-		return fmt.Errorf("sort index: %w", err)
+		return err
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("sort index: %w", err)
-	}
-	return nil
+	return w.Flush()
 }
 
 // piece is a sorted file, and the first of its lines that are not written yet.
@@ -165,7 +156,7 @@ func (s *sorter) write(w io.Writer) error {
 			p.line, err = p.lines.ReadBytes('\n')
 		}
 		if err != nil {
-			return fmt.Errorf("sort index: %w", err)
+			return err
 		}
 		pieces = append(pieces, p)
 	}
@@ -185,7 +176,7 @@ func (s *sorter) write(w io.Writer) error {
 		if p.line, err = p.lines.ReadBytes('\n'); err == io.EOF {
 			pieces = slices.Delete(pieces, first, first+1)
 		} else if err != nil {
-			return fmt.Errorf("sort index: %w", err)
+			return err
 		}
 	}
 	return nil

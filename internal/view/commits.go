@@ -20,8 +20,8 @@ func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
 	return v.commits(ctx, nil, nil)
 }
 
-// commits yields the commits of some partitions, nil for all, that are not visible in a
-// frozen view, nil for none.
+// commits yields the commits of some partitions, nil for all, that are not visible in before, a
+// frozen view or nil.
 func (v *View) commits(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
 		heads, err := v.headsOf(ctx, ids)
@@ -79,7 +79,7 @@ const (
 // of commits. An error ends it. For LatestRecord it reads everything twice; use a frozen
 // view of a crawl that runs.
 func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Page, error] {
-	every := v.pages(ctx, nil, nil)
+	every := v.PagesSince(ctx, nil, nil)
 	if which == EveryRecord {
 		return every
 	}
@@ -110,8 +110,9 @@ func newer(a, b blobschema.Page) bool {
 	return a.Generation > b.Generation || a.Generation == b.Generation && a.Time.After(b.Time)
 }
 
-// pages yields the page records of [View.commits].
-func (v *View) pages(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
+// PagesSince yields the page records of the commits that are visible in v and not visible in before,
+// a frozen view or nil: of some partitions, nil for all, in the order of partitions and commits. An error ends it.
+func (v *View) PagesSince(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
 	return func(yield func(blobschema.Page, error) bool) {
 		for c, err := range v.commits(ctx, ids, before) {
 			var list []blobschema.Page
@@ -131,13 +132,6 @@ func (v *View) pages(ctx context.Context, ids []partition.ID, before *View) iter
 			}
 		}
 	}
-}
-
-// PagesSince yields the page records of the commits that are visible in v and were not
-// visible in before, a frozen view: of some partitions, nil for all, in the order of
-// partitions and commits. An error ends it.
-func (v *View) PagesSince(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.pages(ctx, ids, before)
 }
 
 // WARCs yields the names of the WARC objects of all visible commits.

@@ -15,6 +15,6 @@
 // Read view.go, then heads.go and commits.go. slots.go finds slots that move; the explain
 // files say why a URL or host is in its state.
 //
-// The package writes one object only, the capture index ([WriteCDXJ]), which is derived from
+// The package writes one object only, the capture index ([View.WriteCDXJ]), which is derived from
 // the rest. Package control changes a crawl.
 package view

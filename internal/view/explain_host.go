@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -74,7 +75,7 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 	if err != nil {
 		return nil, err
 	}
-	for pg, err := range v.pages(ctx, held, nil) {
+	for pg, err := range v.PagesSince(ctx, held, nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -87,22 +88,15 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 		}
 	}
 	if !r.Known {
-		w, err := v.Desired(ctx)
-		if err != nil {
-			return nil, err
-		}
 		u, err := weburl.Parse("https://" + r.Host + "/")
 		if err != nil {
 			return nil, err
 		}
-		out, err := v.outOfScope(ctx, &c, &w, u)
+		out, err := v.outOfScope(ctx, &c, u)
 		if err != nil {
 			return nil, err
 		}
-		if out == "" {
-			out = "no page that was fetched links to it"
-		}
-		r.Why = append(r.Why, out)
+		r.Why = append(r.Why, cmp.Or(out, "no page that was fetched links to it"))
 	}
 	return r, nil
 }

@@ -34,29 +34,30 @@ func (v *View) slotStates(ctx context.Context, h weburl.Host) ([]*slotState, err
 
 func (v *View) slotState(ctx context.Context, key string, h weburl.Host) (*slotState, error) {
 	slot := v.hash.Slot(key)
-	at, err := v.home(ctx, slot)
+	regions, err := v.regions(ctx, partition.Slots{slot})
 	if err != nil {
 		return nil, err
 	}
+	at := regions[0]
 	p := &slotState{Location: Location{string(h), key, slot, at.at.id, at.move()}}
 	if p.run, err = v.state(ctx, at.runs(), partition.Slots{slot}); err != nil {
 		return nil, err
 	}
 	for i := range p.run.Keys {
 		s := &p.run.Keys[i]
-		switch of, site := schedule.SplitSite(s.Key); {
-		case of != key:
-		case site == "":
-			if p.info, err = decodeHost(s); err != nil {
-				return nil, err
-			}
-			if key == string(h) {
-				p.site = p.info
-			}
-		case site == string(h):
-			if p.site, err = decodeHost(s); err != nil {
-				return nil, err
-			}
+		of, site := schedule.SplitSite(s.Key)
+		if of != key || site != "" && site != string(h) {
+			continue
+		}
+		info, err := schedule.DecodeHost(s.Data)
+		if err != nil {
+			return nil, fmt.Errorf("host %s: %w", s.Key, err)
+		}
+		if site == "" {
+			p.info = info
+		}
+		if site == string(h) || key == string(h) {
+			p.site = info
 		}
 	}
 	for i := range p.run.Queued {
@@ -65,14 +66,6 @@ func (v *View) slotState(ctx context.Context, key string, h weburl.Host) (*slotS
 		}
 	}
 	return p, nil
-}
-
-func decodeHost(s *blobschema.KeyState) (schedule.HostInfo, error) {
-	info, err := schedule.DecodeHost(s.Data)
-	if err != nil {
-		return info, fmt.Errorf("host %s: %w", s.Key, err)
-	}
-	return info, nil
 }
 
 // pendingOf counts the pending URLs of a host.
@@ -114,8 +107,7 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 	if u.Path() == "/robots.txt" {
 		return nil, nil
 	}
-	key, placed := v.by.Key(string(u.Host()))
-	if v.by != blobschema.ByIP || placed {
+	if key, placed := v.by.Key(string(u.Host())); v.by != blobschema.ByIP || placed {
 		return v.held(ctx, v.hash.Slot(key))
 	}
 	places, err := v.slotStates(ctx, u.Host())
@@ -130,8 +122,7 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 		}
 		out = append(out, held...)
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return out, nil // may repeat
 }
 
 // History returns all page records of a URL, the latest first. It reads the commits of the
@@ -142,7 +133,7 @@ func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, er
 		return nil, err
 	}
 	var list []blobschema.Page
-	for p, err := range v.pages(ctx, partitions, nil) {
+	for p, err := range v.PagesSince(ctx, partitions, nil) {
 		if err != nil {
 			return nil, err
 		}

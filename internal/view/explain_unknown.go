@@ -18,28 +18,31 @@ func (r *URLReport) because(format string, args ...any) {
 
 // whyUnknown adds why the partition of a URL does not know it.
 func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *slotState, u weburl.URL, r *URLReport) error {
-	w, err := v.Desired(ctx)
-	if err != nil {
-		return err
-	}
 	// What the crawl refuses comes first: scope, traps and caps.
-	out, err := v.outOfScope(ctx, c, &w, u)
+	out, err := v.outOfScope(ctx, c, u)
 	if err != nil {
 		return err
 	}
 	if out != "" {
 		r.because("%s", out)
 	}
-	if n, err := v.seedOf(ctx, c, u); err != nil {
+	var batch uint64 // of seeds, with u
+	if err := v.eachSeed(ctx, c, func(n uint64, _ uint8, s weburl.URL) bool {
+		if s == u {
+			batch = n
+		}
+		return batch == 0
+	}); err != nil {
 		return err
-	} else if n > 0 {
-		r.because("it is a seed, in mail %d that its partition has not applied yet", n)
+	}
+	if batch > 0 {
+		r.because("it is a seed, in mail %d that its partition has not applied yet", batch)
 		return nil
 	}
 	if trap := crawl.Trap(&c.Settings, u); trap != "" {
 		r.because("links to it are not followed, for it looks like a trap: %s", trap)
 	}
-	capped, err := v.capped(ctx, c, &w, at, u.Host())
+	capped, err := v.capped(ctx, c, at, u.Host())
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *slotStat
 }
 
 // capped returns the caps that may refuse new URLs of a host.
-func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.DesiredState, at *slotState, h weburl.Host) (why []string, err error) {
+func (v *View) capped(ctx context.Context, c *blobschema.Crawl, at *slotState, h weburl.Host) (why []string, err error) {
 	s := &c.Settings
 	reached := func(what, flag string, most, known int64, leftOut string) {
 		if known >= most {
@@ -88,7 +91,8 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.De
 		return why, nil
 	}
 	domain := h.RegistrableDomain()
-	heads, err := v.Heads(ctx)
+	var desired blobschema.DesiredState
+	heads, _, err := v.headsAnd(ctx, []string{naming.DesiredKey(v.id)}, []any{&desired})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +100,7 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.De
 	for i := range heads {
 		known += heads[i].Domains[domain]
 	}
-	if slices.Contains(w.Capped, domain) {
+	if slices.Contains(desired.Capped, domain) {
 		known = max(known, s.MaxDomainURLs)
 	}
 	reached("registrable domain "+domain, "--max-domain-urls", s.MaxDomainURLs, known, "")
@@ -127,17 +131,6 @@ func (v *View) requested(ctx context.Context, r *URLReport) error {
 		}
 	}
 	return nil
-}
-
-// seedOf returns the batch of seeds that u came in, 0 if in none.
-func (v *View) seedOf(ctx context.Context, c *blobschema.Crawl, u weburl.URL) (batch uint64, err error) {
-	err = v.eachSeed(ctx, c, func(n uint64, _ uint8, s weburl.URL) bool {
-		if s == u {
-			batch = n
-		}
-		return batch == 0
-	})
-	return batch, err
 }
 
 // linksTo is what commits contain about a URL that its partition does not know.

@@ -40,22 +40,21 @@ func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobsch
 	return append(heads, more...), r, err
 }
 
-// headsOf reads the heads of some partitions that have one, by partition; nil stands for all.
+// headsOf reads the heads of some partitions that have one, by partition; nil stands for all. ids may repeat.
 func (v *View) headsOf(ctx context.Context, ids []partition.ID) (heads []blobschema.Head, err error) {
-	switch {
-	case ids == nil:
+	if ids == nil {
 		return v.Heads(ctx)
-	case v.still != nil:
-		for _, p := range ids {
-			if h := headOf(v.still.heads, p); h != nil {
-				heads = append(heads, *h)
-			}
-		}
-	default:
-		heads, err = v.headsWith(ctx, ids, nil, nil)
 	}
-	slices.SortFunc(heads, func(a, b blobschema.Head) int { return cmp.Compare(a.Partition, b.Partition) })
-	return heads, err
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if v.still == nil {
+		return v.headsWith(ctx, ids, nil, nil)
+	}
+	for _, p := range ids {
+		if h := headOf(v.still.heads, p); h != nil {
+			heads = append(heads, *h)
+		}
+	}
+	return heads, nil
 }
 
 // headsWith reads the heads of partitions that have one, in their order, and with them

@@ -2,8 +2,6 @@ package view
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -87,17 +85,13 @@ func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head)
 	if err != nil {
 		return err
 	}
-	part := map[partition.ID]*part{}
+	var ids []partition.ID
 	for i := range moving {
-		part[moving[i].From], part[moving[i].To] = nil, nil
+		ids = append(ids, moving[i].From, moving[i].To)
 	}
-	ids := slices.Sorted(maps.Keys(part))
-	list, err := v.partsAt(ctx, ids, heads)
+	part, err := v.partsAt(ctx, ids, heads)
 	if err != nil {
 		return err
-	}
-	for _, p := range list {
-		part[p.id] = p
 	}
 	for i := range moving {
 		mv := &moving[i]

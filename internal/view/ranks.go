@@ -6,34 +6,19 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/rank"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Ranks reads the progress of the last rank job.
 func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
-	var job ranks.Job
-	if found, err := v.record(ctx, naming.RankKey(v.id), &job); err != nil || !found {
-		return rank.NewProgress(job, nil), err
+	var s Status
+	_, err := v.record(ctx, naming.RankKey(v.id), &s.Ranks.Job)
+	if err == nil {
+		err = v.addFollowers(ctx, &s)
 	}
-	heads, keys, to := v.rankHeads(&job)
-	if _, err := blobschema.ReadRecords(ctx, v.store, keys, to); err != nil {
-		return rank.Progress{}, err
-	}
-	return rank.NewProgress(job, heads), nil
-}
-
-// rankHeads returns room for the heads that the partitions of a job have, and their keys.
-func (v *View) rankHeads(job *ranks.Job) (heads []ranks.Head, keys []string, to []any) {
-	heads = make([]ranks.Head, min(len(job.Inputs), partition.MaxPartitions))
-	for p := range heads {
-		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &heads[p])
-	}
-	return heads, keys, to
+	return s.Ranks, err
 }
 
 // Ranked is a line of a table of ranks: a host or URL, and its rank as a multiple of the mean.

@@ -19,11 +19,15 @@ func (v *View) PreviousMap(ctx context.Context, l *Layout) (*partition.Map, erro
 // Loads returns the work of each slot: its pending URLs or, if the whole crawl has none, its
 // known URLs, which may be revisited. It reads all manifests.
 func (v *View) Loads(ctx context.Context) ([]float64, error) {
-	regions, err := v.regions(ctx)
+	slots := make(partition.Slots, v.division.first.Slots())
+	for i := range slots {
+		slots[i] = partition.Slot(i)
+	}
+	regions, err := v.regions(ctx, slots)
 	if err != nil {
 		return nil, err
 	}
-	pending, known := make([]float64, v.division.first.Slots()), make([]float64, v.division.first.Slots())
+	pending, known := make([]float64, len(slots)), make([]float64, len(slots))
 	busy := false
 	for _, r := range regions {
 		lists := [][]blobschema.SlotSummary{r.at.Slots}

@@ -8,7 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
 // Member reads the stored bytes of a page's response record.
@@ -69,11 +68,8 @@ func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind warc.Typ
 
 // File returns the path of an object's file; "" where objects are not files.
 func (v *View) File(ctx context.Context, name string) (string, error) {
-	switch s := v.store.(type) {
-	case *folderStore:
-		return s.File(ctx, name)
-	case engine.Store:
-		return s.File(ctx, name)
+	if p := v.platform(); p != nil {
+		return p.File(ctx, name)
 	}
 	return "", nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -18,7 +17,7 @@ import (
 // Where slots are. The map record names the owner of each slot and the slots on the move. The
 // manifests of giver and taker say how far a move is. So one slot is found by one record, one
 // map and one or two manifests. These are not read at one moment. If a slot moves between two
-// reads, no partition seems to hold it, and all is read again.
+// reads, no partition seems to hold it, and [View.regions] reads everything again.
 
 // division caches how a crawl is divided: maps never change, and the number of partitions
 // only grows. It is safe for concurrent use.
@@ -29,10 +28,6 @@ type division struct {
 	mu         sync.Mutex
 	read       map[string]*partition.Map // by object
 	partitions int                       // highest number in a map record
-}
-
-func newDivision(c *blobschema.Crawl, first *partition.Map) *division {
-	return &division{crawl: c, first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions())}
 }
 
 // known returns the number of partitions by the records that were read.
@@ -80,8 +75,8 @@ func (d *division) check(r *blobschema.MapRecord) error {
 func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string) (*partition.Map, error) {
 	d := v.division
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	m := d.read[object]
-	d.mu.Unlock()
 	if m == nil {
 		var err error
 		if m, err = blobschema.ReadMap(blobschema.GetFrom(ctx, v.store), d.crawl, object); err != nil {
@@ -93,8 +88,6 @@ func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string
 			return nil, fmt.Errorf("%s: %w: slot %d belongs to partition %d of %d", object, wire.ErrDamaged, s, o, r.Partitions)
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.read[object] = m
 	return m, nil
 }
@@ -107,7 +100,7 @@ type part struct {
 }
 
 // parts reads the manifests of partitions.
-func (v *View) parts(ctx context.Context, ids []partition.ID) ([]*part, error) {
+func (v *View) parts(ctx context.Context, ids []partition.ID) (map[partition.ID]*part, error) {
 	heads, err := v.headsOf(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -115,18 +108,21 @@ func (v *View) parts(ctx context.Context, ids []partition.ID) ([]*part, error) {
 	return v.partsAt(ctx, ids, heads)
 }
 
-// partsAt reads the manifests that heads name, in the order of ids.
-func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobschema.Head) ([]*part, error) {
-	out := make([]*part, len(ids))
+// partsAt reads the manifests of partitions that heads name. ids may repeat.
+func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobschema.Head) (map[partition.ID]*part, error) {
+	parts := map[partition.ID]*part{}
 	var names []string
-	var at []int
-	for i, p := range ids {
-		out[i] = &part{id: p, holding: blobschema.NewHolding(p, v.division.first, nil)}
-		if h := headOf(heads, p); h != nil && h.Commit != "" {
-			names, at = append(names, h.Commit), append(at, i)
+	var committed []*part // by name
+	for _, id := range ids {
+		if parts[id] != nil {
+			continue
+		}
+		p := &part{id: id, holding: blobschema.NewHolding(id, v.division.first, nil)}
+		parts[id] = p
+		if h := headOf(heads, id); h != nil && h.Commit != "" {
+			names, committed = append(names, h.Commit), append(committed, p)
 		}
 	}
-	n := 0
 	for o, err := range v.objects(ctx, listed(names)) {
 		if err != nil {
 			return nil, err
@@ -135,14 +131,14 @@ func (v *View) partsAt(ctx context.Context, ids []partition.ID, heads []blobsche
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", o.name, err)
 		}
-		p := out[at[n]]
+		p := committed[0]
+		committed = committed[1:]
 		if p.Manifest, err = r.Manifest(); err != nil {
 			return nil, fmt.Errorf("manifest of %s: %w", o.name, err)
 		}
 		p.holding = blobschema.NewHolding(p.id, v.division.first, p.Moved)
-		n++
 	}
-	return out, nil
+	return parts, nil
 }
 
 // gives returns the hand-over of a slot that a receiver has not taken yet; nil if there is no such one.
@@ -208,52 +204,11 @@ func (h home) move() *Move {
 	return &Move{h.moving.Epoch, h.moving.From, h.moving.To, h.given != nil}
 }
 
-// attempts bounds the lookups of a slot. A lookup finds no holder only if the slot moves meanwhile, or if
+// attempts bounds the lookups of slots. A lookup finds no holder only if the slot moves meanwhile, or if
 // the stored crawl is damaged.
 const attempts = 5
 
 var errNowhere = errors.New("it moves meanwhile, or the stored crawl is damaged (see 'orbweaver fsck'); try again")
-
-// locate calls find with the map record and its map until find knows where its slots are. Its
-// error names the slot that the last call did not find.
-func (v *View) locate(ctx context.Context, find func(*blobschema.MapRecord, *partition.Map) (lost partition.Slot, found bool, err error)) error {
-	var nowhere partition.Slot
-	for range attempts {
-		r, err := v.MapRecord(ctx)
-		if err != nil {
-			return err
-		}
-		m, err := v.mapOf(ctx, &r, r.Object)
-		if err != nil {
-			return err
-		}
-		lost, found, err := find(&r, m)
-		if err != nil || found {
-			return err
-		}
-		nowhere = lost
-	}
-	return fmt.Errorf("slot %d is held by no partition: %w", nowhere, errNowhere)
-}
-
-// home finds the state of a slot.
-func (v *View) home(ctx context.Context, s partition.Slot) (h home, err error) {
-	err = v.locate(ctx, func(r *blobschema.MapRecord, m *partition.Map) (_ partition.Slot, found bool, err error) {
-		ids := []partition.ID{m.Owner(s)}
-		var moving *blobschema.Moving
-		if i := slices.IndexFunc(r.Moving, func(mv blobschema.Moving) bool { return mv.Slots.Has(s) }); i >= 0 {
-			moving = &r.Moving[i]
-			ids = []partition.ID{moving.To, moving.From}
-		}
-		parts, err := v.parts(ctx, ids)
-		if err != nil {
-			return s, false, err
-		}
-		h, found = homeOf(s, parts[0], moving, parts[len(parts)-1])
-		return s, found, nil
-	})
-	return h, err
-}
 
 // region is some slots with one home.
 type region struct {
@@ -261,47 +216,63 @@ type region struct {
 	slots partition.Slots
 }
 
-// regions finds the homes of all slots, by partition. It reads all manifests.
-func (v *View) regions(ctx context.Context) (out []region, err error) {
-	err = v.locate(ctx, func(r *blobschema.MapRecord, m *partition.Map) (lost partition.Slot, found bool, err error) {
-		parts, err := v.parts(ctx, partition.All(r.Partitions))
+// regions groups slots by home, in the order of partitions. It reads the manifests of their owners and givers.
+func (v *View) regions(ctx context.Context, slots partition.Slots) ([]region, error) {
+	var lost partition.Slot
+	for range attempts {
+		r, err := v.MapRecord(ctx)
 		if err != nil {
-			return lost, false, err
+			return nil, err
 		}
-		out, lost, found = regionsOf(r, m, parts)
-		return lost, found, nil
-	})
-	return out, err
-}
-
-// regionsOf groups the slots by home. If a slot is nowhere, it returns the first such slot.
-func regionsOf(r *blobschema.MapRecord, m *partition.Map, parts []*part) (out []region, lost partition.Slot, found bool) {
-	moving := make([]*blobschema.Moving, m.Slots())
-	for i := range r.Moving {
-		for _, s := range r.Moving[i].Slots {
-			moving[s] = &r.Moving[i]
+		m, err := v.mapOf(ctx, &r, r.Object)
+		if err != nil {
+			return nil, err
+		}
+		moving := map[partition.Slot]*blobschema.Moving{}
+		for i := range r.Moving {
+			for _, s := range r.Moving[i].Slots {
+				moving[s] = &r.Moving[i]
+			}
+		}
+		var ids []partition.ID
+		for _, s := range slots {
+			if mv := moving[s]; mv != nil {
+				ids = append(ids, mv.To, mv.From)
+			} else {
+				ids = append(ids, m.Owner(s))
+			}
+		}
+		parts, err := v.parts(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		var found bool
+		at := map[home]int{}
+		var out []region
+		for _, s := range slots {
+			owner, from := parts[m.Owner(s)], (*part)(nil)
+			if mv := moving[s]; mv != nil {
+				owner, from = parts[mv.To], parts[mv.From]
+			}
+			var h home
+			if h, found = homeOf(s, owner, moving[s], from); !found {
+				lost = s
+				break
+			}
+			i, ok := at[h]
+			if !ok {
+				i = len(out)
+				at[h] = i
+				out = append(out, region{home: h})
+			}
+			out[i].slots = append(out[i].slots, s)
+		}
+		if found {
+			slices.SortStableFunc(out, func(a, b region) int { return int(a.at.id) - int(b.at.id) })
+			return out, nil
 		}
 	}
-	at := map[home]int{}
-	for s := range partition.Slot(m.Slots()) {
-		owner, from := parts[m.Owner(s)], (*part)(nil)
-		if mv := moving[s]; mv != nil {
-			owner, from = parts[mv.To], parts[mv.From]
-		}
-		h, found := homeOf(s, owner, moving[s], from)
-		if !found {
-			return nil, s, false
-		}
-		i, ok := at[h]
-		if !ok {
-			i = len(out)
-			at[h] = i
-			out = append(out, region{home: h})
-		}
-		out[i].slots = append(out[i].slots, s)
-	}
-	slices.SortStableFunc(out, func(a, b region) int { return int(a.at.id) - int(b.at.id) })
-	return out, 0, true
+	return nil, fmt.Errorf("slot %d is held by no partition: %w", lost, errNowhere)
 }
 
 // held returns the partitions that hold a slot or held it: their commits may have page records
@@ -319,46 +290,42 @@ func (v *View) held(ctx context.Context, s partition.Slot) ([]partition.ID, erro
 	if err != nil {
 		return nil, err
 	}
-	var out []partition.ID
-	for _, p := range parts {
-		if p.id == first || p.holding.Seen(s) > v.division.first.Epoch() {
-			out = append(out, p.id)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(partition.All(r.Partitions), func(p partition.ID) bool {
+		return p != first && parts[p].holding.Seen(s) == v.division.first.Epoch()
+	}), nil
 }
 
 // Owners returns the partitions that may store page records of some URLs now, or did lately:
 // the owners of their slots by the map and by the previous maps that the record names. Where
 // addresses decide, these are all partitions.
 func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
-	slots := map[partition.Slot]bool{}
-	for _, u := range urls {
-		key, placed := v.by.Key(string(u.Host()))
-		if v.by == blobschema.ByIP && !placed {
-			r, err := v.MapRecord(ctx)
-			return partition.All(r.Partitions), err
-		}
-		slots[v.hash.Slot(key)] = true
-	}
 	r, err := v.MapRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
-	owners := map[partition.ID]bool{}
+	slots := map[partition.Slot]bool{}
+	for _, u := range urls {
+		key, placed := v.by.Key(string(u.Host()))
+		if v.by == blobschema.ByIP && !placed {
+			return partition.All(r.Partitions), nil
+		}
+		slots[v.hash.Slot(key)] = true
+	}
+	var owners []partition.ID
 	for _, object := range append(r.Previous, r.Object) {
 		m, err := v.mapOf(ctx, &r, object)
 		if err != nil {
 			return nil, err
 		}
 		for s := range slots {
-			owners[m.Owner(s)] = true
+			owners = append(owners, m.Owner(s))
 		}
 	}
 	for i := range r.Moving {
 		if slices.ContainsFunc(r.Moving[i].Slots, func(s partition.Slot) bool { return slots[s] }) {
-			owners[r.Moving[i].From] = true
+			owners = append(owners, r.Moving[i].From)
 		}
 	}
-	return slices.Sorted(maps.Keys(owners)), nil
+	slices.Sort(owners)
+	return slices.Compact(owners), nil
 }

@@ -2,14 +2,12 @@ package view
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/control"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -118,7 +116,12 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 
 // addFollowers adds index and ranks, which follow the crawl.
 func (v *View) addFollowers(ctx context.Context, s *Status) error {
-	heads, keys, to := v.rankHeads(&s.Ranks.Job)
+	var keys []string
+	var to []any
+	heads := make([]ranks.Head, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
+	for p := range heads {
+		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &heads[p])
+	}
 	index := make([]blobschema.IndexHead, len(s.Heads))
 	if s.Crawl.Settings.Index {
 		for i := range index {
@@ -158,42 +161,33 @@ func (s *Status) Behind() (commits uint64) {
 // addGiven adds the slots that were given away and not taken yet: the totals of no partition
 // have them.
 func (v *View) addGiven(ctx context.Context, heads []blobschema.Head, t *blobschema.Totals) error {
-	var givers []blobschema.Head
-	var ids []partition.ID
+	var ids, takers []partition.ID
 	for i := range heads {
 		for to, epoch := range heads[i].Gives {
 			if !confirmed(headOf(heads, to), epoch) {
-				givers, ids = append(givers, heads[i]), append(ids, heads[i].Partition)
+				ids = append(ids, heads[i].Partition)
 				break
 			}
 		}
 	}
-	if len(ids) == 0 {
-		return nil
-	}
-	from, err := v.partsAt(ctx, ids, givers)
+	from, err := v.partsAt(ctx, ids, heads)
 	if err != nil {
 		return err
 	}
-	takers := map[partition.ID]*part{}
 	for _, p := range from {
 		for i := range p.Given {
-			takers[p.Given[i].To] = nil
+			takers = append(takers, p.Given[i].To)
 		}
 	}
-	ids = slices.Sorted(maps.Keys(takers))
-	to, err := v.partsAt(ctx, ids, heads)
+	to, err := v.partsAt(ctx, takers, heads)
 	if err != nil {
 		return err
-	}
-	for i, p := range ids {
-		takers[p] = to[i]
 	}
 	for _, p := range from {
 		for i := range p.Given {
 			g := &p.Given[i]
 			for _, s := range g.State {
-				if g.Epoch > takers[g.To].holding.Seen(s.Slot) {
+				if g.Epoch > to[g.To].holding.Seen(s.Slot) {
 					t.Known += int64(s.Known)
 					t.Pending += int64(s.Pending)
 					t.Unexamined += int64(s.Unexamined)
@@ -248,6 +242,6 @@ func (s *Status) work(now time.Time) bool {
 // shared reports whether other processes may work on the crawl, so that only its records show
 // who does.
 func (v *View) shared() bool {
-	s, ok := v.store.(engine.Store)
-	return ok && !s.Platform.Exclusive
+	p := v.platform()
+	return p != nil && !p.Exclusive
 }

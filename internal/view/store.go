@@ -57,7 +57,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
-	s.Platform = &platform.Platform{Bucket: b}
+	s.Platform = &platform.Platform{Bucket: b, Exclusive: true}
 	return s, nil
 }
 
@@ -73,7 +73,7 @@ func (s *folderStore) findOwner(ctx context.Context) (err error) {
 		}
 		var records map[string][]byte
 		if records, err = drivers.Records(s.dir); err == nil {
-			s.take(records)
+			s.snapshot, s.written = records, s.lastWritten()
 			return nil
 		}
 		if !errors.Is(err, drivers.ErrInUse) {
@@ -84,11 +84,6 @@ func (s *folderStore) findOwner(ctx context.Context) (err error) {
 		}
 	}
 	return err
-}
-
-// take keeps the records of the folder as they were just read.
-func (s *folderStore) take(records map[string][]byte) {
-	s.snapshot, s.written = records, s.lastWritten()
 }
 
 // Records asks the owner for one record after another: they are on the same machine. If

@@ -9,7 +9,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/control"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // View reads a crawl. Each method that takes a context reads the store again: two calls may
@@ -45,34 +47,30 @@ func Open(ctx context.Context, dir string) (*View, error) {
 
 // New returns a view of the active crawl in a store, which stays the caller's.
 func New(ctx context.Context, s blobschema.Store) (*View, error) {
-	v := &View{store: s, close: func() error { return nil }}
 	id, err := blobschema.ActiveCrawl(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return v, v.of(ctx, id)
-}
-
-// of makes v a view of a crawl.
-func (v *View) of(ctx context.Context, id string) error {
-	v.id = id
+	v := &View{store: s, id: id, close: func() error { return nil }}
 	c, err := v.Crawl(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.Version != wire.Version {
-		return fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
+		return nil, fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
 	}
 	if v.hash, err = c.Hash(); err != nil {
-		return err
+		return nil, err
 	}
 	v.by = c.Settings.PartitionBy
 	first, err := partition.NewMap(c.Slots, c.Partitions)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.division = newDivision(&c, first)
-	return nil
+	v.division = &division{
+		crawl: &c, first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions()),
+	}
+	return v, nil
 }
 
 // Close releases what Open opened.
@@ -80,6 +78,17 @@ func (v *View) Close() error { return v.close() }
 
 // Store returns the store that v reads.
 func (v *View) Store() blobschema.Store { return v.store }
+
+// platform returns the platform that v reads; nil for a store of another kind.
+func (v *View) platform() *platform.Platform {
+	switch s := v.store.(type) {
+	case *folderStore:
+		return s.Platform
+	case engine.Store:
+		return s.Platform
+	}
+	return nil
+}
 
 // Live asks the process that owns the folder for its figures; nil if no process does.
 func (v *View) Live(ctx context.Context) *control.Live {

@@ -223,8 +223,12 @@ func TestWriteCDXJ(t *testing.T) {
 	}
 	defer p.Close()
 	crawlInto(t, p, 0)
+	v, err := view.New(t.Context(), engine.Store{Platform: p})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		if err := view.WriteCDXJ(t.Context(), p, crawlID); err != nil {
+		if err := v.WriteCDXJ(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,16 +236,9 @@ func TestWriteCDXJ(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := view.New(t.Context(), engine.Store{Platform: p})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
 	if _, err := v.CDXJ(t.Context(), &out, ""); err != nil || !bytes.Equal(out.Bytes(), stored) || out.Len() == 0 {
 		t.Errorf("%d bytes are stored, want %d: %v", len(stored), out.Len(), err)
-	}
-	if err := view.WriteCDXJ(t.Context(), p, "another"); !errors.Is(err, view.ErrNoCrawl) {
-		t.Errorf("index of no crawl: %v", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func (a *archive) index() error {
 	var all []func() error
 	for p := range a.of {
 		all = append(all, func() error {
-			_, err := follow.Index(partition.ID(p), 0)
+			_, err := follow.Index(context.Background(), partition.ID(p), index.Config{})
 			return err
 		})
 	}

@@ -28,9 +28,6 @@ type Traits struct {
 	Batches bool
 	// MaxRecord is the largest record in bytes; 0 if records of a megabyte are possible.
 	MaxRecord int
-	// Unfaithful lists sentences on how an emulator differs from its original. The suite logs
-	// them.
-	Unfaithful []string
 }
 
 // Open opens a platform with the queues of [Partitions] partitions, and registers its end with
@@ -39,9 +36,6 @@ type Open func(t *testing.T, meter platform.Meter) *platform.Platform
 
 // Run runs the suite.
 func Run(t *testing.T, open Open, traits Traits) {
-	for _, s := range traits.Unfaithful {
-		t.Log("the emulator differs: " + s)
-	}
 	ledger := &ledger.Ledger{}
 	s := &suite{traits: traits, ledger: ledger, p: open(t, ledger)}
 	if err := s.p.CreateQueues(t.Context(), Partitions); err != nil {

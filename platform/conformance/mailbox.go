@@ -149,14 +149,7 @@ func (s *suite) takesBack(t *testing.T) {
 	send(t, q, 0, []byte("again"))
 	var first platform.Delivery
 	for i := 1; i <= 3; i++ {
-		start := time.Now()
-		var got []platform.Delivery
-		for len(got) == 0 && time.Since(start) < patience {
-			var err error
-			if got, err = q.Receive(t.Context(), 10, 2*time.Second); err != nil {
-				t.Fatal(err)
-			}
-		}
+		got := receive(t, q)
 		if len(got) != 1 {
 			t.Fatalf("receive %d brought %d messages", i, len(got))
 		}
@@ -177,6 +170,22 @@ func (s *suite) takesBack(t *testing.T) {
 	empty(t, q)
 }
 
+// receive waits for messages.
+func receive(t *testing.T, q platform.Queue) []platform.Delivery {
+	t.Helper()
+	for start := time.Now(); time.Since(start) < patience; {
+		got, err := q.Receive(t.Context(), 10, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 0 {
+			return got
+		}
+	}
+	t.Fatalf("no message came within %v", patience)
+	return nil
+}
+
 // deliversAgain: what is not acknowledged comes again after its visibility; the old
 // receipt does no harm.
 func (s *suite) deliversAgain(t *testing.T) {
@@ -185,23 +194,9 @@ func (s *suite) deliversAgain(t *testing.T) {
 	}
 	q := s.queue(t, naming.MailboxQueue(2))
 	send(t, q, 0, []byte("lost"))
-	receive := func() []platform.Delivery {
-		t.Helper()
-		for start := time.Now(); time.Since(start) < patience; {
-			got, err := q.Receive(t.Context(), 10, time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(got) > 0 {
-				return got
-			}
-		}
-		t.Fatal("it did not come")
-		return nil
-	}
-	late := receive()
+	late := receive(t, q)
 	hidden := time.Now()
-	again := receive()
+	again := receive(t, q)
 	if d := time.Since(hidden); d < s.traits.Visibility*8/10 {
 		t.Errorf("hidden for %v, not %v", d, s.traits.Visibility)
 	}

@@ -12,14 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// since is what was counted after a first count.
-func since(a, b ledger.Counts) ledger.Counts {
-	return ledger.Counts{
-		QueueRequests: b.QueueRequests - a.QueueRequests, KVReadUnits: b.KVReadUnits - a.KVReadUnits, KVWriteUnits: b.KVWriteUnits - a.KVWriteUnits,
-		BlobPuts: b.BlobPuts - a.BlobPuts, BlobGets: b.BlobGets - a.BlobGets, BlobPutBytes: b.BlobPutBytes - a.BlobPutBytes, BlobGetBytes: b.BlobGetBytes - a.BlobGetBytes,
-	}
-}
-
 // counts: what each operation costs. Small sizes are used where a unit's bound is near,
 // so that what stores add to a record does not matter.
 func (s *suite) counts(t *testing.T) {
@@ -46,7 +38,7 @@ func (s *suite) counts(t *testing.T) {
 	} {
 		before := s.ledger.Counts()
 		c.do()
-		got := since(before, s.ledger.Counts())
+		got := s.ledger.Counts().Minus(before)
 		if s.traits.Batches {
 			got.QueueRequests = c.want.QueueRequests
 		}
@@ -56,7 +48,7 @@ func (s *suite) counts(t *testing.T) {
 	}
 	before := s.ledger.Counts()
 	_, err := s.p.GetObject(t.Context(), "count/none", 0, -1)
-	if c := since(before, s.ledger.Counts()); !errors.Is(err, platform.ErrNotFound) || c.BlobGets != 1 {
+	if c := s.ledger.Counts().Minus(before); !errors.Is(err, platform.ErrNotFound) || c.BlobGets != 1 {
 		t.Errorf("get none: %v, %d gets", err, c.BlobGets)
 	}
 	s.countReceives(t, q)
@@ -72,7 +64,7 @@ func (s *suite) countReceives(t *testing.T, q platform.Queue) {
 		t.Helper()
 		before := s.ledger.Counts()
 		do()
-		if c := since(before, s.ledger.Counts()); c.QueueRequests != want {
+		if c := s.ledger.Counts().Minus(before); c.QueueRequests != want {
 			t.Errorf("%s: %d requests, want %d", what, c.QueueRequests, want)
 		}
 	}

@@ -63,15 +63,14 @@ func parse(location string) (l Location, err error) {
 		case "region":
 			l.Region = v[0]
 		case "partitions":
-			if l.Partitions, err = number(k, v[0]); err != nil {
-				return l, err
-			}
+			l.Partitions, err = number(k, v[0])
 		case "mailboxes":
-			if l.Mailboxes, err = number(k, v[0]); err != nil {
-				return l, err
-			}
+			l.Mailboxes, err = number(k, v[0])
 		default:
-			return l, fmt.Errorf("parameter %s is unknown", k)
+			err = fmt.Errorf("parameter %s is unknown", k)
+		}
+		if err != nil {
+			return l, err
 		}
 	}
 	if l.Bucket == "" {

@@ -3,9 +3,13 @@ package embedded
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 var errDamaged = errors.New("damaged, or of another format")
@@ -30,8 +34,8 @@ func encodeMessage(sent, due time.Time, attrs map[string]string, body []byte) []
 	b = binary.AppendVarint(b, due.UnixNano())
 	b = binary.AppendUvarint(b, uint64(len(attrs)))
 	for _, k := range slices.Sorted(maps.Keys(attrs)) {
-		b = appendString(b, k)
-		b = appendString(b, attrs[k])
+		b = wire.AppendPrefixed(b, k)
+		b = wire.AppendPrefixed(b, attrs[k])
 	}
 	return append(b, body...)
 }
@@ -43,75 +47,29 @@ type decodedMessage struct {
 }
 
 func decodeMessage(b []byte) (decodedMessage, error) {
-	r := byteReader{b}
-	if r.byte() != messageFormat {
+	if len(b) == 0 || b[0] != messageFormat {
 		return decodedMessage{}, errDamaged
 	}
-	m := decodedMessage{sent: time.Unix(0, r.varint()).UTC(), due: time.Unix(0, r.varint()).UTC()}
-	if n := r.uvarint(); n > 0 {
-		if n > uint64(len(r.rest))/2 { // an attribute takes two bytes at least
-			return decodedMessage{}, errDamaged
-		}
+	c := wire.Cursor{Rest: b[1:]}
+	m := decodedMessage{sent: readTime(&c), due: readTime(&c)}
+	if n := c.Count(2); n > 0 { // an attribute takes two bytes at least
 		m.attrs = make(map[string]string, n)
 		for range n {
-			k := r.string()
-			m.attrs[k] = r.string()
+			k := string(c.Prefixed(math.MaxUint64))
+			m.attrs[k] = string(c.Prefixed(math.MaxUint64))
 		}
 	}
-	if r.rest == nil {
-		return decodedMessage{}, errDamaged
+	if c.Err != nil {
+		return decodedMessage{}, fmt.Errorf("%w: %w", errDamaged, c.Err)
 	}
-	m.body = r.rest
+	m.body = c.Rest
 	return m, nil
 }
 
-// byteReader reads fields from rest. After a read past the end, rest is nil and all reads return
-// zero.
-type byteReader struct{ rest []byte }
-
-func (r *byteReader) byte() byte {
-	if len(r.rest) == 0 {
-		r.rest = nil
-		return 0
-	}
-	c := r.rest[0]
-	r.rest = r.rest[1:]
-	return c
-}
-
-func (r *byteReader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	r.skip(n)
-	return v
-}
-
-func (r *byteReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	r.skip(n)
-	return v
-}
-
-func (r *byteReader) skip(n int) {
-	if n <= 0 {
-		r.rest = nil
-		return
-	}
-	r.rest = r.rest[n:]
-}
-
-func (r *byteReader) string() string {
-	n := r.uvarint()
-	if n > uint64(len(r.rest)) {
-		r.rest = nil
-		return ""
-	}
-	s := string(r.rest[:n])
-	r.rest = r.rest[n:]
-	return s
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+// readTime reads Unix nanoseconds as binary.AppendVarint encodes them.
+func readTime(c *wire.Cursor) time.Time {
+	n := c.Uvarint(math.MaxUint64)
+	return time.Unix(0, int64(n>>1)^-int64(n&1)).UTC()
 }
 
 // messageKey is the durable key of a message.
