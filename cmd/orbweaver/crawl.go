@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -45,32 +46,50 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	if f.another && len(seeds) == 0 {
 		return usagef("--new creates another crawl; give a URL to start from")
 	}
-	if f.inCloud() {
-		return f.crawlInCloud(cmd.Context(), rep, seeds)
-	}
-	if err := f.checkFolder(len(seeds)); err != nil {
-		return err
-	}
-	if state, err := f.folder(); err == nil && (f.another || state == folderEmpty) {
-		if err := f.checkQuality(); err != nil {
+	if !f.inCloud() {
+		state, err := f.checkFolder(len(seeds))
+		if err == nil && state == folderEmpty {
+			err = f.checkQuality() // before the folder is made
+		}
+		if err != nil {
 			return err
 		}
 	}
-	s := start{seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume}
-	if s.fresh, err = identify(f.fresh()); err != nil {
-		return err
-	}
 	r := &run{
-		target: &f.target, start: s, reporter: rep, connections: f.connections,
-		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
+		target: &f.target, reporter: rep, fresh: f.fresh(), seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume, prepare: f.prepare,
+		detach: f.detach, connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
 	}
-	ctx, release := interruptible(cmd.Context(), rep)
+	ctx, release := f.signals(cmd.Context(), rep)
 	defer release()
 	sum, err := r.do(ctx, r.conclude)
-	if err != nil {
+	if err != nil || sum == nil {
 		return err
 	}
-	return conclude(rep, sum, seedsFailed(sum.Seeds, r.crawl.Settings.AllowNet))
+	return conclude(rep, sum, seedsFailed(sum.Seeds, r.earlier.Crawl.Settings.AllowNet))
+}
+
+// prepare adjusts the record of a new crawl to a deployment, and refuses a crawl that the deployment cannot have.
+func (f *crawlFlags) prepare(o *opened, fresh *blobschema.Crawl) error {
+	most := o.partitions()
+	if most > 0 {
+		if f.given["partitions"] == nil && fresh.Settings.MostPartitions == 0 {
+			fresh.Partitions = min(cmp.Or(o.platform.BeginWith, most), fresh.Slots)
+		}
+		for name, n := range map[string]int{"elastic": fresh.Settings.MostPartitions, "partitions": fresh.Partitions} {
+			if n > most {
+				return usagef("--%s %s is too many: %s was deployed for %s (make deploy, variable mailboxes)",
+					name, f.set.Lookup(name).Value, &f.target, plural(most, "partition"))
+			}
+		}
+	}
+	err := f.checkQuality()
+	if err == nil || f.another {
+		return err
+	}
+	if _, none := o.engine.Open(); errors.Is(none, crawl.ErrNoCrawl) {
+		return err
+	}
+	return nil
 }
 
 // conclude reports a summary and returns the error that the command ends with. The text nothing is the

@@ -115,15 +115,14 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 		}
 		r.seeds = append(r.seeds, crawl.Seed{URL: u})
 	}
-	var err error
-	r.fresh, err = identify(blobschema.Crawl{
+	r.fresh = blobschema.Crawl{
 		Slots: partition.DefaultSlots, Partitions: 4, // so that there is mail to see
 		Settings: blobschema.Settings{
 			Scope: blobschema.ScopeAny, MaxDepth: -1, MaxBody: 16 << 20, UserAgent: defaultAgent, Timeout: 10 * time.Second,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
-	})
-	return r, err
+	}
+	return r, nil
 }
 
 // demoTruth is the ground truth for a crawl with the attempts of the demo.

@@ -124,7 +124,7 @@ const givenUp = "given up by its queue: every function that took it failed"
 // fetchGivenUp stores each message that queues gave up as an object, and then deletes the message. A crash
 // between the two leaves both; the next call writes the same object.
 func (o *opened) fetchGivenUp(ctx context.Context) (err error) {
-	if o.idle {
+	if o.idle() {
 		return nil // a folder's queues give up nothing
 	}
 	q, err := o.platform.Queue(naming.DeadLettersQueue)
@@ -254,7 +254,7 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 		}
 		r.Sent = append(r.Sent, l.ID)
 	}
-	if !o.idle && len(chosen) > 0 {
+	if !o.idle() && len(chosen) > 0 {
 		_, err = o.engine.Tick() // it wakes the partitions that have mail now
 	}
 	return err

@@ -100,7 +100,7 @@ const indexEvery = 5 * time.Second
 // follow updates index and ranks, or waits until functions have; it returns false if it did not wait.
 func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
 	tell := func(rep *crawl.Report) { p.print(ctx, o.view, rep) }
-	if o.idle {
+	if o.idle() {
 		return true, o.engine.Follow(ctx, tell)
 	}
 	if err := o.engine.WakeIndexes(ctx); err != nil {

@@ -139,7 +139,7 @@ const (
 // compute computes ranks, or has them computed; it returns false if it did not wait for them.
 func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, p *rankProgress) (done bool, err error) {
 	err = f.change(ctx, func(o *opened) error {
-		if o.idle {
+		if o.idle() {
 			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { p.print(now) })
 			done = true
 			return errors.Join(err, failed(&job))

@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
@@ -37,6 +35,7 @@ type summary struct {
 	Requested []requestOutcome `json:"requested,omitempty"` // of a recrawl
 	Results   map[string]int64 `json:"results,omitempty"`   // of those: how many have changed, are gone, and so on
 	idle      bool             // there was nothing to do
+	outOfTime bool             // --max-time ended the run
 	perRun    []string         // flags of this run that the next one needs again
 	perNew    []string         // flags that a new crawl needs again
 	before    blobschema.Totals
@@ -124,8 +123,3 @@ func (s *summary) Few() bool { return s.Fetched() < 1000 }
 
 // GBSeconds is the memory of functions times their duration.
 func (s *summary) GBSeconds() float64 { return gbSeconds(&s.Calls) }
-
-// objectFile is the file of an object in a folder.
-func objectFile(dir, name string) string {
-	return filepath.Join(dir, naming.ObjectsFolder, filepath.FromSlash(name))
-}

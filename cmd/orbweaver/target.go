@@ -118,6 +118,14 @@ func (t *target) String() string {
 	return t.data
 }
 
+// object names an object in a report: its file in a folder.
+func (t *target) object(name string) string {
+	if t.inCloud() {
+		return t.String() + ", objects " + name
+	}
+	return filepath.Join(t.data, naming.ObjectsFolder, filepath.FromSlash(name))
+}
+
 // command is a command line that works on the same target.
 func (t *target) command(verb string, args ...string) string {
 	return shellescape.QuoteCommand(slices.Concat([]string{"orbweaver"}, strings.Fields(verb), t.flags(), args))
@@ -177,9 +185,11 @@ type opened struct {
 	platform *platform.Platform // nil if another process owns the folder
 	engine   *jobs.Jobs         // likewise
 	ledger   *ledger.Ledger
-	pid      int  // of the process that owns the folder; 0 for none
-	idle     bool // no process works on the crawl until another command does
+	pid      int // of the process that owns the folder; 0 for none
 }
+
+// idle reports whether no process works on the crawl until another command does.
+func (o *opened) idle() bool { return !o.inCloud() && o.pid == 0 }
 
 // partitions is how many partitions the target allows; 0 for any number.
 func (o *opened) partitions() int {
@@ -218,7 +228,7 @@ func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error)
 		defer cancel()
 		err = cmp.Or(err, t.explain(e.Close(ctx)))
 	}()
-	o := &opened{target: t, platform: p, engine: e, ledger: led, Control: control.Own{Engine: e}, idle: !t.inCloud()}
+	o := &opened{target: t, platform: p, engine: e, ledger: led, Control: control.Own{Engine: e}}
 	if t.inCloud() {
 		o.Control = control.Deployment{Own: control.Own{Engine: e}}
 	}
@@ -375,15 +385,14 @@ func (t *target) folder() (folderState, error) {
 }
 
 // checkFolder refuses a folder that a crawl with or without seeds cannot use, before it is changed.
-func (t *target) checkFolder(seeds int) error {
+func (t *target) checkFolder(seeds int) (folderState, error) {
 	state, err := t.folder()
 	switch {
 	case err != nil:
-		return err
 	case state == folderForeign:
-		return usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
+		err = usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
 	case state == folderEmpty && seeds == 0:
-		return t.noCrawl()
+		err = t.noCrawl()
 	}
-	return nil
+	return state, err
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -87,16 +84,11 @@ func (f *workFlags) check() error {
 }
 
 // config returns the configuration of the worker.
-func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger, watch func(crawl.Watched)) service.WorkConfig {
+func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, rep *reporter) service.WorkConfig {
+	cfg := serviceConfig(f.connections, f.record.Settings.AllowNet, polite.Retry{Wait: 5 * time.Second}, led, rep, newLog(rep))
+	cfg.Bucket, cfg.Step.Lease, cfg.Step.Margin = p.BucketName, f.lease, min(5*time.Second, f.lease/4)
 	return service.WorkConfig{
-		Config: service.Config{
-			Step: crawl.StepConfig{
-				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Watch: watch,
-				Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
-			},
-			Fetch: fetch.Config{AllowNet: f.record.Settings.AllowNet}, Bucket: p.BucketName, Connections: f.connections,
-			MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,
-		},
+		Config:  cfg,
 		Prepare: func(s *service.Service) { jobs.New(s) }, // its coordinator begins rank jobs
 		Steps:   f.steps, StepTime: f.stepTime, TickEvery: f.tick, StepsOnly: f.stepsOnly, UntilOver: f.idleExit,
 	}
@@ -114,7 +106,7 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 		return f.explain(err)
 	}
 	defer func() { _ = p.Close() }() // all work is committed
-	w, err := service.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn})), rep.answers.add))
+	w, err := service.NewWorker(p, f.config(p, led, rep))
 	if err != nil {
 		return f.explain(err)
 	}
@@ -131,12 +123,10 @@ func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter)
 	began := time.Now()
 	rep.begun("joined", &joining{where: f.where(""), Steps: w.Snapshot().MostSteps, Ticks: !f.stepsOnly})
 	m := newMeter(began, f.duration, blobschema.Totals{})
-	err := watch(func() error { return w.Run(ctx) }, func(now time.Time) {
+	err := watch(rep, func() error { return w.Run(ctx) }, func(now time.Time) (shown, *pulse) {
 		fig := f.workFigures(w.Snapshot(), m, now)
-		rep.urls(&fig.pulse)
-		rep.progress(&fig)
+		return &fig, &fig.pulse
 	})
-	rep.urls(&pulse{})
 	if err == nil {
 		snap := w.Snapshot()
 		left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
