@@ -6,8 +6,8 @@
 // values; it reports all problems together, each with its line. Then [File.Join] makes the topics and seeds of
 // a new crawl, or of one that has topics already.
 //
-// Files are input that may be hostile. Their size, the number of members of their lists with aliases expanded,
-// and the numbers of topics and seeds are bounded. Parse opens only the lists of seeds that the file names, through a
+// Files are input that may be hostile. Their size, the number of their values with aliases expanded, and the
+// numbers of topics and seeds are bounded. Parse opens only the lists of seeds that the file names, through a
 // function of the caller.
 package crawlfile
 
@@ -30,8 +30,8 @@ import (
 const (
 	MaxBytes    = 1 << 20
 	maxSeeds    = 1_000_000 // including those of lists
-	maxNodes    = 1 << 20   // keys, values and members of lists, with aliases expanded
-	maxMerges   = 20        // merge keys within each other
+	maxNodes    = 1 << 20   // values, with aliases expanded
+	maxNesting  = 20        // of values, with aliases expanded; the keys need 6
 	maxProblems = 100       // reported
 	maxWord     = 100       // bytes
 	maxName     = 64        // bytes
@@ -122,10 +122,10 @@ type seed struct {
 // Opener opens a list of seeds that a file names.
 type Opener func(file string) (io.ReadCloser, error)
 
-// Parse reads a file and applies its settings to a record, except those in given, which the command
-// line overrides. name is the file's name in problems; open opens a list of seeds. If anything is
+// Parse reads a file and applies its settings to a record, except those that are given on the command
+// line. name is the file's name in problems; open opens a list of seeds. If anything is
 // wrong the error is a [Problems].
-func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool, open Opener) (*File, error) {
+func Parse(name string, data []byte, c *blobschema.Crawl, given func(setting string) bool, open Opener) (*File, error) {
 	v := &validator{
 		file:   &File{Name: name, Values: map[string][]string{}, lines: map[string]int{}},
 		record: c, given: given, open: open, known: map[weburl.URL]int{}, budget: maxNodes,
@@ -155,7 +155,24 @@ func (v *validator) decode(data []byte) keys {
 		v.errorf(root.Line, "a crawl file must have keys, such as \"seeds:\"")
 		return nil
 	}
+	if !v.fits(&root, maxNesting) {
+		return nil
+	}
 	return v.mapping(root.Content[0], "a crawl file", topKeys(), v.file.lines)
+}
+
+// fits counts the values below a node, with aliases expanded. It returns false if there are too many.
+func (v *validator) fits(n *yaml.Node, levels int) bool {
+	if v.budget--; v.budget < 0 || levels == 0 {
+		v.errorf(n.Line, "more than %d values or %d levels, with aliases expanded", maxNodes, maxNesting)
+		return false
+	}
+	for _, c := range resolve(n).Content {
+		if !v.fits(c, levels-1) {
+			return false
+		}
+	}
+	return true
 }
 
 // syntax returns why text is not YAML, and where.

@@ -43,10 +43,6 @@ func (v *validator) mapping(n *yaml.Node, of string, known []string, lines map[s
 		v.errorf(n.Line, "there must be keys here, such as %q", known[0]+":")
 		return nil
 	}
-	if v.budget -= len(n.Content); v.budget < 0 || v.merges > maxMerges {
-		v.errorf(n.Line, "more than %d values or %d merge keys, with aliases expanded", maxNodes, maxMerges)
-		return nil
-	}
 	out := keys{}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
@@ -56,13 +52,11 @@ func (v *validator) mapping(n *yaml.Node, of string, known []string, lines map[s
 			if value.Kind == yaml.SequenceNode {
 				merged = v.list(value)
 			}
-			v.merges++
 			for _, m := range merged {
 				for k, n := range v.mapping(m, of, known, map[string]int{}) {
 					out[k] = cmp.Or(out[k], n)
 				}
 			}
-			v.merges--
 		case first > 0:
 			v.errorf(key.Line, "%s is given twice: see line %d", key.Value, first)
 		case !slices.Contains(known, key.Value):
@@ -89,10 +83,6 @@ func (v *validator) list(n *yaml.Node) (members []*yaml.Node) {
 		return []*yaml.Node{n}
 	case n.Kind == yaml.MappingNode:
 		v.errorf(n.Line, "there must be a value or a list here, not keys")
-		return nil
-	}
-	if v.budget -= len(n.Content); v.budget < 0 {
-		v.errorf(n.Line, "more than %d values, with aliases expanded", maxNodes)
 		return nil
 	}
 	for _, m := range n.Content {

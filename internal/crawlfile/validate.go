@@ -20,12 +20,11 @@ import (
 type validator struct {
 	file     *File
 	record   *blobschema.Crawl
-	given    map[string]bool
+	given    func(setting string) bool // on the command line
 	open     Opener
 	known    map[weburl.URL]int // seeds, by their index in the file's
 	problems Problems
-	budget   int // number of keys, values and members of lists that may still be read
-	merges   int // merge keys around the present mapping
+	budget   int // number of values that may still be read
 }
 
 func (v *validator) errorf(line int, format string, args ...any) {
@@ -70,7 +69,7 @@ func (v *validator) settings(top keys) {
 			continue
 		}
 		record := v.record
-		if v.given[key] {
+		if v.given(key) {
 			record = &blobschema.Crawl{} // only checked
 		}
 		values := v.set(record, key, top[key])
@@ -128,7 +127,7 @@ func (v *validator) hosts(hosts *yaml.Node) {
 			v.file.Hosts = append(v.file.Hosts, r)
 		}
 	}
-	if !v.given["host-rule"] {
+	if !v.given("host-rule") {
 		v.record.Settings.Hosts = v.file.Hosts
 	}
 }
