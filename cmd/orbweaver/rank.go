@@ -106,10 +106,8 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 	ctx, release := following(cmd.Context())
 	defer release()
 	if !f.show {
-		join := true // whatever the job's parameters
-		for _, name := range []string{"damping", "tolerance", "max-rounds", "personalise", "fresh"} {
-			join = join && !cmd.Flags().Changed(name)
-		}
+		// A command without parameters joins a job, whatever the job's parameters.
+		join := !slices.ContainsFunc([]string{"damping", "tolerance", "max-rounds", "personalise", "fresh"}, cmd.Flags().Changed)
 		p := &rankProgress{w: cmd.ErrOrStderr(), round: -2}
 		done, err := f.compute(ctx, rank.StartConfig{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, p)
 		switch {

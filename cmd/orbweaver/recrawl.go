@@ -16,7 +16,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/control"
-	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -38,7 +37,7 @@ func newRecrawl() *cobra.Command {
 	fs.StringVar(&f.urls, "urls", "", "file of URLs, one a line, # comments; - for standard input")
 	fs.StringVar(&f.id, "id", "", "makes a repeat of the request do nothing, for 15 days; without it each counts")
 	fs.BoolVar(&f.later, "later", false, "leave the request for the crawl that runs, or for the next one")
-	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
+	f.settings.register(fs, "allow-net")
 	f.runFlags.register(cmd)
 	return cmd
 }
@@ -75,7 +74,7 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 		target: &f.target, reporter: rep, request: req, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
 			return stored, f.apply(&stored, "allow-net")
 		},
-		connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
+		connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second},
 	}
 	if f.inCloud() && !f.set.Changed("max-time") {
 		r.maxTime = defaultPatience
@@ -215,14 +214,11 @@ func (r *request) messages(crawl string) (out []blobschema.Request) {
 
 // requestOutcome is the outcome of a requested URL.
 type requestOutcome struct {
-	URL        string              `json:"url"`
-	Outcome    *blobschema.Outcome `json:"outcome,omitempty"` // nil if there is no new record of it
-	Status     uint16              `json:"status,omitempty"`
-	Generation uint32              `json:"generation,omitempty"`
-	Detail     string              `json:"detail,omitempty"`
-	Redirect   string              `json:"redirect,omitempty"`
-	Result     string              `json:"result,omitempty"` // of the list below
-	Hint       string              `json:"hint,omitempty"`   // suggestion
+	urlOutcome
+	Generation uint32 `json:"generation,omitempty"`
+	Redirect   string `json:"redirect,omitempty"`
+	Result     string `json:"result,omitempty"` // of the list below
+	Hint       string `json:"hint,omitempty"`   // suggestion
 }
 
 // The results of a requested URL.
@@ -243,17 +239,17 @@ func (r requestOutcome) String() string {
 	switch {
 	case r.Result == resultWaits:
 		return r.URL + ": not requested yet"
-	case r.Outcome == nil:
+	case r.Outcome == blobschema.OutcomeNone:
 		return r.URL + ": nothing new: it was requested before, under this --id"
 	}
-	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
+	s := r.urlOutcome.String()
 	if r.Redirect != "" {
 		s += " to " + r.Redirect
 	}
 	if r.Generation > 0 {
 		s += fmt.Sprintf(", generation %d", r.Generation)
 	}
-	if *r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
+	if r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
 		s += ", " + r.Result
 	}
 	return s
@@ -311,7 +307,7 @@ func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
 	}
 	if waiting > 0 {
 		sum.Reason += fmt.Sprintf(" Not requested yet: %s.", count(waiting))
-		sum.Resume = r.command("crawl", r.perRun...)
+		sum.Resume = r.command("crawl")
 	}
 	return r.listCaptures(ctx, sum)
 }
@@ -321,7 +317,7 @@ func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
 func (s *summary) requestOutcomes(req *request, waits bool, allow []netip.Prefix) (answered, refused, waiting int64) {
 	s.Results = map[string]int64{}
 	for _, u := range req.urls {
-		r := requestOutcome{URL: u.String(), Result: resultRepeat}
+		r := requestOutcome{urlOutcome: urlOutcome{URL: u.String()}, Result: resultRepeat}
 		switch pg := req.latest[r.URL]; {
 		case pg != nil:
 			r.of(pg, allow)
@@ -362,12 +358,12 @@ func (s *summary) concludeRequest(answered, refused int64, all string) {
 
 // of sets the outcome from the new record.
 func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
-	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
+	r.urlOutcome, r.Generation, r.Redirect = outcomeOf(pg), pg.Generation, pg.Redirect
 	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
 	switch {
 	case !pg.Outcome.Answered():
 		r.Result = resultFailed
-		r.Hint = hint(&seedOutcome{URL: pg.URL, Outcome: pg.Outcome}, allow)
+		r.Hint = r.hint(allow)
 	case pg.Change == blobschema.PageSame:
 		r.Result = resultUnchanged
 	case failed && pg.Change != "" && (pg.Status == http.StatusNotFound || pg.Status == http.StatusGone):

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +44,6 @@ type run struct {
 	maxTime     time.Duration
 	every       time.Duration // between two reads of the state of a deployment
 	retry       polite.Retry
-	perRun      []string // flags of this run that the next one needs again
 
 	*opened
 	begun   *beginning
@@ -274,7 +272,7 @@ func (r *run) serve(ctx context.Context) (stop func()) {
 func (r *run) ended(end service.End, cause error) *summary {
 	c, t := &r.earlier.Crawl, &r.now.Totals
 	sum := &summary{
-		where: r.where(c.ID), End: end, Totals: *t, before: r.earlier.Totals, perRun: r.perRun, perNew: r.perNew(), outOfTime: errors.Is(cause, errMaxTime),
+		where: r.where(c.ID), End: end, Totals: *t, before: r.earlier.Totals, allowed: c.Settings.AllowNet, outOfTime: errors.Is(cause, errMaxTime),
 	}
 	if t.Stored > 0 {
 		sum.Archive = r.object(naming.WARCPrefix(c.ID))
@@ -286,7 +284,7 @@ func (r *run) ended(end service.End, cause error) *summary {
 		sum.Search = newIndexReport(&r.now)
 	}
 	pages := plural(t.Pages, "page")
-	sum.Resume = r.command("crawl", r.perRun...)
+	sum.Resume = r.command("crawl")
 	switch {
 	case end == service.Stopped && sum.outOfTime:
 		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped after --max-time %s, with %s.", r.maxTime, pages)
@@ -294,24 +292,15 @@ func (r *run) ended(end service.End, cause error) *summary {
 		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped, with %s.", pages)
 	case sum.idle && end == service.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
-		sum.Resume = r.command("crawl", append(sum.perNew, "--new", "URL...")...)
+		sum.Resume = sum.Anew()
 	case sum.idle && end == service.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
-		sum.Resume = r.command("crawl", append(r.perRun, "URL...")...)
+		sum.Resume = r.command("crawl", "URL...")
 	default:
 		sum.Resume = ""
 		sum.conclude(c.Settings.MaxPages)
 	}
 	return sum
-}
-
-// perNew lists the flags that a new crawl in place of this one needs again.
-func (r *run) perNew() []string {
-	args := slices.Clone(r.perRun)
-	for _, p := range r.earlier.Crawl.Settings.AllowNet {
-		args = append(args, "--allow-net="+p.String())
-	}
-	return args
 }
 
 // conclude completes the summary while the target is still open.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
@@ -52,7 +51,7 @@ func newWork() *cobra.Command {
 	fs.DurationVar(&f.duration, "for", 0, "leave after this time; 0 for never")
 	fs.BoolVar(&f.idleExit, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
-	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
+	f.settings.register(fs, "allow-net")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
 	f.reportFlags.register(fs)
 	return cmd
