@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -17,14 +19,20 @@ import (
 // refresh is how often the display is updated.
 const refresh = 200 * time.Millisecond
 
-// watch crawls or follows until the end of the crawl, of the request or of ctx, and reports the progress.
+// left is the end of a run whose crawl continues in a deployment.
+const left service.End = "left"
+
+// watch crawls or follows until the end of the crawl, of the request or of ctx, and reports the progress. It
+// reads the state at the end.
 func (r *run) watch(ctx context.Context) (service.End, error) {
 	switch {
 	case !r.inCloud():
 		return r.crawl(ctx)
 	case r.detach:
-		return service.Stopped, nil
-	case r.request != nil:
+		return left, nil
+	}
+	r.cpu, r.meter.memory = 0, cloudRateMemory
+	if r.request != nil {
 		return r.await(ctx)
 	}
 	return r.follow(ctx)
@@ -45,6 +53,12 @@ func (r *run) crawl(ctx context.Context) (end service.End, err error) {
 		}
 		return &f, &f.pulse
 	})
+	r.over.Store(true)
+	if err != nil {
+		return end, err
+	}
+	r.now, err = r.view.Status(context.WithoutCancel(ctx)) // after a signal too
+	r.now.Calls, r.cpu = r.engine.Snapshot().Calls, ledger.Processor()-r.cpu
 	return end, err
 }
 
@@ -93,10 +107,8 @@ func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (do
 	}
 }
 
-// look polls a deployment until done returns true. It returns Stopped if ctx ends first, while the crawl
-// continues.
+// look polls a deployment until done returns an end. It returns "" if ctx ends first, while the crawl continues.
 func (r *run) look(ctx context.Context, done func() (service.End, error)) (end service.End, err error) {
-	r.meter.memory = cloudRateMemory
 	err = poll(ctx, r.reporter, r.every, func() (bool, error) {
 		now, err := r.view.Status(ctx)
 		if err != nil {
@@ -106,9 +118,6 @@ func (r *run) look(ctx context.Context, done func() (service.End, error)) (end s
 		end, err = done()
 		return end != "", err
 	})
-	if end == "" {
-		end = service.Stopped
-	}
 	return end, err
 }
 
@@ -116,7 +125,7 @@ func (r *run) look(ctx context.Context, done func() (service.End, error)) (end s
 // because heads are not read at one moment.
 func (r *run) follow(ctx context.Context) (service.End, error) {
 	seen := uint64(0) // commits at the last poll, if the crawl seemed to have ended
-	return r.look(ctx, func() (service.End, error) {
+	end, err := r.look(ctx, func() (service.End, error) {
 		f := r.figures()
 		r.reporter.progress(&f)
 		commits := uint64(1)
@@ -131,6 +140,7 @@ func (r *run) follow(ctx context.Context) (service.End, error) {
 		}
 		return end, nil
 	})
+	return cmp.Or(end, left), err
 }
 
 // figures are the progress of a deployment, as read last.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -262,7 +263,7 @@ const settledPolls = 6
 // await polls a deployment until all URLs of the request have a new record, or the request did nothing for the others.
 func (r *run) await(ctx context.Context) (service.End, error) {
 	still := 0
-	return r.look(ctx, func() (service.End, error) {
+	end, err := r.look(ctx, func() (service.End, error) {
 		if err := r.request.read(ctx, r.opened); err != nil {
 			return "", err
 		}
@@ -277,37 +278,27 @@ func (r *run) await(ctx context.Context) (service.End, error) {
 		}
 		return "", nil
 	})
+	return cmp.Or(end, service.Stopped), err
 }
 
 // concludeRequest reports the outcome of each URL of the request.
 func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
-	waits := sum.End == service.Stopped // URLs without a new record may still be requested
-	if !r.inCloud() {
-		if err := r.request.read(context.WithoutCancel(ctx), r.opened); err != nil { // after a signal too
-			return err
-		}
-		// A request that is still in the queue has made no mail.
-		waits = waits || sum.Totals.Urgent > 0 || r.now.Requests == r.earlier.Requests
+	if err := r.request.read(context.WithoutCancel(ctx), r.opened); err != nil { // after a signal too
+		return err
 	}
+	// URLs without a new record may still be requested. A request that is still in the queue has made no mail.
+	waits := sum.End == service.Stopped || sum.Totals.Urgent > 0 || r.now.Requests == r.earlier.Requests
 	answered, refused, waiting := sum.requestOutcomes(r.request, waits, r.earlier.Crawl.Settings.AllowNet)
 	all := plural(len(r.request.latest), "URL")
 	switch {
-	case r.inCloud() && sum.End == service.Stopped:
-		sum.Reason = fmt.Sprintf("%s of %s answered so far", count(answered), all)
-		if sum.outOfTime {
-			sum.Reason += fmt.Sprintf(" after --max-time %s", r.maxTime)
-		}
-		sum.Reason += "; the request stands: see 'orbweaver explain'."
-		sum.Resume = ""
-		return nil
-	case sum.Status == exitStopped:
-		return r.listCaptures(ctx, sum)
-	case r.inCloud() || sum.Status != exitDeadLetters:
+	case sum.Status != exitStopped:
 		sum.concludeRequest(answered, refused, all)
-	}
-	if waiting > 0 {
-		sum.Reason += fmt.Sprintf(" Not requested yet: %s.", count(waiting))
-		sum.Resume = r.command("crawl")
+		if waiting > 0 {
+			sum.Reason += fmt.Sprintf(" Not requested yet: %s.", count(waiting))
+			sum.Resume = r.command("crawl")
+		}
+	case sum.End == service.Stopped:
+		sum.Reason += fmt.Sprintf(" %s of %s answered so far; the request stands: see 'orbweaver explain'.", count(answered), all)
 	}
 	return r.listCaptures(ctx, sum)
 }

@@ -37,7 +37,7 @@ type run struct {
 	ranks       []byte // of hosts, for a new crawl
 	another     bool   // a new crawl replaces the last one
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
-	prepare     func(o *opened, fresh *blobschema.Crawl) error // completes fresh; nil for nothing to do
+	prepare     func(o *opened, fresh *blobschema.Crawl) error // completes fresh; nil if the run creates no crawl
 	request     *request                                       // URLs to fetch before all others; nil for none
 	detach      bool                                           // leave the crawl in the deployment to itself
 	connections int
@@ -53,7 +53,7 @@ type run struct {
 	over    atomic.Bool
 	log     *slog.Logger
 	began   time.Time
-	cpu     time.Duration // used before the run
+	cpu     time.Duration // used before the run, and after it by the run
 }
 
 // errMaxTime ends a run that took --max-time.
@@ -78,30 +78,17 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 		if !r.inCloud() {
 			defer r.serve(ctx)()
 		}
-		if r.request != nil {
-			if err := r.request.send(ctx, r.opened); err != nil {
-				return err
-			}
-		}
 		end, err := r.watch(limited)
-		r.over.Store(true)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if r.inCloud() && r.request == nil && end == service.Stopped {
+		case end == left:
 			r.reporter.told("left", "departure", &departure{where: r.where(r.id()), Pages: r.now.Totals.Pages, Progress: r.command("status")})
 			return nil
 		}
-		calls, cpu := r.now.Calls, time.Duration(0)
-		if !r.inCloud() {
-			calls, cpu = r.engine.Snapshot().Calls, ledger.Processor()-r.cpu
-			if r.now, err = r.view.Status(context.WithoutCancel(ctx)); err != nil { // after a signal too
-				return err
-			}
-		}
 		sum = r.ended(end, context.Cause(limited))
 		sum.measure(&r.earlier.Totals, time.Since(r.began))
-		if err := sum.price(calls, cpu); err != nil {
+		if err := sum.price(r.now.Calls, r.cpu); err != nil {
 			return err
 		}
 		return after(ctx, sum)
@@ -113,47 +100,37 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 func (r *run) id() string { return r.earlier.Crawl.ID }
 
 // begin creates a crawl or resumes the present one, and reports that. It revokes an order to stop or to
-// pause, except for a request, which it refuses then. A request to a deployment changes nothing else.
-func (r *run) begin(ctx context.Context) error {
+// pause; a crawl with such an order refuses a request instead.
+func (r *run) begin(ctx context.Context) (err error) {
 	r.begun = &beginning{}
 	budget := false // the first budget for revisits
-	if r.request != nil && r.inCloud() {
-		if _, err := r.engine.Open(); err != nil {
-			return err
-		}
-	} else if err := r.create(ctx, &budget); err != nil {
+	if err := r.create(ctx, &budget); err != nil {
 		return err
 	}
 	if err := r.see(ctx); err != nil {
 		return err
 	}
-	status, err := r.view.Status(ctx)
-	if err != nil {
+	if r.earlier, err = r.view.Status(ctx); err != nil {
 		return err
 	}
-	r.earlier, r.now = status, status
-	held := status.Desired.Stop || status.Desired.Pause
-	switch {
-	case r.request != nil && held:
-		return heldBack(r.target, &status.Desired)
-	case r.request != nil && r.inCloud():
-		return nil
+	r.now = r.earlier
+	if w := &r.now.Desired; r.request != nil && (w.Stop || w.Pause) {
+		return heldBack(r.target, w)
 	}
 	b := r.begun
-	b.where, b.Pages, b.Set = r.where(r.id()), status.Totals.Pages, status.Crawl.Settings
+	b.where, b.Pages, b.Set = r.where(r.id()), r.now.Totals.Pages, r.now.Crawl.Settings
 	if budget {
 		b.Frozen = b.Pages
 	}
 	if b.Retried, err = r.retrySeeds(ctx); err != nil {
 		return err
 	}
-	if held {
-		b.Ordered, err = r.Order(ctx, crawl.OrderResume)
-	} else if r.inCloud() {
-		_, err = r.engine.Tick()
+	if b.Ordered, err = r.Order(ctx, crawl.OrderResume); err != nil { // in a deployment it also runs the coordinator
+		return err
 	}
-	if err == nil {
-		r.reporter.begun("started", b)
+	r.reporter.begun("started", b)
+	if r.request != nil {
+		err = r.request.send(ctx, r.opened)
 	}
 	return err
 }
@@ -162,12 +139,12 @@ func (r *run) begin(ctx context.Context) error {
 // for revisits. In a folder the run gets another engine, because only the record says how to fetch.
 func (r *run) create(ctx context.Context, budget *bool) (err error) {
 	if r.prepare != nil {
-		if err := r.prepare(r.opened, &r.fresh); err != nil {
+		if err = r.prepare(r.opened, &r.fresh); err == nil {
+			r.fresh, err = identify(r.fresh)
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if r.fresh, err = identify(r.fresh); err != nil {
-		return err
 	}
 	if err := r.engine.PutRanks(ctx, &r.fresh, r.ranks); err != nil {
 		return err
@@ -272,7 +249,7 @@ func (r *run) serve(ctx context.Context) (stop func()) {
 func (r *run) ended(end service.End, cause error) *summary {
 	c, t := &r.earlier.Crawl, &r.now.Totals
 	sum := &summary{
-		where: r.where(c.ID), End: end, Totals: *t, before: r.earlier.Totals, allowed: c.Settings.AllowNet, outOfTime: errors.Is(cause, errMaxTime),
+		where: r.where(c.ID), End: end, Totals: *t, before: r.earlier.Totals, allowed: c.Settings.AllowNet,
 	}
 	if t.Stored > 0 {
 		sum.Archive = r.object(naming.WARCPrefix(c.ID))
@@ -285,11 +262,15 @@ func (r *run) ended(end service.End, cause error) *summary {
 	}
 	pages := plural(t.Pages, "page")
 	sum.Resume = r.command("crawl")
+	stopped := "Stopped"
+	if r.inCloud() {
+		stopped = "Stopped waiting"
+	}
 	switch {
-	case end == service.Stopped && sum.outOfTime:
-		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped after --max-time %s, with %s.", r.maxTime, pages)
+	case end == service.Stopped && errors.Is(cause, errMaxTime):
+		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("%s after --max-time %s, with %s.", stopped, r.maxTime, pages)
 	case end == service.Stopped:
-		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped, with %s.", pages)
+		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("%s, with %s.", stopped, pages)
 	case sum.idle && end == service.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
 		sum.Resume = sum.Anew()

@@ -35,7 +35,6 @@ type summary struct {
 	Requested []requestOutcome `json:"requested,omitempty"` // of a recrawl
 	Results   map[string]int64 `json:"results,omitempty"`   // of those: how many have changed, are gone, and so on
 	idle      bool             // there was nothing to do
-	outOfTime bool             // --max-time ended the run
 	allowed   []netip.Prefix   // networks that a new crawl has to be given again
 	before    blobschema.Totals
 }
