@@ -59,7 +59,7 @@ func root() *cobra.Command {
 	})
 	for _, sub := range []func() *cobra.Command{
 		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo,
-		newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newMan, newVersion,
+		newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}
