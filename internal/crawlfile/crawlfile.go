@@ -59,18 +59,14 @@ func (p Problem) String() string {
 type Problems []Problem
 
 func (p Problems) Error() string {
-	var b strings.Builder
-	for i := range p {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if i == maxProblems {
-			b.WriteString("and perhaps more")
-			break
-		}
-		b.WriteString(p[i].String())
+	var lines []string
+	for _, one := range p[:min(len(p), maxProblems)] {
+		lines = append(lines, one.String())
 	}
-	return b.String()
+	if len(p) > maxProblems {
+		lines = append(lines, "and perhaps more")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Err is nil if there are no problems; otherwise all of them, sorted by line.
