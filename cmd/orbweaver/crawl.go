@@ -47,8 +47,8 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 		return usagef("--new creates another crawl; give a URL to start from")
 	}
 	if !f.inCloud() {
-		state, err := f.checkFolder(len(seeds))
-		if err == nil && state == folderEmpty {
+		used, err := f.checkFolder(len(seeds))
+		if err == nil && !used {
 			err = f.checkQuality() // before the folder is made
 		}
 		if err != nil {

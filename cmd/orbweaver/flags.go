@@ -269,16 +269,13 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	var problems crawlfile.Problems // of the file
 	for i := range crawlfile.Settings {
 		s := &crawlfile.Settings[i]
-		if f.given[s.Name] == nil {
-			continue
-		}
 		was, now := s.Get(&stored), s.Get(&f.record)
 		switch {
+		case f.given[s.Name] == nil || s.Fixed && was == now:
 		case !s.Fixed:
 			if err := f.apply(&stored, s.Name); err != nil {
 				return stored, err
 			}
-		case was == now:
 		case f.inFile(s.Name):
 			problems = append(problems, f.described.Problem(s.Name,
 				fmt.Sprintf("%s %s contradicts the crawl in %s, which was created with %s and keeps it", s.Name, now, &f.target, was)))

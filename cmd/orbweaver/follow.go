@@ -176,26 +176,22 @@ func interruptible(parent context.Context, w io.Writer) (_ context.Context, rele
 	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it ignored
 		signals = append(signals, syscall.SIGHUP)
 	}
-	got, done, ended := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	got, ended := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(got, signals...)
 	go func() {
 		defer close(ended)
-		for n := 0; ; n++ {
-			select {
-			case <-done:
-				return
-			case <-got:
-			}
-			if n > 0 {
-				os.Exit(int(exitStopped)) // uncommitted pages will be fetched again
-			}
-			fmt.Fprintln(w, "stopping; once more quits at once")
-			cancel()
+		if _, open := <-got; !open {
+			return
+		}
+		fmt.Fprintln(w, "stopping; once more quits at once")
+		cancel()
+		if _, open := <-got; open {
+			os.Exit(int(exitStopped)) // uncommitted pages will be fetched again
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(got)
-		close(done)
+		close(got) // no signal is sent any more
 		<-ended
 		cancel()
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -90,33 +89,27 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 // defaultPatience is how long recrawl waits for the outcomes in a deployment.
 const defaultPatience = 10 * time.Minute
 
-// errNotOwned means that this command has to see to the request itself.
-var errNotOwned = errors.New("no process works on the folder")
-
 // hand gives the request to the process that owns the folder or, if --later is given, leaves it in the queue of the folder or the
 // deployment. It returns false if this command has to see to the request.
 func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (done bool, err error) {
 	if f.inCloud() && !f.later {
 		return false, nil
 	}
-	told := handed{URLs: len(req.urls), ID: req.id}
 	err = f.change(ctx, func(o *opened) error {
-		if o.idle() && !f.later {
-			return errNotOwned
+		if done = f.later || !o.idle(); !done {
+			return nil
 		}
-		told.where, told.PID = f.where(o.view.ID()), o.pid
+		told := handed{where: f.where(o.view.ID()), PID: o.pid, URLs: len(req.urls), ID: req.id}
 		if o.idle() {
 			told.Resume = f.command("crawl")
 		}
-		return req.submit(ctx, told.Crawl, o)
+		err := req.submit(ctx, told.Crawl, o)
+		if err == nil {
+			rep.told("handed", "handed", &told)
+		}
+		return err
 	})
-	if errors.Is(err, errNotOwned) {
-		return false, nil
-	}
-	if err == nil {
-		rep.told("handed", "handed", &told)
-	}
-	return true, err
+	return done, err
 }
 
 // request is a request for URLs.

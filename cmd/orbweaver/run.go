@@ -37,7 +37,7 @@ type run struct {
 	ranks       []byte // of hosts, for a new crawl
 	another     bool   // a new crawl replaces the last one
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
-	prepare     func(o *opened, fresh *blobschema.Crawl) error // completes fresh; nil if the run creates no crawl
+	prepare     func(o *opened, fresh *blobschema.Crawl) error // completes fresh; nil for nothing to do
 	request     *request                                       // URLs to fetch before all others; nil for none
 	detach      bool                                           // leave the crawl in the deployment to itself
 	connections int
@@ -101,10 +101,10 @@ func (r *run) id() string { return r.earlier.Crawl.ID }
 
 // begin creates a crawl or resumes the present one, and reports that. It revokes an order to stop or to
 // pause; a crawl with such an order refuses a request instead.
-func (r *run) begin(ctx context.Context) (err error) {
+func (r *run) begin(ctx context.Context) error {
 	r.begun = &beginning{}
-	budget := false // the first budget for revisits
-	if err := r.create(ctx, &budget); err != nil {
+	budget, err := r.create(ctx)
+	if err != nil {
 		return err
 	}
 	if err := r.see(ctx); err != nil {
@@ -135,19 +135,21 @@ func (r *run) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// create creates a crawl or resumes the present one. budget is set if a resumed crawl gets its first budget
+// create creates a crawl or resumes the present one. It returns true if a resumed crawl gets its first budget
 // for revisits. In a folder the run gets another engine, because only the record says how to fetch.
-func (r *run) create(ctx context.Context, budget *bool) (err error) {
+func (r *run) create(ctx context.Context) (budget bool, err error) {
 	if r.prepare != nil {
-		if err = r.prepare(r.opened, &r.fresh); err == nil {
-			r.fresh, err = identify(r.fresh)
+		if err := r.prepare(r.opened, &r.fresh); err != nil {
+			return false, err
 		}
-		if err != nil {
-			return err
+	}
+	if r.request == nil {
+		if r.fresh, err = identify(r.fresh); err != nil {
+			return false, err
 		}
 	}
 	if err := r.engine.PutRanks(ctx, &r.fresh, r.ranks); err != nil {
-		return err
+		return false, err
 	}
 	var c blobschema.Crawl
 	if r.another {
@@ -158,7 +160,7 @@ func (r *run) create(ctx context.Context, budget *bool) (err error) {
 		c, created, r.begun.Seeds, err = r.engine.Begin(r.fresh, r.seeds, func(c *blobschema.Crawl) error {
 			resumed, err := r.resume(*c)
 			if err == nil {
-				*budget = c.Settings.RecrawlPerHour == 0 && resumed.Settings.RecrawlPerHour > 0
+				budget = c.Settings.RecrawlPerHour == 0 && resumed.Settings.RecrawlPerHour > 0
 				*c = resumed
 			}
 			return err
@@ -167,15 +169,15 @@ func (r *run) create(ctx context.Context, budget *bool) (err error) {
 	}
 	r.seeds = nil // they may be a million
 	if err != nil || r.inCloud() {
-		return err
+		return budget, err
 	}
 	cfg := serviceConfig(r.connections, c.Settings.AllowNet, r.retry, r.ledger, r.reporter, r.log).For(&c.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
-		return err
+		return false, err
 	}
 	r.engine, err = jobs.Open(r.platform, cfg)
 	r.Control = control.Own{Engine: r.engine}
-	return err
+	return budget, err
 }
 
 // createAnother creates a crawl in place of the last one. It waits if the id, which derives from the

@@ -356,43 +356,28 @@ func (t *target) noCrawl() error {
 	return usagef("there is no crawl in %s yet; give a URL to create one, as in '%s'", t, t.command("crawl", "https://example.org/"))
 }
 
-// The states of a folder, before anything opens it.
-type folderState uint8
-
-const (
-	folderEmpty   folderState = iota // or missing
-	folderCrawl                      // a crawl has used it
-	folderForeign                    // it contains other files
-)
-
-// folder returns the state of the folder without changing it.
-func (t *target) folder() (folderState, error) {
+// used reports whether a crawl has used the folder, without changing it. A folder with other files is an error.
+func (t *target) used() (bool, error) {
 	entries, err := os.ReadDir(t.data)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return folderEmpty, nil
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
+		return false, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return folderForeign, usagef("--data %s is not a folder; give another one", t.data)
+		return false, usagef("--data %s is not a folder; give another one", t.data)
 	case err != nil:
-		return folderForeign, t.explain(err)
-	case len(entries) == 0:
-		return folderEmpty, nil
+		return false, t.explain(err)
 	}
 	if _, err := os.Stat(filepath.Join(t.data, naming.DatabaseFile)); err == nil {
-		return folderCrawl, nil
+		return true, nil
 	}
-	return folderForeign, t.explain(drivers.CheckFolder(t.data))
+	foreign := usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
+	return false, cmp.Or(t.explain(drivers.CheckFolder(t.data)), foreign)
 }
 
-// checkFolder refuses a folder that a crawl with or without seeds cannot use, before it is changed.
-func (t *target) checkFolder(seeds int) (folderState, error) {
-	state, err := t.folder()
-	switch {
-	case err != nil:
-	case state == folderForeign:
-		err = usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
-	case state == folderEmpty && seeds == 0:
+// checkFolder is used, and refuses a folder without a crawl if there are no seeds either.
+func (t *target) checkFolder(seeds int) (used bool, err error) {
+	if used, err = t.used(); err == nil && !used && seeds == 0 {
 		err = t.noCrawl()
 	}
-	return state, err
+	return used, err
 }
