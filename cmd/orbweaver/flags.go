@@ -188,43 +188,42 @@ func (f *crawlFlags) read() error {
 
 // readFile reads the crawl file, and the file of --host-ranks, which the crawl file may name.
 func (f *crawlFlags) readFile() error {
-	if f.file == "" {
-		if err := f.readRanks(); err != nil {
-			return usagef("%w", err)
-		}
-		return nil
-	}
-	data, err := os.ReadFile(f.file)
-	if err != nil {
-		return usagef("read --file: %w", err)
-	}
-	beside := func(name string) string {
-		if filepath.IsAbs(name) {
-			return name
-		}
-		return filepath.Join(filepath.Dir(f.file), name)
-	}
-	open := func(name string) (io.ReadCloser, error) { return os.Open(beside(name)) }
-	f.described, err = crawlfile.Parse(f.file, data, &f.record, f.set.Changed, open)
-	for name, values := range f.described.Values {
-		if f.inFile(name) {
-			f.given[name] = values
-		}
-	}
-	if f.inFile("host-ranks") {
-		f.hostRanks = beside(f.described.HostRanks)
-	}
 	problems := crawlfile.Problems{}
-	errors.As(err, &problems)
-	if rerr := f.readRanks(); rerr != nil && f.inFile("host-ranks") {
-		problems = append(problems, f.described.Problem("host-ranks", rerr.Error()))
-	} else if rerr != nil && len(problems) == 0 {
-		return usagef("%w", rerr)
+	if f.file != "" {
+		data, err := os.ReadFile(f.file)
+		if err != nil {
+			return usagef("read --file: %w", err)
+		}
+		open := func(name string) (io.ReadCloser, error) { return os.Open(f.beside(name)) }
+		f.described, err = crawlfile.Parse(f.file, data, &f.record, f.set.Changed, open)
+		errors.As(err, &problems)
+		for name, values := range f.described.Values {
+			if f.inFile(name) {
+				f.given[name] = values
+			}
+		}
+		if f.inFile("host-ranks") {
+			f.hostRanks = f.beside(f.described.HostRanks)
+		}
+	}
+	switch err := f.readRanks(); {
+	case err != nil && f.inFile("host-ranks"):
+		problems = append(problems, f.described.Problem("host-ranks", err.Error()))
+	case err != nil && len(problems) == 0:
+		return usagef("%w", err)
 	}
 	if err := problems.Err(); err != nil {
 		return fail(exitUsage, err)
 	}
 	return nil
+}
+
+// beside returns the path of a file that the crawl file names.
+func (f *crawlFlags) beside(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(f.file), name)
 }
 
 // inFile reports whether the crawl file gives a setting, and no flag overrides it.

@@ -275,7 +275,7 @@ func (r *run) ended(end service.End, cause error) *summary {
 		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("%s, with %s.", stopped, pages)
 	case sum.idle && end == service.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
-		sum.Resume = sum.Anew()
+		sum.Resume = sum.StartOver()
 	case sum.idle && end == service.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = r.command("crawl", "URL...")

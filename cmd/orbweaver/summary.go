@@ -94,8 +94,8 @@ func (s *summary) PerConnection() float64 {
 	return float64(s.Totals.Pages) / float64(s.Totals.Connections)
 }
 
-// Anew is the command line of a new crawl in place of this one.
-func (s *summary) Anew() string {
+// StartOver is the command line of a new crawl in place of this one.
+func (s *summary) StartOver() string {
 	var flags []string
 	for _, p := range s.allowed {
 		flags = append(flags, "--allow-net="+p.String())
