@@ -95,6 +95,9 @@ func newLayoutReport(w where, l *view.Layout) *layoutReport {
 	return r
 }
 
+// Place names the crawl and its target.
+func (r *layoutReport) Place() string { return r.Crawl + " in " + r.at.String() }
+
 // Arriving counts the slots that are on the move.
 func (r *layoutReport) Arriving() (n int) {
 	for _, m := range r.Moves {
