@@ -121,6 +121,9 @@ func (r *run) look(ctx context.Context, done func() (service.End, error)) (end s
 	return end, err
 }
 
+// endOf is the end of a crawl in a deployment, by its state.
+var endOf = map[view.State]service.End{view.Finished: service.Finished, view.Limited: service.Limited, view.Stopped: service.Halted}
+
 // follow polls until the crawl has ended: Finished, Limited or Halted. Two polls must see the same end,
 // because heads are not read at one moment.
 func (r *run) follow(ctx context.Context) (service.End, error) {
@@ -132,7 +135,7 @@ func (r *run) follow(ctx context.Context) (service.End, error) {
 		for i := range r.now.Heads {
 			commits += r.now.Heads[i].Seq
 		}
-		end := map[view.State]service.End{view.Finished: service.Finished, view.Limited: service.Limited, view.Stopped: service.Halted}[r.now.State]
+		end := endOf[r.now.State]
 		if end == "" {
 			seen = 0
 		} else if seen != commits {

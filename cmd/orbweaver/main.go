@@ -57,8 +57,9 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(), newPartitions(),
-		newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFsck(), newEstimate(), newVersion(),
+	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(),
+		newPartitions(), newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFsck(),
+		newEstimate(), newVersion(),
 		topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),
 		topic("search-syntax", "What a query of search may say", search.Syntax+"\n"),
 		topic("exit-status", "The exit statuses of all commands", exitStatuses()))

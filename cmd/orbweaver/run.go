@@ -223,7 +223,8 @@ func newLog(w io.Writer) *slog.Logger {
 }
 
 // serviceConfig is the configuration of a process that fetches pages.
-func serviceConfig(connections int, allow []netip.Prefix, retry polite.Retry, led *ledger.Ledger, rep *reporter, log *slog.Logger) service.Config {
+func serviceConfig(connections int, allow []netip.Prefix, retry polite.Retry, led *ledger.Ledger, rep *reporter, log *slog.Logger,
+) service.Config {
 	return service.Config{
 		Step: crawl.StepConfig{Software: "orbweaver/" + version, Retry: retry, Watch: rep.answers.add}, Fetch: fetch.Config{AllowNet: allow},
 		Connections: connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,

@@ -52,7 +52,8 @@ func newTopicsReport(w where, s *view.Status) *topicsReport {
 	for _, t := range s.Topics() {
 		r.Topics = append(r.Topics, topicReport{
 			TopicStatus: t, Slice: t.Slice.Seconds(), SliceNow: cmp.Or(t.Shrunk, t.Slice).Seconds(), Period: t.Period.Seconds(),
-			Pages: t.Totals.Pages, Share: float64(t.Totals.Pages) / float64(max(s.Totals.Pages, 1)), Pending: t.Totals.Pending, Bytes: t.Totals.Bytes,
+			Pages: t.Totals.Pages, Share: float64(t.Totals.Pages) / float64(max(s.Totals.Pages, 1)),
+			Pending: t.Totals.Pending, Bytes: t.Totals.Bytes,
 		})
 	}
 	last := len(r.Topics) - 1
