@@ -349,7 +349,7 @@ func testCloudCrawl(c *cloud) {
 	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished`)
 	off()
 	c.run("recrawl", "--every", "50ms", "--max-time", "200ms", url+"/3").ends(exitStopped,
-		`^0 of 1 URL answered so far after --max-time 200ms; the request stands`, `/3: not requested yet`)
+		`^Stopped waiting after --max-time 200ms, with 41 pages\. 0 of 1 URL answered so far; the request stands`, `/3: not requested yet`)
 	c.run("recrawl", "--connections", "3", url+"/3").ends(exitUsage, `makes no sense in a cloud`)
 	c.run("fsck").ends(exitOK, `^clean: `)
 }

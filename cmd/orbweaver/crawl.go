@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,36 +42,54 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	if err != nil {
 		return err
 	}
-	seeds := f.allSeeds(crawl.Seeds(urls))
+	fresh, seeds := f.describe(crawl.Seeds(urls))
 	if f.another && len(seeds) == 0 {
 		return usagef("--new creates another crawl; give a URL to start from")
 	}
-	if f.inCloud() {
-		return f.crawlInCloud(cmd.Context(), rep, seeds)
-	}
-	if err := f.checkFolder(len(seeds)); err != nil {
-		return err
-	}
-	if state, err := f.folder(); err == nil && (f.another || state == folderEmpty) {
-		if err := f.checkQuality(); err != nil {
+	if !f.inCloud() {
+		used, err := f.checkFolder(len(seeds))
+		if err == nil && !used {
+			err = f.checkQuality() // before the folder is made
+		}
+		if err != nil {
 			return err
 		}
 	}
-	s := start{seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume}
-	if s.fresh, err = identify(f.fresh()); err != nil {
-		return err
-	}
 	r := &run{
-		target: &f.target, start: s, reporter: rep, connections: f.connections,
-		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
+		target: &f.target, reporter: rep, fresh: fresh, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume, prepare: f.prepare,
+		detach: f.detach, connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second},
 	}
-	ctx, release := interruptible(cmd.Context(), rep)
+	ctx, release := f.signals(cmd.Context(), rep)
 	defer release()
 	sum, err := r.do(ctx, r.conclude)
-	if err != nil {
+	if err != nil || sum == nil {
 		return err
 	}
-	return conclude(rep, sum, seedsFailed(sum.Seeds, r.crawl.Settings.AllowNet))
+	return conclude(rep, sum, seedsFailed(sum.Seeds, r.earlier.Crawl.Settings.AllowNet))
+}
+
+// prepare adjusts the record of a new crawl to a deployment, and refuses a crawl that the deployment cannot have.
+func (f *crawlFlags) prepare(o *opened, fresh *blobschema.Crawl) error {
+	most := o.partitions()
+	if most > 0 {
+		if f.given["partitions"] == nil && fresh.Settings.MostPartitions == 0 {
+			fresh.Partitions = min(cmp.Or(o.platform.BeginWith, most), fresh.Slots)
+		}
+		for name, n := range map[string]int{"elastic": fresh.Settings.MostPartitions, "partitions": fresh.Partitions} {
+			if n > most {
+				return usagef("--%s %s is too many: %s was deployed for %s (make deploy, variable mailboxes)",
+					name, f.set.Lookup(name).Value, &f.target, plural(most, "partition"))
+			}
+		}
+	}
+	err := f.checkQuality()
+	if err == nil || f.another {
+		return err
+	}
+	if _, none := o.engine.Open(); errors.Is(none, crawl.ErrNoCrawl) {
+		return err
+	}
+	return nil
 }
 
 // conclude reports a summary and returns the error that the command ends with. The text nothing is the
@@ -110,15 +129,19 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 	return c, err
 }
 
-// seedOutcome is the outcome of a seed.
-type seedOutcome struct {
+// urlOutcome is the outcome of a URL.
+type urlOutcome struct {
 	URL     string             `json:"url"`
-	Outcome blobschema.Outcome `json:"outcome"`
+	Outcome blobschema.Outcome `json:"outcome,omitzero"` // OutcomeNone without a record
 	Status  uint16             `json:"status,omitempty"`
 	Detail  string             `json:"detail,omitempty"`
 }
 
-func (s *seedOutcome) String() string {
+func outcomeOf(p *blobschema.Page) urlOutcome {
+	return urlOutcome{p.URL, p.Outcome, p.Status, p.Detail}
+}
+
+func (s *urlOutcome) String() string {
 	t := s.URL + ": " + s.Outcome.String()
 	if s.Status != 0 {
 		t += fmt.Sprintf(" %d", s.Status)
@@ -132,25 +155,25 @@ func (s *seedOutcome) String() string {
 const maxSeedsTold = 20
 
 // seedOutcomes returns the outcomes of some seeds.
-func seedOutcomes(ctx context.Context, v *view.View) (out []seedOutcome, err error) {
+func seedOutcomes(ctx context.Context, v *view.View) (out []urlOutcome, err error) {
 	for p, err := range v.Pages(ctx, view.LatestRecord) {
 		if err != nil {
 			return nil, err
 		}
 		if p.Depth == 0 && !p.Robots && len(out) < maxSeedsTold {
-			out = append(out, seedOutcome{URL: p.URL, Outcome: p.Outcome, Status: p.Status, Detail: p.Detail})
+			out = append(out, outcomeOf(&p))
 		}
 	}
 	return out, nil
 }
 
 // seedsFailed says why a crawl fetched nothing.
-func seedsFailed(seeds []seedOutcome, allow []netip.Prefix) string {
+func seedsFailed(seeds []urlOutcome, allow []netip.Prefix) string {
 	var b strings.Builder
 	b.WriteString("nothing could be fetched:")
 	for i := range seeds {
 		b.WriteString("\n  " + seeds[i].String())
-		if h := hint(&seeds[i], allow); h != "" {
+		if h := seeds[i].hint(allow); h != "" {
 			b.WriteString("\n    " + h)
 		}
 	}
@@ -173,7 +196,7 @@ var hints = map[blobschema.Outcome]string{
 }
 
 // hint returns a suggestion for the outcome of a URL, or "".
-func hint(s *seedOutcome, allow []netip.Prefix) string {
+func (s *urlOutcome) hint(allow []netip.Prefix) string {
 	if u, err := weburl.Parse(s.URL); err == nil && u.Host().IsIP() {
 		if addr, err := netip.ParseAddr(u.Host().Name()); err == nil && !fetch.Allowed(addr, allow) {
 			return fmt.Sprintf("the address is not public; if you mean it, allow it with --allow-net %s", addr)

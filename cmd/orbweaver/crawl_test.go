@@ -18,6 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -197,7 +198,7 @@ func TestUnreachableSeed(t *testing.T) {
 	if sum.Status != exitNothing || len(sum.Seeds) != 1 {
 		t.Fatalf("summary %+v", sum)
 	}
-	text := seedsFailed(sum.Seeds, s.crawl.Settings.AllowNet)
+	text := seedsFailed(sum.Seeds, s.earlier.Crawl.Settings.AllowNet)
 	for _, want := range []string{"http://127.0.0.1:1/: ", "check", "server is up"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -267,8 +268,8 @@ func TestStatusOfEnds(t *testing.T) {
 		{blobschema.Totals{Pages: 1, DeadMail: 1}, exitDeadLetters},
 		{blobschema.Totals{}, exitNothing},
 	} {
-		s := &run{target: &target{data: "d"}, begun: &beginning{}, crawl: blobschema.Crawl{ID: "c"}}
-		sum := s.ended("finished", nil, c.totals)
+		s := &run{target: &target{data: "d"}, begun: &beginning{}, earlier: view.Status{Crawl: blobschema.Crawl{ID: "c"}}, now: view.Status{Totals: c.totals}}
+		sum := s.ended("finished", nil)
 		if sum.Status != c.want {
 			t.Errorf("%+v: status %d, want %d", c.totals, sum.Status, c.want)
 		}

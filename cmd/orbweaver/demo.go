@@ -16,7 +16,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -45,10 +44,10 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	t := &target{data: dir}
-	switch state, err := t.folder(); {
+	switch used, err := t.used(); {
 	case err != nil:
 		return err
-	case state != folderEmpty:
+	case used:
 		return usagef("the folder %s is not empty; the demo needs a new one", dir)
 	}
 	rep := newReporter(&reportFlags{quiet: quiet}, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -108,21 +107,15 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 	r.resume = func(c blobschema.Crawl) (blobschema.Crawl, error) {
 		return c, errors.New("the demo does not resume a crawl")
 	}
-	for _, raw := range web.Seeds() {
-		u, err := weburl.Parse(raw)
-		if err != nil {
-			return nil, err
-		}
-		r.seeds = append(r.seeds, crawl.Seed{URL: u})
-	}
-	var err error
-	r.fresh, err = identify(blobschema.Crawl{
+	urls, err := readURLs(web.Seeds(), "", "", nil, nil)
+	r.seeds = crawl.Seeds(urls)
+	r.fresh = blobschema.Crawl{
 		Slots: partition.DefaultSlots, Partitions: 4, // so that there is mail to see
 		Settings: blobschema.Settings{
 			Scope: blobschema.ScopeAny, MaxDepth: -1, MaxBody: 16 << 20, UserAgent: defaultAgent, Timeout: 10 * time.Second,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
-	})
+	}
 	return r, err
 }
 

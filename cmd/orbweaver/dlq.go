@@ -29,8 +29,22 @@ func newDLQ() *cobra.Command {
 func newDLQList() *cobra.Command {
 	var f reading
 	return f.newCommand("dlq-list", noArguments, func(cmd *cobra.Command, _ []string) error {
-		return f.readLetters(cmd.Context(), func(list []letter) error {
+		ctx := cmd.Context()
+		list := func(v *view.View) error {
+			list, err := lettersOf(ctx, v)
+			if err != nil {
+				return err
+			}
 			return f.report(cmd.OutOrStdout(), "dlq", letters(list))
+		}
+		if !f.inCloud() { // its queues give up nothing
+			return f.read(ctx, list)
+		}
+		return f.own(ctx, func(o *opened) error {
+			if err := o.fetchGivenUp(ctx); err != nil {
+				return err
+			}
+			return list(o.view)
 		})
 	})
 }
@@ -40,7 +54,7 @@ type letter struct {
 	ID       string           `json:"id"`
 	At       time.Time        `json:"at"`
 	Replayed time.Time        `json:"replayed,omitzero"`
-	Kind     letterKind       `json:"kind"`
+	Kind     string           `json:"kind"` // mail, wake, request or notification, if this version can parse it
 	Origin   string           `json:"origin"`
 	Reason   string           `json:"reason"`
 	Bytes    int              `json:"bytes"`
@@ -50,16 +64,8 @@ type letter struct {
 	mail     *blobschema.Mail // if it is mail
 }
 
-// letterKind is the kind of a body, if this version can parse it.
-type letterKind string
-
-const (
-	kindMail         letterKind = "mail"
-	kindWake         letterKind = "wake"
-	kindRequest      letterKind = "request"
-	kindNotification letterKind = "notification"
-	kindUnknown      letterKind = "unknown"
-)
+// kindUnknown is the kind of a body that this version cannot parse.
+const kindUnknown = "unknown"
 
 func newLetter(d *view.DeadLetter) letter {
 	l := letter{
@@ -67,16 +73,16 @@ func newLetter(d *view.DeadLetter) letter {
 		name: d.Name, Origin: sender(d.Partition),
 	}
 	if m, err := blobschema.DecodeMail(d.Body); err == nil {
-		l.Kind, l.mail = kindMail, &m
+		l.Kind, l.mail = "mail", &m
 		for i := range m.URLs {
 			l.URLs = append(l.URLs, m.URLs[i].URL)
 		}
 	} else if _, p, err := blobschema.DecodeWake(d.Body); err == nil {
-		l.Kind, l.Origin = kindWake, sender(p)
+		l.Kind, l.Origin = "wake", sender(p)
 	} else if r, err := blobschema.DecodeRequest(d.Body); err == nil {
-		l.Kind, l.URLs = kindRequest, append(r.Recrawl, r.Seeds...)
+		l.Kind, l.URLs = "request", append(r.Recrawl, r.Seeds...)
 	} else if u, ok := blobschema.DecodeNotification(d.Body); ok && len(u) > 0 {
-		l.Kind = kindNotification
+		l.Kind = "notification"
 	}
 	return l
 }
@@ -92,22 +98,6 @@ func sender(p partition.ID) string {
 	return fmt.Sprintf("partition %d", p)
 }
 
-// readLetters reads the dead letters of the crawl. Those of a deployment include messages that queues gave up.
-func (t *target) readLetters(ctx context.Context, do func([]letter) error) error {
-	if t.inCloud() {
-		if err := t.own(ctx, func(o *opened) error { return o.fetchGivenUp(ctx) }); err != nil {
-			return err
-		}
-	}
-	return t.read(ctx, func(v *view.View) error {
-		list, err := lettersOf(ctx, v)
-		if err != nil {
-			return err
-		}
-		return do(list)
-	})
-}
-
 func lettersOf(ctx context.Context, v *view.View) ([]letter, error) {
 	dead, err := v.DeadLetters(ctx)
 	list := make([]letter, len(dead)) // an empty list for programs, not null
@@ -121,12 +111,9 @@ func lettersOf(ctx context.Context, v *view.View) ([]letter, error) {
 // message always becomes the same object.
 const givenUp = "given up by its queue: every function that took it failed"
 
-// fetchGivenUp stores each message that queues gave up as an object, and then deletes the message. A crash
+// fetchGivenUp stores each message that the queues of a deployment gave up as an object, and then deletes the message. A crash
 // between the two leaves both; the next call writes the same object.
 func (o *opened) fetchGivenUp(ctx context.Context) (err error) {
-	if o.idle {
-		return nil // a folder's queues give up nothing
-	}
 	q, err := o.platform.Queue(naming.DeadLettersQueue)
 	if err != nil {
 		return err
@@ -220,8 +207,10 @@ func newDLQReplay() *cobra.Command {
 
 // run replays letters: those of some ids, or all without any.
 func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
-	if err := o.fetchGivenUp(ctx); err != nil {
-		return err
+	if o.inCloud() {
+		if err := o.fetchGivenUp(ctx); err != nil {
+			return err
+		}
 	}
 	list, err := lettersOf(ctx, o.view)
 	if err != nil {
@@ -254,7 +243,7 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 		}
 		r.Sent = append(r.Sent, l.ID)
 	}
-	if !o.idle && len(chosen) > 0 {
+	if o.inCloud() && len(chosen) > 0 {
 		_, err = o.engine.Tick() // it wakes the partitions that have mail now
 	}
 	return err
@@ -275,7 +264,7 @@ func (o *opened) replay(ctx context.Context, l *letter) error {
 		return fmt.Errorf("it is for partition %d, and there are %d", m.To, r.Partitions)
 	case m != nil:
 		name = naming.MailboxQueue(m.To)
-	case l.Kind == kindWake:
+	case l.Kind == "wake":
 		name = naming.WakesQueue
 	}
 	q, err := o.platform.Queue(name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -14,29 +15,21 @@ import (
 // newExplain takes an argument with a slash for a URL, and any other for a host.
 func newExplain() *cobra.Command {
 	var f reading
-	return f.newCommand("explain", one("URL or host"), func(cmd *cobra.Command, args []string) error {
-		return f.read(cmd.Context(), func(v *view.View) error {
-			if strings.Contains(args[0], "/") {
-				u, err := parseURL(args[0])
-				if err != nil {
-					return err
-				}
-				r, err := v.ExplainURL(cmd.Context(), u)
-				if err != nil {
-					return err
-				}
-				return f.report(cmd.OutOrStdout(), "explain", urlReport{r})
-			}
-			h, err := weburl.ParseHost(args[0])
+	return f.newReport("explain", one("URL or host"), func(ctx context.Context, v *view.View, args []string) (string, any, error) {
+		if strings.Contains(args[0], "/") {
+			u, err := parseURL(args[0])
 			if err != nil {
-				return usagef("%.200q is neither a URL nor a host: %w", args[0], err)
+				return "", nil, err
 			}
-			r, err := v.ExplainHost(cmd.Context(), h)
-			if err != nil {
-				return err
-			}
-			return f.report(cmd.OutOrStdout(), "explain-host", hostReport{r})
-		})
+			r, err := v.ExplainURL(ctx, u)
+			return "explain", urlReport{r}, err
+		}
+		h, err := weburl.ParseHost(args[0])
+		if err != nil {
+			return "", nil, usagef("%.200q is neither a URL nor a host: %w", args[0], err)
+		}
+		r, err := v.ExplainHost(ctx, h)
+		return "explain-host", hostReport{r}, err
 	})
 }
 

@@ -39,7 +39,6 @@ type exportFlags struct {
 	name     string // of the file in that folder; "" for the usual one
 	outcomes []string
 	topic    string
-	topics   []uint8 // of that name; set once the crawl is open
 	history  bool
 	force    bool
 }
@@ -55,9 +54,6 @@ func newExport() *cobra.Command {
 		return f.read(ctx, func(v *view.View) error {
 			frozen, err := v.Freeze(ctx) // files and index are of one moment
 			if err != nil {
-				return err
-			}
-			if err := f.findTopic(ctx, frozen); err != nil {
 				return err
 			}
 			e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
@@ -101,21 +97,6 @@ func (f *exportFlags) check() error {
 		if _, err := blobschema.ParseOutcome(o); err != nil {
 			return usagef("--outcome: %w", err)
 		}
-	}
-	return nil
-}
-
-// findTopic finds the numbers of --topic.
-func (f *exportFlags) findTopic(ctx context.Context, v *view.View) error {
-	if f.topic == "" {
-		return nil
-	}
-	c, err := v.Crawl(ctx)
-	if err != nil {
-		return err
-	}
-	if f.topics = view.TopicNumbers(&c.Settings, f.topic); len(f.topics) == 0 {
-		return usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &f.target, f.topic, f.command("topics"))
 	}
 	return nil
 }
@@ -223,7 +204,10 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	set := c.Settings
+	topics := view.TopicNumbers(&c.Settings, e.topic)
+	if e.topic != "" && len(topics) == 0 {
+		return 0, usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &e.exportFlags.target, e.topic, e.command("topics"))
+	}
 	records := json.NewEncoder(w)
 	records.SetEscapeHTML(false)
 	for pg, err := range e.view.Pages(ctx, which) {
@@ -233,7 +217,7 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 		if len(e.outcomes) > 0 && !slices.Contains(e.outcomes, pg.Outcome.String()) {
 			continue
 		}
-		if e.topic != "" && !slices.Contains(e.topics, pg.Topic) {
+		if e.topic != "" && !slices.Contains(topics, pg.Topic) {
 			continue
 		}
 		if e.format == "urls" {
@@ -242,7 +226,7 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 			}
 			_, err = io.WriteString(w, pg.URL+"\n")
 		} else {
-			err = records.Encode(pageLine{&pg, view.TopicName(&set, pg.Topic)})
+			err = records.Encode(pageLine{&pg, view.TopicName(&c.Settings, pg.Topic)})
 		}
 		if err != nil {
 			return lines, err

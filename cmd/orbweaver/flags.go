@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,11 +29,11 @@ type settings struct {
 	given  map[string][]string // the values on the command line or in the crawl file, by setting
 }
 
-// register adds the flags of some settings.
-func (s *settings) register(fs *pflag.FlagSet, choose func(*crawlfile.Setting) bool) {
+// register adds the flags of some settings; of all without names.
+func (s *settings) register(fs *pflag.FlagSet, names ...string) {
 	s.record, s.given = crawlfile.Defaults(defaultAgent), map[string][]string{}
 	for i := range crawlfile.Settings {
-		if set := &crawlfile.Settings[i]; choose(set) {
+		if set := &crawlfile.Settings[i]; names == nil || slices.Contains(names, set.Name) {
 			flag := fs.VarPF(&settingFlag{set, s}, set.Name, "", set.Usage)
 			flag.NoOptDefVal = set.Bare
 			if set.Default == "" && set.Name != "user-agent" {
@@ -44,12 +43,10 @@ func (s *settings) register(fs *pflag.FlagSet, choose func(*crawlfile.Setting) b
 	}
 }
 
-// apply sets settings of another record to the values of the flags, which were parsed before.
-func (s *settings) apply(c *blobschema.Crawl, names ...string) error {
-	for _, name := range names {
-		if err := crawlfile.Find(name).Replace(c, s.given[name]); err != nil {
-			return usagef("--%s: %w", name, err)
-		}
+// apply sets a setting of another record to the values of the flag, which were parsed before.
+func (s *settings) apply(c *blobschema.Crawl, name string) error {
+	if err := crawlfile.Find(name).Replace(c, s.given[name]); err != nil {
+		return usagef("--%s: %w", name, err)
 	}
 	return nil
 }
@@ -140,14 +137,6 @@ func refuse(set *pflag.FlagSet, checks []wrong) error {
 	return nil
 }
 
-// perRun lists the flags of this run that the next run must repeat.
-func (f *runFlags) perRun() []string {
-	if f.set.Changed("connections") {
-		return []string{"--connections=" + strconv.Itoa(f.connections)}
-	}
-	return nil
-}
-
 // crawlFlags are the flags of the crawl command.
 type crawlFlags struct {
 	runFlags
@@ -160,7 +149,6 @@ type crawlFlags struct {
 	ranks     []byte // the content of that file
 
 	described *crawlfile.File // nil without one
-	fromFile  map[string]bool // settings that the file decides
 	begun     []crawl.Seed    // the seeds of this run; those of the file come first
 }
 
@@ -172,7 +160,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.another, "new", false,
 		"start a new crawl after the last one finished, hit its limit or was stopped; export the old one first, it is not reachable afterwards")
 	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
-	f.settings.register(fs, func(*crawlfile.Setting) bool { return true })
+	f.settings.register(fs)
 	fs.StringVar(&f.hostRanks, "host-ranks", "",
 		"file with the worth of hosts, one a line: host, tab, number (1 for a host that is not there); implies --quality host-rank")
 	f.runFlags.register(cmd)
@@ -180,7 +168,6 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 
 // read reads the files of --file and --host-ranks, and checks all values.
 func (f *crawlFlags) read() error {
-	f.fromFile = map[string]bool{}
 	if err := f.readFile(); err != nil {
 		return err
 	}
@@ -201,45 +188,47 @@ func (f *crawlFlags) read() error {
 
 // readFile reads the crawl file, and the file of --host-ranks, which the crawl file may name.
 func (f *crawlFlags) readFile() error {
-	if f.file == "" {
-		if err := f.readRanks(); err != nil {
-			return usagef("%w", err)
-		}
-		return nil
-	}
-	data, err := os.ReadFile(f.file)
-	if err != nil {
-		return usagef("read --file: %w", err)
-	}
-	given := map[string]bool{}
-	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
-	beside := func(name string) string {
-		if filepath.IsAbs(name) {
-			return name
-		}
-		return filepath.Join(filepath.Dir(f.file), name)
-	}
-	open := func(name string) (io.ReadCloser, error) { return os.Open(beside(name)) }
-	f.described, err = crawlfile.Parse(f.file, data, &f.record, given, open)
-	for name, values := range f.described.Values {
-		if !given[name] {
-			f.given[name], f.fromFile[name] = values, true
-		}
-	}
-	if f.fromFile["host-ranks"] {
-		f.hostRanks = beside(f.described.HostRanks)
-	}
 	problems := crawlfile.Problems{}
-	errors.As(err, &problems)
-	if rerr := f.readRanks(); rerr != nil && f.fromFile["host-ranks"] {
-		problems = append(problems, f.described.Problem("host-ranks", rerr.Error()))
-	} else if rerr != nil && len(problems) == 0 {
-		return usagef("%w", rerr)
+	if f.file != "" {
+		data, err := os.ReadFile(f.file)
+		if err != nil {
+			return usagef("read --file: %w", err)
+		}
+		open := func(name string) (io.ReadCloser, error) { return os.Open(f.beside(name)) }
+		f.described, err = crawlfile.Parse(f.file, data, &f.record, f.set.Changed, open)
+		errors.As(err, &problems)
+		for name, values := range f.described.Values {
+			if f.inFile(name) {
+				f.given[name] = values
+			}
+		}
+		if f.inFile("host-ranks") {
+			f.hostRanks = f.beside(f.described.HostRanks)
+		}
+	}
+	switch err := f.readRanks(); {
+	case err != nil && f.inFile("host-ranks"):
+		problems = append(problems, f.described.Problem("host-ranks", err.Error()))
+	case err != nil && len(problems) == 0:
+		return usagef("%w", err)
 	}
 	if err := problems.Err(); err != nil {
 		return fail(exitUsage, err)
 	}
 	return nil
+}
+
+// beside returns the path of a file that the crawl file names.
+func (f *crawlFlags) beside(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(f.file), name)
+}
+
+// inFile reports whether the crawl file gives a setting, and no flag overrides it.
+func (f *crawlFlags) inFile(setting string) bool {
+	return f.described != nil && f.described.Values[setting] != nil && !f.set.Changed(setting)
 }
 
 // readRanks reads the file of --host-ranks.
@@ -262,23 +251,15 @@ func (f *crawlFlags) readRanks() error {
 	return nil
 }
 
-// fresh is the record of a new crawl, without its identity.
-func (f *crawlFlags) fresh() blobschema.Crawl {
+// describe returns the record of a new crawl, without its identity, and its seeds: those of the file, then more.
+func (f *crawlFlags) describe(more []crawl.Seed) (blobschema.Crawl, []crawl.Seed) {
 	c := f.record
-	if f.described != nil {
-		c.Settings.Topics, _, _ = f.described.Join(&c.Settings) // Parse has reported the problems
-	}
-	return c
-}
-
-// allSeeds returns the seeds of the file and those of the command line.
-func (f *crawlFlags) allSeeds(more []crawl.Seed) []crawl.Seed {
 	f.begun = more
 	if f.described != nil {
-		_, seeds, _ := f.described.Join(&f.record.Settings) // Parse has reported the problems
-		f.begun = append(seeds, more...)
+		topics, seeds, _ := f.described.Join(&c.Settings) // Parse has reported the problems
+		c.Settings.Topics, f.begun = topics, append(seeds, more...)
 	}
-	return f.begun
+	return c, f.begun
 }
 
 // resume is the record of a crawl that is resumed: as it was, with the given settings that may
@@ -287,17 +268,14 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	var problems crawlfile.Problems // of the file
 	for i := range crawlfile.Settings {
 		s := &crawlfile.Settings[i]
-		if f.given[s.Name] == nil {
-			continue
-		}
 		was, now := s.Get(&stored), s.Get(&f.record)
 		switch {
+		case f.given[s.Name] == nil || s.Fixed && was == now:
 		case !s.Fixed:
 			if err := f.apply(&stored, s.Name); err != nil {
 				return stored, err
 			}
-		case was == now:
-		case f.fromFile[s.Name]:
+		case f.inFile(s.Name):
 			problems = append(problems, f.described.Problem(s.Name,
 				fmt.Sprintf("%s %s contradicts the crawl in %s, which was created with %s and keeps it", s.Name, now, &f.target, was)))
 		default:

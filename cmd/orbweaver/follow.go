@@ -3,94 +3,82 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// A command does little for a crawl in a deployment: it creates the crawl, runs the coordinator once
-// so that work starts at once, and follows. Functions do everything else.
+// refresh is how often the display is updated.
+const refresh = 200 * time.Millisecond
 
-// crawlInCloud is the crawl command for a deployment.
-func (f *crawlFlags) crawlInCloud(ctx context.Context, rep *reporter, seeds []crawl.Seed) error {
-	ctx, release := following(ctx)
-	defer release()
-	return f.enter(ctx, func(o *opened) error {
-		b, err := f.beginInCloud(ctx, o, seeds)
-		if err != nil {
-			return err
+// left is the end of a run whose crawl continues in a deployment.
+const left service.End = "left"
+
+// watch crawls or follows until the end of the crawl, of the request or of ctx, and reports the progress. It
+// reads the state at the end.
+func (r *run) watch(ctx context.Context) (service.End, error) {
+	switch {
+	case !r.inCloud():
+		return r.crawl(ctx)
+	case r.detach:
+		return left, nil
+	}
+	r.cpu, r.meter.memory = 0, cloudRateMemory
+	if r.request != nil {
+		return r.await(ctx)
+	}
+	return r.follow(ctx)
+}
+
+// crawl runs the engine.
+func (r *run) crawl(ctx context.Context) (end service.End, err error) {
+	work := func() (err error) {
+		end, err = r.engine.Run(ctx)
+		return err
+	}
+	err = watch(r.reporter, work, func(now time.Time) (shown, *pulse) {
+		snap := r.engine.Snapshot()
+		f := r.meter.read(now, &snap)
+		f.Title = "orbweaver " + r.id()
+		if rep := r.engine.Report(); rep != nil {
+			f.Paused = rep.Desired.Pause
 		}
-		rep.begun("started", b)
-		if f.detach {
-			rep.told("left", "departure", o.departure(b.Pages))
-			return nil
-		}
-		w := follower{opened: o, every: f.every, reporter: rep}
-		end, s, err := w.follow(ctx)
-		if err != nil {
-			return err
-		}
-		if end == service.Stopped {
-			rep.told("left", "departure", o.departure(s.Totals.Pages))
-			return nil
-		}
-		sum, err := w.summarize(ctx, end, s)
-		if err != nil {
-			return err
-		}
-		return conclude(rep, sum, seedsFailed(sum.Seeds, nil))
+		return &f, &f.pulse
 	})
-}
-
-// beginInCloud creates a crawl or resumes the present one, and starts work on it.
-func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.Seed) (*beginning, error) {
-	if most := o.partitions(); most > 0 {
-		if f.given["partitions"] == nil && f.record.Settings.MostPartitions == 0 {
-			f.record.Partitions = min(cmp.Or(o.platform.BeginWith, most), f.record.Slots)
-		}
-		for name, n := range map[string]int{"elastic": f.record.Settings.MostPartitions, "partitions": f.record.Partitions} {
-			if n > most {
-				return nil, usagef("--%s %s is too many: %s was deployed for %s (make deploy, variable mailboxes)",
-					name, f.set.Lookup(name).Value, &f.target, plural(most, "partition"))
-			}
-		}
-	}
-	if err := f.checkQuality(); err != nil {
-		if _, none := o.engine.Open(); f.another || errors.Is(none, crawl.ErrNoCrawl) {
-			return nil, err
-		}
-	}
-	fresh, err := identify(f.fresh())
+	r.over.Store(true)
 	if err != nil {
-		return nil, err
+		return end, err
 	}
-	b, err := o.begin(ctx, &start{fresh: fresh, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return b.work(ctx, cloudSeedRecords)
+	r.now, err = r.view.Status(context.WithoutCancel(ctx)) // after a signal too
+	r.now.Calls, r.cpu = r.engine.Snapshot().Calls, ledger.Processor()-r.cpu
+	return end, err
 }
 
-// departure describes a crawl that the command leaves running.
-func (o *opened) departure(pages int64) *departure {
-	return &departure{where: o.where(o.view.ID()), Pages: pages, Progress: o.command("status")}
-}
-
-// follower follows a crawl in a deployment until it ends.
-type follower struct {
-	*opened
-	every    time.Duration
-	reporter *reporter
-
-	began  time.Time
-	before blobschema.Totals
-	meter  *meter
+// watch reports the progress of work, which figures returns, until it returns.
+func watch(rep *reporter, work func() error, figures func(now time.Time) (shown, *pulse)) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			rep.urls(&pulse{})
+			return err
+		case now := <-tick.C:
+			f, p := figures(now)
+			rep.urls(p)
+			rep.progress(f)
+		}
+	}
 }
 
 // maxPollsFailed is how many polls in a row may fail, because networks do.
@@ -119,72 +107,95 @@ func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (do
 	}
 }
 
-// follow polls until the crawl has ended: Finished, Limited or Halted. Stopped means that the context has
-// ended and the crawl continues. Two polls must see the same end, because heads are not read at one moment.
-func (w *follower) follow(ctx context.Context) (end service.End, last *view.Status, err error) {
-	last = &view.Status{}
-	seen := uint64(0) // commits at the last poll, if the crawl seemed to have ended
-	err = poll(ctx, w.reporter, w.every, func() (bool, error) {
-		now, err := w.view.Status(ctx)
+// look polls a deployment until done returns an end. It returns "" if ctx ends first, while the crawl continues.
+func (r *run) look(ctx context.Context, done func() (service.End, error)) (end service.End, err error) {
+	err = poll(ctx, r.reporter, r.every, func() (bool, error) {
+		now, err := r.view.Status(ctx)
 		if err != nil {
 			return false, err
 		}
-		last = &now
-		f := w.figures(&now)
-		w.reporter.progress(&f)
-		commits := uint64(1)
-		for i := range now.Heads {
-			commits += now.Heads[i].Seq
-		}
-		end = map[view.State]service.End{view.Finished: service.Finished, view.Limited: service.Limited, view.Stopped: service.Halted}[now.State]
-		if end == "" {
-			seen = 0
-			return false, nil
-		}
-		sure := seen == commits
-		seen = commits
-		return sure, nil
+		r.now = now
+		end, err = done()
+		return end != "", err
 	})
-	if err == nil && ctx.Err() != nil {
-		end = service.Stopped
-	}
-	return end, last, err
+	return end, err
 }
 
-func (w *follower) figures(s *view.Status) figures {
-	now := time.Now()
-	if w.meter == nil {
-		w.began, w.before = now, s.Totals
-		w.meter = newMeter(now, 0, s.Totals)
-		w.meter.memory = cloudRateMemory
-	}
-	f := w.meter.read(now, &service.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
-	f.Title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Desired.Pause
+// endOf is the end of a crawl in a deployment, by its state.
+var endOf = map[view.State]service.End{view.Finished: service.Finished, view.Limited: service.Limited, view.Stopped: service.Halted}
+
+// follow polls until the crawl has ended: Finished, Limited or Halted. Two polls must see the same end,
+// because heads are not read at one moment.
+func (r *run) follow(ctx context.Context) (service.End, error) {
+	seen := uint64(0) // commits at the last poll, if the crawl seemed to have ended
+	end, err := r.look(ctx, func() (service.End, error) {
+		f := r.figures()
+		r.reporter.progress(&f)
+		commits := uint64(1)
+		for i := range r.now.Heads {
+			commits += r.now.Heads[i].Seq
+		}
+		end := endOf[r.now.State]
+		if end == "" {
+			seen = 0
+		} else if seen != commits {
+			seen, end = commits, ""
+		}
+		return end, nil
+	})
+	return cmp.Or(end, left), err
+}
+
+// figures are the progress of a deployment, as read last.
+func (r *run) figures() figures {
+	now, s := time.Now(), &r.now
+	f := r.meter.read(now, &service.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
+	f.Title, f.AtWork, f.Paused = "orbweaver "+r.id(), &s.Leased, s.Desired.Pause
 	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
 	}
 	return f
 }
 
-// summarize reports the end of the crawl and its cost.
-func (w *follower) summarize(ctx context.Context, end service.End, s *view.Status) (*summary, error) {
-	sum, err := w.summary(end, s)
-	if err != nil {
-		return nil, err
+// signals returns a context that ends with the first signal to stop. In a deployment that ends only the
+// command; in a folder it ends the crawl, and the second signal ends the process at once.
+func (t *target) signals(parent context.Context, w io.Writer) (ctx context.Context, release func()) {
+	if t.inCloud() {
+		return following(parent)
 	}
-	sum.measure(&w.before, time.Since(w.began))
-	sum.conclude(s.Crawl.Settings.MaxPages)
-	if sum.Status == exitNothing {
-		sum.Seeds, err = seedOutcomes(ctx, w.view)
-	}
-	return sum, err
+	return interruptible(parent, w)
 }
 
-// summary is the summary of a crawl in a deployment.
-func (o *opened) summary(end service.End, s *view.Status) (*summary, error) {
-	sum := &summary{where: o.where(o.view.ID()), End: end, Totals: s.Totals, Search: newIndexReport(s)}
-	if s.Totals.Stored > 0 {
-		sum.Archive = o.String() + ", objects " + naming.WARCPrefix(o.view.ID())
+// following returns a context that ends with the first signal to stop, which does not end the crawl.
+func following(parent context.Context) (ctx context.Context, release func()) {
+	return signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
+}
+
+// interruptible returns a context that ends with the first signal to stop; the second signal ends
+// the process at once. release takes the signals back.
+func interruptible(parent context.Context, w io.Writer) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it ignored
+		signals = append(signals, syscall.SIGHUP)
 	}
-	return sum, sum.price(s.Calls, 0)
+	got, ended := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(got, signals...)
+	go func() {
+		defer close(ended)
+		if _, open := <-got; !open {
+			return
+		}
+		fmt.Fprintln(w, "stopping; once more quits at once")
+		cancel()
+		if _, open := <-got; open {
+			os.Exit(int(exitStopped)) // uncommitted pages will be fetched again
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(got)
+		close(got) // no signal is sent any more
+		<-ended
+		cancel()
+	}
 }

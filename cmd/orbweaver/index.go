@@ -50,7 +50,7 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	ctx, release := following(cmd.Context())
 	defer release()
 	began := time.Now()
-	var result indexed
+	result := indexed{Search: f.command("search", "some words"), More: f.command("index")}
 	err := f.change(ctx, func(o *opened) (err error) {
 		if o.pid > 0 {
 			return o.refuseIndex(ctx)
@@ -62,15 +62,12 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 			c.Settings.Index = true
 			return nil
 		})
-		if err != nil {
-			return err
+		if err == nil && f.rebuild {
+			err = o.engine.Rebuild(ctx)
 		}
-		if f.rebuild {
-			if err := o.engine.Rebuild(ctx); err != nil {
-				return err
-			}
+		if err == nil {
+			result.Done, err = f.follow(ctx, o, cmd.ErrOrStderr())
 		}
-		result.Done, err = f.follow(ctx, o, &indexProgress{w: cmd.ErrOrStderr(), quiet: f.quiet, last: began})
 		return errors.Join(err, result.read(context.WithoutCancel(ctx), o.view))
 	})
 	result.Seconds = time.Since(began).Seconds()
@@ -80,7 +77,6 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	case err != nil && ctx.Err() == nil:
 		return err
 	}
-	result.Search, result.More = f.command("search", "some words"), f.command("index")
 	return f.report(cmd.OutOrStdout(), "index", &result)
 }
 
@@ -97,10 +93,25 @@ func (o *opened) refuseIndex(ctx context.Context) error {
 // indexEvery is the time between two reads of the progress of functions.
 const indexEvery = 5 * time.Second
 
-// follow updates index and ranks, or waits until functions have; it returns false if it did not wait.
-func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
-	tell := func(rep *crawl.Report) { p.print(ctx, o.view, rep) }
-	if o.idle {
+// follow updates index and ranks, or waits until functions have; it returns false if it did not wait. It reports
+// the progress to w about once a second.
+func (f *indexFlags) follow(ctx context.Context, o *opened, w io.Writer) (done bool, err error) {
+	last := time.Now()
+	tell := func(rep *crawl.Report) {
+		var x indexed
+		if f.quiet || time.Since(last) < time.Second || x.read(ctx, o.view) != nil || x.Index == nil {
+			return // the next call may succeed
+		}
+		last = time.Now()
+		searchable := plural(x.Index.Documents, "page") + " searchable"
+		switch {
+		case rep.Indexing > 0:
+			fmt.Fprintf(w, "%s; %s to go\n", searchable, plural(rep.Indexing, "partition"))
+		case rep.Following():
+			fmt.Fprintf(w, "%s; computing ranks\n", searchable)
+		}
+	}
+	if o.idle() {
 		return true, o.engine.Follow(ctx, tell)
 	}
 	if err := o.engine.WakeIndexes(ctx); err != nil {
@@ -125,30 +136,6 @@ func (x *indexed) read(ctx context.Context, v *view.View) error {
 	}
 	x.Crawl, x.Index, x.Ranks = v.ID(), newIndexReport(&s), newRanksReport(&s)
 	return nil
-}
-
-// indexProgress reports the progress of the index about once a second.
-type indexProgress struct {
-	w     io.Writer
-	quiet bool
-	last  time.Time
-}
-
-func (p *indexProgress) print(ctx context.Context, v *view.View, rep *crawl.Report) {
-	if p.quiet || time.Since(p.last) < time.Second {
-		return
-	}
-	p.last = time.Now()
-	var x indexed
-	if err := x.read(ctx, v); err != nil || x.Index == nil {
-		return // the next call may succeed
-	}
-	switch {
-	case rep.Indexing > 0:
-		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Index.Documents, "page"), plural(rep.Indexing, "partition"))
-	case rep.Following():
-		fmt.Fprintf(p.w, "%s searchable; computing ranks\n", plural(x.Index.Documents, "page"))
-	}
 }
 
 // indexReport says how much of a crawl is searchable.

@@ -57,13 +57,10 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
-	for _, sub := range []func() *cobra.Command{
-		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo,
-		newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newMan, newVersion,
-	} {
-		cmd.AddCommand(sub())
-	}
-	cmd.AddCommand(topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),
+	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(),
+		newPartitions(), newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFsck(),
+		newEstimate(), newVersion(),
+		topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),
 		topic("search-syntax", "What a query of search may say", search.Syntax+"\n"),
 		topic("exit-status", "The exit statuses of all commands", exitStatuses()))
 	return cmd

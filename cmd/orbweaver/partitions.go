@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
@@ -18,19 +20,14 @@ import (
 
 func newPartitions() *cobra.Command {
 	var f reading
-	cmd := f.newCommand("partitions", noSuchCommand, func(cmd *cobra.Command, _ []string) error {
-		return f.read(cmd.Context(), func(v *view.View) error {
-			l, err := v.Layout(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r := newLayoutReport(f.where(v.ID()), l)
-			return f.report(cmd.OutOrStdout(), "partitions", r)
-		})
+	cmd := f.newReport("partitions", noSuchCommand, func(ctx context.Context, v *view.View, _ []string) (string, any, error) {
+		l, err := v.Layout(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		return "partitions", newLayoutReport(f.where(v.ID()), l), nil
 	})
-	for _, sub := range []func() *cobra.Command{newScale, newMove, newRollback} {
-		cmd.AddCommand(sub())
-	}
+	cmd.AddCommand(newScale(), newMove(), newRollback())
 	return cmd
 }
 
@@ -63,14 +60,11 @@ type partReport struct {
 }
 
 type movesReport struct {
-	Epoch partition.Epoch `json:"epoch"`
-	From  partition.ID    `json:"from"`
-	To    partition.ID    `json:"to"`
-	Slots partition.Slots `json:"slots"`
-	Count int             `json:"count"`
-	Given int             `json:"given"` // of them, by the previous owner
-	Taken int             `json:"taken"`
-	Since time.Time       `json:"since,omitzero"`
+	blobschema.Moving
+	Count int       `json:"count"` // of slots
+	Given int       `json:"given"` // of them, by the previous owner
+	Taken int       `json:"taken"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 type targetReport struct {
@@ -93,7 +87,7 @@ func newLayoutReport(w where, l *view.Layout) *layoutReport {
 		r.Parts = append(r.Parts, line)
 	}
 	for _, m := range l.Moves {
-		r.Moves = append(r.Moves, movesReport{m.Epoch, m.From, m.To, m.Slots, len(m.Slots), len(m.Slots) - m.Held, m.Taken, m.Since})
+		r.Moves = append(r.Moves, movesReport{m.Moving, len(m.Slots), len(m.Slots) - m.Held, m.Taken, m.Since})
 	}
 	if _, later := l.Left(); later > 0 {
 		r.Target = &targetReport{Owners: len(l.Target.Partitions()), Slots: later}
@@ -134,9 +128,8 @@ func (m movesReport) Age() string {
 	return span(max(0, time.Since(m.Since).Seconds()))
 }
 
-// wanted computes the desired map from a layout: nil for no change. most is how many partitions
-// there may be, 0 for any number.
-type wanted func(ctx context.Context, v *view.View, l *view.Layout, most int) (*partition.Map, error)
+// wanted computes the desired map from a layout.
+type wanted func(ctx context.Context, o *opened, l *view.Layout) (*partition.Map, error)
 
 // changing holds the flags of the commands that change the owners of slots.
 type changing struct {
@@ -156,21 +149,20 @@ func newScale() *cobra.Command {
 	var f changing
 	balance := false
 	cmd := f.newCommand("partitions-scale", nil, func(cmd *cobra.Command, args []string) error {
-		n := 0
-		if len(args) > 1 || len(args) == 0 && !balance {
-			return usagef("'%s' takes one number of partitions, or --balance\nSee '%[1]s --help'", cmd.CommandPath())
-		}
+		n, err := 0, error(nil)
 		if len(args) > 0 {
-			var err error
-			if n, err = strconv.Atoi(args[0]); err != nil {
-				return usagef("%.40q is not a number of partitions\nSee '%s --help'", args[0], cmd.CommandPath())
-			}
-			if n < 1 {
-				return usagef("a crawl has 1 partition or more, not %d", n)
-			}
+			n, err = strconv.Atoi(args[0])
 		}
-		return f.run(cmd, func(ctx context.Context, v *view.View, l *view.Layout, most int) (m *partition.Map, err error) {
-			if err := f.checkNumber(l, n, most); err != nil {
+		switch {
+		case len(args) > 1 || len(args) == 0 && !balance:
+			return usagef("'%s' takes one number of partitions, or --balance\nSee '%[1]s --help'", cmd.CommandPath())
+		case err != nil:
+			return usagef("%.40q is not a number of partitions\nSee '%s --help'", args[0], cmd.CommandPath())
+		case len(args) > 0 && n < 1:
+			return usagef("a crawl has 1 partition or more, not %d", n)
+		}
+		return f.run(cmd, func(ctx context.Context, o *opened, l *view.Layout) (*partition.Map, error) {
+			if err := f.checkNumber(l, n, o.partitions()); err != nil {
 				return nil, err
 			}
 			if !balance {
@@ -180,15 +172,15 @@ func newScale() *cobra.Command {
 				}
 				return l.Target.Apply(moves)
 			}
-			load, err := v.Loads(ctx)
+			load, err := o.view.Loads(ctx)
 			if err != nil {
 				return nil, err
 			}
-			var o partition.BalanceOptions
+			var options partition.BalanceOptions
 			if n > 0 {
-				o.Partitions = l.Target.Active(n)
+				options.Partitions = l.Target.Active(n)
 			}
-			return l.Target.Apply(l.Target.Balance(load, o))
+			return l.Target.Apply(l.Target.Balance(load, options))
 		})
 	})
 	cmd.Flags().BoolVar(&balance, "balance", false, "even out pending URLs instead of slots; without N among the present partitions")
@@ -220,8 +212,8 @@ func newMove() *cobra.Command {
 		if err != nil {
 			return usagef("%w", err)
 		}
-		return f.run(cmd, func(_ context.Context, _ *view.View, l *view.Layout, most int) (*partition.Map, error) {
-			return f.moved(l, slots, partition.ID(to), most)
+		return f.run(cmd, func(_ context.Context, o *opened, l *view.Layout) (*partition.Map, error) {
+			return f.moved(l, slots, partition.ID(to), o.partitions())
 		})
 	})
 	cmd.Flags().IntVar(&to, "to", -1, "the partition")
@@ -258,8 +250,8 @@ func (t *target) moved(l *view.Layout, slots partition.Slots, to partition.ID, m
 func newRollback() *cobra.Command {
 	var f changing
 	return f.newCommand("partitions-rollback", noArguments, func(cmd *cobra.Command, _ []string) error {
-		return f.run(cmd, func(ctx context.Context, v *view.View, l *view.Layout, _ int) (*partition.Map, error) {
-			m, err := v.PreviousMap(ctx, l)
+		return f.run(cmd, func(ctx context.Context, o *opened, l *view.Layout) (*partition.Map, error) {
+			m, err := o.view.PreviousMap(ctx, l)
 			if err == nil && m == nil {
 				err = usagef("nothing to take back: the crawl in %s is divided as it was begun", &f.target)
 			}
@@ -303,7 +295,7 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	defer release()
 	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
 	err := f.change(ctx, func(o *opened) error {
-		if r.where, r.PID, r.Idle = f.where(o.view.ID()), o.pid, o.idle; o.idle && f.wait {
+		if r.where, r.PID, r.Idle = f.where(o.view.ID()), o.pid, o.idle(); o.idle() && f.wait {
 			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' resumes the crawl",
 				f.data, f.command("crawl"))
 		}
@@ -334,7 +326,7 @@ func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want 
 		if err != nil {
 			return err
 		}
-		m, err := want(ctx, o.view, l, o.partitions())
+		m, err := want(ctx, o, l)
 		if err != nil {
 			return err
 		}
@@ -405,16 +397,13 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 
 // grouped groups moves by their two partitions.
 func grouped(moves []partition.Move) (out []slotsMove) {
+	slices.SortStableFunc(moves, func(a, b partition.Move) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	for _, m := range moves {
-		i := slices.IndexFunc(out, func(p slotsMove) bool { return p.From == m.From && p.To == m.To })
-		if i < 0 {
-			i = len(out)
+		if n := len(out); n == 0 || out[n-1].From != m.From || out[n-1].To != m.To {
 			out = append(out, slotsMove{From: m.From, To: m.To})
 		}
-		out[i].Slots = append(out[i].Slots, m.Slot)
+		last := &out[len(out)-1]
+		last.Slots = append(last.Slots, m.Slot)
 	}
-	slices.SortFunc(out, func(a, b slotsMove) int {
-		return int(a.From)*partition.MaxPartitions + int(a.To) - int(b.From)*partition.MaxPartitions - int(b.To)
-	})
 	return out
 }

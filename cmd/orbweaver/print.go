@@ -38,7 +38,6 @@ func parseTexts() *template.Template {
 	all := template.New("").Funcs(template.FuncMap{
 		"show": show, "count": count, "plural": plural, "size": size, "span": span, "at": at, "when": when, "ahead": ahead, "kinds": kinds,
 		"percent": percent, "dollars": dollars, "figure": figure, "millis": millis, "some": some, "dots": dots, "join": strings.Join,
-		"trim": func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
 	})
 	files, err := textFiles.ReadDir("text")
 	if err != nil {

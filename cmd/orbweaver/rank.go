@@ -106,12 +106,9 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 	ctx, release := following(cmd.Context())
 	defer release()
 	if !f.show {
-		join := true // whatever the job's parameters
-		for _, name := range []string{"damping", "tolerance", "max-rounds", "personalise", "fresh"} {
-			join = join && !cmd.Flags().Changed(name)
-		}
-		p := &rankProgress{w: cmd.ErrOrStderr(), round: -2}
-		done, err := f.compute(ctx, rank.StartConfig{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, p)
+		// A command without parameters joins a job, whatever the job's parameters.
+		join := !slices.ContainsFunc([]string{"damping", "tolerance", "max-rounds", "personalise", "fresh"}, cmd.Flags().Changed)
+		job, err := f.compute(ctx, rank.StartConfig{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, cmd.ErrOrStderr())
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return fail(exitStopped, fmt.Errorf("stopped; resume with '%s'", f.command("rank")))
@@ -121,8 +118,8 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 			return fail(exitInUse, fmt.Errorf("%w.\nGo on with it by '%s', or give it up with --force", err, f.command("rank")))
 		case err != nil:
 			return f.explain(err)
-		case !done:
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "job %d is under way; see '%s'\n", p.job, f.command("rank", "--show"))
+		case job > 0:
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "job %d is under way; see '%s'\n", job, f.command("rank", "--show"))
 			return err
 		}
 	}
@@ -136,28 +133,28 @@ const (
 	rankRemindAfter = 10 * time.Minute
 )
 
-// compute computes ranks, or has them computed; it returns false if it did not wait for them.
-func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, p *rankProgress) (done bool, err error) {
+// compute computes ranks or, where other processes do, starts a job and waits for it. Without --wait it returns the number of
+// the job instead. It reports rounds to w.
+func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, w io.Writer) (underWay uint64, err error) {
 	err = f.change(ctx, func(o *opened) error {
-		if o.idle {
-			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { p.print(now) })
-			done = true
+		if o.idle() {
+			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { printRound(w, now) })
 			return errors.Join(err, failed(&job))
 		}
 		job, err := o.StartRanks(ctx, order)
-		if p.job = job.Number; err != nil || !f.wait {
-			return err
+		if err == nil && f.wait {
+			return f.await(ctx, o, job.Number, w)
 		}
-		done = true
-		return f.await(ctx, o, job.Number, p)
+		underWay = job.Number
+		return err
 	})
-	return done, err
+	return underWay, err
 }
 
 // await waits for a job that functions, or the owner of the folder, compute.
-func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rankProgress) error {
-	moved := time.Now()
-	err := poll(ctx, p.w, rankPoll, func() (bool, error) {
+func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, w io.Writer) error {
+	moved, round := time.Now(), -2
+	err := poll(ctx, w, rankPoll, func() (bool, error) {
 		now, err := o.view.Ranks(ctx)
 		switch {
 		case err != nil:
@@ -166,11 +163,10 @@ func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rank
 			return true, failed(&now.Job)
 		case o.pid > 0 && o.view.Live(ctx) == nil:
 			return true, fail(exitStopped, fmt.Errorf("the process that computed the ranks has ended; continue with '%s'", f.command("rank")))
-		}
-		if p.print(now) {
-			moved = time.Now()
-		}
-		if o.engine != nil && time.Since(moved) > rankRemindAfter {
+		case now.Round != round:
+			moved, round = time.Now(), now.Round
+			printRound(w, now)
+		case o.engine != nil && time.Since(moved) > rankRemindAfter:
 			moved = time.Now()
 			return false, o.engine.RemindRanks()
 		}
@@ -186,27 +182,16 @@ func failed(job *ranks.Job) error {
 	return nil
 }
 
-// rankProgress reports rounds as they end.
-type rankProgress struct {
-	w     io.Writer
-	job   uint64
-	round int
-}
-
-func (p *rankProgress) print(now rank.Progress) (news bool) {
-	if now.Job.Number == p.job && now.Round == p.round {
-		return false
-	}
-	p.job, p.round = now.Job.Number, now.Round
+// printRound reports the last round of a job.
+func printRound(w io.Writer, now rank.Progress) {
 	residual, iterating := now.Residual()
 	switch {
 	case !now.Job.Done.IsZero() || now.Round < 0:
 	case iterating:
-		fmt.Fprintf(p.w, "round %d: pages changed by %.2g, hosts by %.2g\n", now.Iterations(), residual.Pages, residual.Hosts)
+		fmt.Fprintf(w, "round %d: pages changed by %.2g, hosts by %.2g\n", now.Iterations(), residual.Pages, residual.Hosts)
 	case now.Round == ranks.Nodes:
-		_, _ = io.WriteString(p.w, text("rank-totals", now.Totals()))
+		_, _ = io.WriteString(w, text("rank-totals", now.Totals()))
 	}
-	return true
 }
 
 // rankReport describes a rank job.

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/control"
-	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -38,7 +37,7 @@ func newRecrawl() *cobra.Command {
 	fs.StringVar(&f.urls, "urls", "", "file of URLs, one a line, # comments; - for standard input")
 	fs.StringVar(&f.id, "id", "", "makes a repeat of the request do nothing, for 15 days; without it each counts")
 	fs.BoolVar(&f.later, "later", false, "leave the request for the crawl that runs, or for the next one")
-	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
+	f.settings.register(fs, "allow-net")
 	f.runFlags.register(cmd)
 	return cmd
 }
@@ -61,65 +60,81 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 	if req.id == "" {
 		req.id = "recrawl-" + strings.ToLower(rand.Text())
 	}
-	if f.inCloud() && !f.later {
-		return f.inDeployment(cmd.Context(), rep, req)
-	}
 	if !f.inCloud() {
-		if err := f.checkFolder(0); err != nil {
+		if _, err := f.checkFolder(0); err != nil {
 			return err
 		}
 	}
-	ctx, release := interruptible(cmd.Context(), rep)
+	ctx, release := f.signals(cmd.Context(), rep)
 	defer release()
 	if done, err := f.hand(ctx, rep, req); err != nil || done {
 		return err
 	}
 	r := &run{
-		target: &f.target, start: start{resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
+		target: &f.target, reporter: rep, request: req, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
 			return stored, f.apply(&stored, "allow-net")
-		}},
-		connections: f.connections, maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(),
-		reporter: rep, request: req,
+		},
+		connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second},
+	}
+	if f.inCloud() && !f.set.Changed("max-time") {
+		r.maxTime = defaultPatience
 	}
 	sum, err := r.do(ctx, r.concludeRequest)
 	if err != nil {
 		return err
 	}
-	return conclude(rep, sum, noneAnswered)
+	return conclude(rep, sum, "none of the URLs was answered")
 }
 
-const noneAnswered = "none of the URLs was answered"
+// defaultPatience is how long recrawl waits for the outcomes in a deployment.
+const defaultPatience = 10 * time.Minute
 
-// errNotOwned means that no process works on the folder, so this command does.
-var errNotOwned = errors.New("nobody works on the folder")
-
-// hand gives the request to the process that owns the folder, or leaves it in the queue of the folder or the deployment
-// if --later is given; it returns false if this command has to crawl.
+// hand gives the request to the process that owns the folder or, if --later is given, leaves it in the queue of the folder or the
+// deployment. It returns false if this command has to see to the request.
 func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (done bool, err error) {
-	told := handed{URLs: len(req.urls), ID: req.id}
-	err = f.change(ctx, func(o *opened) error {
-		if o.idle && !f.later {
-			return errNotOwned
-		}
-		told.where, told.PID = f.where(o.view.ID()), o.pid
-		if o.idle {
-			told.Resume = f.command("crawl")
-		}
-		return req.submit(ctx, told.Crawl, o)
-	})
-	if errors.Is(err, errNotOwned) {
+	if f.inCloud() && !f.later {
 		return false, nil
 	}
-	if err == nil {
-		rep.told("handed", "handed", &told)
-	}
-	return true, err
+	err = f.change(ctx, func(o *opened) error {
+		if done = f.later || !o.idle(); !done {
+			return nil
+		}
+		told := handed{where: f.where(o.view.ID()), PID: o.pid, URLs: len(req.urls), ID: req.id}
+		if o.idle() {
+			told.Resume = f.command("crawl")
+		}
+		err := req.submit(ctx, told.Crawl, o)
+		if err == nil {
+			rep.told("handed", "handed", &told)
+		}
+		return err
+	})
+	return done, err
 }
 
 // request is a request for URLs.
 type request struct {
 	urls []weburl.URL
 	id   string
+
+	// Set by send.
+	frozen *view.View // from before the request
+	seen   *view.View // frozen view; the records of the owners up to it are known
+	owners []partition.ID
+	latest map[string]*blobschema.Page // the latest new records of the URLs; nil without one
+}
+
+// send submits the request of a run, and keeps the state before it.
+func (r *request) send(ctx context.Context, o *opened) (err error) {
+	r.latest = map[string]*blobschema.Page{}
+	for _, u := range r.urls {
+		r.latest[u.String()] = nil
+	}
+	if r.frozen, err = o.view.Freeze(ctx); err != nil {
+		return err
+	}
+	r.seen = r.frozen
+	return r.submit(ctx, o.view.ID(), o)
 }
 
 // submit submits the request in as many messages as its URLs need. All have its id. The crawl recognises
@@ -131,6 +146,45 @@ func (r *request) submit(ctx context.Context, crawl string, to control.Control) 
 		}
 	}
 	return nil
+}
+
+// read reads the records of the URLs that were committed since the last call. In a deployment it reads the
+// commits of their owners only, because each commit is an object.
+func (r *request) read(ctx context.Context, o *opened) error {
+	next, err := o.view.Freeze(ctx)
+	if err != nil {
+		return err
+	}
+	var owners []partition.ID // all
+	if o.inCloud() {
+		if owners, err = next.Owners(ctx, r.urls); err != nil {
+			return err
+		}
+	}
+	since := r.seen
+	if !slices.Equal(owners, r.owners) { // the URLs have moved: all since the request
+		since = r.frozen
+	}
+	for pg, err := range next.PagesSince(ctx, owners, since) {
+		if err != nil {
+			return err // the next call reads the records again
+		}
+		if old, asked := r.latest[pg.URL]; asked && !pg.Robots && (old == nil || pg.Generation >= old.Generation) {
+			r.latest[pg.URL] = &pg
+		}
+	}
+	r.owners, r.seen = owners, next
+	return nil
+}
+
+// answered counts the URLs with a new record.
+func (r *request) answered() (n int) {
+	for _, pg := range r.latest {
+		if pg != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // messages divides the request into messages that fit the queue.
@@ -154,14 +208,11 @@ func (r *request) messages(crawl string) (out []blobschema.Request) {
 
 // requestOutcome is the outcome of a requested URL.
 type requestOutcome struct {
-	URL        string              `json:"url"`
-	Outcome    *blobschema.Outcome `json:"outcome,omitempty"` // nil if there is no new record of it
-	Status     uint16              `json:"status,omitempty"`
-	Generation uint32              `json:"generation,omitempty"`
-	Detail     string              `json:"detail,omitempty"`
-	Redirect   string              `json:"redirect,omitempty"`
-	Result     string              `json:"result,omitempty"` // of the list below
-	Hint       string              `json:"hint,omitempty"`   // suggestion
+	urlOutcome
+	Generation uint32 `json:"generation,omitempty"`
+	Redirect   string `json:"redirect,omitempty"`
+	Result     string `json:"result,omitempty"` // of the list below
+	Hint       string `json:"hint,omitempty"`   // suggestion
 }
 
 // The results of a requested URL.
@@ -182,126 +233,107 @@ func (r requestOutcome) String() string {
 	switch {
 	case r.Result == resultWaits:
 		return r.URL + ": not requested yet"
-	case r.Outcome == nil:
+	case r.Outcome == blobschema.OutcomeNone:
 		return r.URL + ": nothing new: it was requested before, under this --id"
 	}
-	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
+	s := r.urlOutcome.String()
 	if r.Redirect != "" {
 		s += " to " + r.Redirect
 	}
 	if r.Generation > 0 {
 		s += fmt.Sprintf(", generation %d", r.Generation)
 	}
-	if *r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
+	if r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
 		s += ", " + r.Result
 	}
 	return s
 }
 
-// submitRequest submits the request of the run, and keeps the state before it.
-func (r *run) submitRequest(ctx context.Context) (err error) {
-	if r.request == nil {
-		return nil
-	}
-	if r.frozen, err = r.view.Freeze(ctx); err != nil {
-		return err
-	}
-	if r.earlier, err = r.view.Status(ctx); err != nil {
-		return err
-	}
-	return r.request.submit(ctx, r.crawl.ID, r.opened)
+// settledPolls is how many polls in a row must find nothing under way before URLs without a new record count
+// as repeats: a part of the request may still be in the intake queue.
+const settledPolls = 6
+
+// await polls a deployment until all URLs of the request have a new record, or the request did nothing for the others.
+func (r *run) await(ctx context.Context) (service.End, error) {
+	still := 0
+	end, err := r.look(ctx, func() (service.End, error) {
+		if err := r.request.read(ctx, r.opened); err != nil {
+			return "", err
+		}
+		f := r.figures()
+		f.Requested, f.Answered = len(r.request.latest), r.request.answered()
+		r.reporter.progress(&f)
+		if still++; r.now.Requests == r.earlier.Requests || r.now.Unapplied > 0 || r.now.Totals.Urgent+r.now.Totals.Unexamined > 0 {
+			still = 0
+		}
+		if f.Answered == f.Requested || still == settledPolls {
+			return service.Finished, nil
+		}
+		return "", nil
+	})
+	return cmp.Or(end, service.Stopped), err
 }
 
 // concludeRequest reports the outcome of each URL of the request.
 func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
-	latest := r.request.latest()
-	told := context.WithoutCancel(ctx) // after a signal too
-	for pg, err := range r.view.PagesSince(told, nil, r.frozen) {
-		if err != nil {
-			return err
-		}
-		latest.add(&pg)
-	}
-	now, err := r.view.Status(told)
-	if err != nil {
+	if err := r.request.read(context.WithoutCancel(ctx), r.opened); err != nil { // after a signal too
 		return err
 	}
-	// A request that is still in the queue has made no mail.
-	waits := sum.End == service.Stopped || sum.Totals.Urgent > 0 || now.Requests == r.earlier.Requests
-	n := sum.requestOutcomes(r.request, latest, waits, r.crawl.Settings.AllowNet)
-	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
-		n.conclude(sum, plural(len(latest), "URL"))
-	}
-	if n.waiting > 0 && sum.Status != exitStopped {
-		sum.Reason += fmt.Sprintf(" Not requested yet: %s.", count(n.waiting))
-		sum.Resume = r.command("crawl", r.perRun...)
+	// URLs without a new record may still be requested. A request that is still in the queue has made no mail.
+	waits := sum.End == service.Stopped || sum.Totals.Urgent > 0 || r.now.Requests == r.earlier.Requests
+	answered, refused, waiting := sum.requestOutcomes(r.request, waits, r.earlier.Crawl.Settings.AllowNet)
+	all := plural(len(r.request.latest), "URL")
+	switch {
+	case sum.Status != exitStopped:
+		sum.concludeRequest(answered, refused, all)
+		if waiting > 0 {
+			sum.Reason += fmt.Sprintf(" Not requested yet: %s.", count(waiting))
+			sum.Resume = r.command("crawl")
+		}
+	case sum.End == service.Stopped:
+		sum.Reason += fmt.Sprintf(" %s of %s answered so far; the request stands: see 'orbweaver explain'.", count(answered), all)
 	}
 	return r.listCaptures(ctx, sum)
 }
 
-// records are the latest new page records of requested URLs; nil without one.
-type records map[string]*blobschema.Page
-
-func (r *request) latest() records {
-	latest := records{}
-	for _, u := range r.urls {
-		latest[u.String()] = nil
-	}
-	return latest
-}
-
-// add takes a record, if it is of a requested URL.
-func (r records) add(pg *blobschema.Page) {
-	if old, asked := r[pg.URL]; asked && (old == nil || pg.Generation >= old.Generation) {
-		r[pg.URL] = pg
-	}
-}
-
-// tally counts the outcomes of a request.
-type tally struct {
-	answered, refused, waiting int64
-	results                    map[string]int64 // see results
-}
-
-// requestOutcomes lists the outcomes of a request. waits says that URLs without a new record may
-// still be requested.
-func (s *summary) requestOutcomes(req *request, latest records, waits bool, allow []netip.Prefix) (n tally) {
-	n.results = map[string]int64{}
+// requestOutcomes lists the outcomes of a request and counts them. waits says that URLs without a new
+// record may still be requested.
+func (s *summary) requestOutcomes(req *request, waits bool, allow []netip.Prefix) (answered, refused, waiting int64) {
+	s.Results = map[string]int64{}
 	for _, u := range req.urls {
-		r := requestOutcome{URL: u.String(), Result: resultRepeat}
-		switch pg := latest[r.URL]; {
+		r := requestOutcome{urlOutcome: urlOutcome{URL: u.String()}, Result: resultRepeat}
+		switch pg := req.latest[r.URL]; {
 		case pg != nil:
 			r.of(pg, allow)
-			n.results[r.Result]++
+			s.Results[r.Result]++
 			if pg.Outcome.Answered() {
-				n.answered++
+				answered++
 			} else {
-				n.refused++
+				refused++
 			}
 		case waits:
 			r.Result = resultWaits
-			n.waiting++
+			waiting++
 		}
 		s.Requested = append(s.Requested, r)
 	}
-	s.Results = n.results
-	return n
+	return answered, refused, waiting
 }
 
-// conclude sets status and reason of a request if all its URLs could be requested.
-func (n *tally) conclude(s *summary, all string) {
+// concludeRequest sets status and reason of a request if all its URLs could be requested.
+func (s *summary) concludeRequest(answered, refused int64, all string) {
 	s.Resume = ""
-	if n.answered == 0 && n.refused > 0 {
+	if answered == 0 && refused > 0 {
 		s.Status, s.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", all)
 		return
 	}
 	var list []string
 	for _, r := range results {
-		if n.results[r] > 0 {
-			list = append(list, count(n.results[r])+" "+r)
+		if s.Results[r] > 0 {
+			list = append(list, count(s.Results[r])+" "+r)
 		}
 	}
-	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered", count(n.answered), all)
+	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered", count(answered), all)
 	if list != nil {
 		s.Reason += ": " + strings.Join(list, ", ")
 	}
@@ -310,12 +342,12 @@ func (n *tally) conclude(s *summary, all string) {
 
 // of sets the outcome from the new record.
 func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
-	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
+	r.urlOutcome, r.Generation, r.Redirect = outcomeOf(pg), pg.Generation, pg.Redirect
 	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
 	switch {
 	case !pg.Outcome.Answered():
 		r.Result = resultFailed
-		r.Hint = hint(&seedOutcome{URL: pg.URL, Outcome: pg.Outcome}, allow)
+		r.Hint = r.hint(allow)
 	case pg.Change == blobschema.PageSame:
 		r.Result = resultUnchanged
 	case failed && pg.Change != "" && (pg.Status == http.StatusNotFound || pg.Status == http.StatusGone):
@@ -341,136 +373,4 @@ func (s *summary) shown() []requestOutcome {
 		return s.Requested
 	}
 	return slices.DeleteFunc(slices.Clone(s.Requested), func(r requestOutcome) bool { return r.Result == resultUnchanged })
-}
-
-// defaultPatience is how long recrawl waits for the outcomes in a deployment.
-const defaultPatience = 10 * time.Minute
-
-// settledPolls is how many polls in a row must find nothing under way before URLs without a new record count
-// as repeats: a part of the request may still be in the intake queue.
-const settledPolls = 6
-
-// inDeployment sends the request to the intake queue, and waits for the outcomes.
-func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *request) error {
-	ctx, release := following(ctx)
-	defer release()
-	return f.own(ctx, func(o *opened) (err error) {
-		w := waiting{follower: follower{opened: o, every: f.every, reporter: rep}, request: req, latest: req.latest(), patience: defaultPatience}
-		if f.set.Changed("max-time") {
-			w.patience = f.maxTime
-		}
-		if w.frozen, err = w.view.Freeze(ctx); err != nil {
-			return err
-		}
-		w.seen, w.open = w.frozen, len(w.latest)
-		if w.earlier, err = w.view.Status(ctx); err != nil {
-			return err
-		}
-		if desired := w.earlier.Desired; desired.Stop || desired.Pause {
-			return heldBack(&f.target, &desired)
-		}
-		w.sent = time.Now()
-		if err := req.submit(ctx, o.view.ID(), o); err != nil {
-			return err
-		}
-		sum, err := w.wait(ctx)
-		if err != nil {
-			return err
-		}
-		return conclude(rep, sum, noneAnswered)
-	})
-}
-
-// waiting waits for the outcomes of a request in a deployment.
-type waiting struct {
-	follower
-	request  *request
-	patience time.Duration // 0 for no limit
-
-	sent    time.Time
-	earlier view.Status // as it was before
-	now     view.Status
-	frozen  *view.View // frozen view from before the request
-	seen    *view.View // frozen; the records of the owners up to it are known
-	owners  []partition.ID
-	latest  records
-	open    int // URLs without a new record
-}
-
-// wait reads the records of new commits until all URLs have one, or the request did nothing for them.
-func (w *waiting) wait(ctx context.Context) (*summary, error) {
-	settled, outOfTime, still := false, false, 0
-	err := poll(ctx, w.reporter, w.every, func() (bool, error) {
-		if err := w.poll(ctx); err != nil {
-			return false, err
-		}
-		if still++; w.now.Requests == w.earlier.Requests || w.now.Unapplied > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
-			still = 0
-		}
-		settled = w.open == 0 || still == settledPolls
-		outOfTime = !settled && w.patience > 0 && time.Since(w.sent) > w.patience
-		return settled || outOfTime, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	end := service.Finished
-	if !settled {
-		end = service.Stopped
-	}
-	sum, err := w.summary(end, &w.now)
-	if err != nil {
-		return nil, err
-	}
-	sum.Seconds = time.Since(w.sent).Seconds()
-	n := sum.requestOutcomes(w.request, w.latest, !settled, nil)
-	all := plural(len(w.latest), "URL")
-	if settled {
-		n.conclude(sum, all)
-		return sum, nil
-	}
-	sum.Status = exitStopped
-	sum.Reason = fmt.Sprintf("%s of %s answered so far", count(n.answered), all)
-	if outOfTime {
-		sum.Reason += fmt.Sprintf(" after --max-time %s", w.patience)
-	}
-	sum.Reason += "; the request stands: see 'orbweaver explain'."
-	return sum, nil
-}
-
-// poll reads what was committed since the last poll.
-func (w *waiting) poll(ctx context.Context) (err error) {
-	if w.now, err = w.view.Status(ctx); err != nil {
-		return err
-	}
-	next, err := w.view.Freeze(ctx)
-	if err != nil {
-		return err
-	}
-	owners, err := next.Owners(ctx, w.request.urls)
-	if err != nil {
-		return err
-	}
-	since := w.seen
-	if !slices.Equal(owners, w.owners) { // the URLs have moved: all since the request
-		since = w.frozen
-	}
-	for pg, err := range next.PagesSince(ctx, owners, since) {
-		if err != nil {
-			return err // the next poll reads the records again
-		}
-		if !pg.Robots {
-			w.latest.add(&pg)
-		}
-	}
-	w.owners, w.seen, w.open = owners, next, 0
-	for _, pg := range w.latest {
-		if pg == nil {
-			w.open++
-		}
-	}
-	f := w.figures(&w.now)
-	f.Requested, f.Answered = len(w.latest), len(w.latest)-w.open
-	w.reporter.progress(&f)
-	return nil
 }

@@ -60,17 +60,12 @@ func (f *reportFlags) register(fs *pflag.FlagSet) {
 }
 
 // begun reports that something begins, by the template that has the name of the event.
-func (r *reporter) begun(event string, what any) {
-	switch {
-	case r.json:
-		r.event(event, what)
-	case !r.quiet:
-		_, _ = io.WriteString(r, text(event, what)) // a terminal that is gone is no reason to stop
-	}
-}
+func (r *reporter) begun(event string, what any) { r.say(r, event, event, what) }
 
 // told reports a result with a template, or as an event.
-func (r *reporter) told(event, template string, what any) {
+func (r *reporter) told(event, template string, what any) { r.say(r.out, event, template, what) }
+
+func (r *reporter) say(w io.Writer, event, template string, what any) {
 	switch {
 	case r.json:
 		r.event(event, what)
@@ -78,7 +73,7 @@ func (r *reporter) told(event, template string, what any) {
 		if r.screen != nil {
 			r.screen.show(nil)
 		}
-		_, _ = io.WriteString(r.out, text(template, what))
+		_, _ = io.WriteString(w, text(template, what)) // a terminal that is gone is no reason to stop
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 
 func TestSeedHints(t *testing.T) {
 	allow := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	s := &seedOutcome{URL: "http://127.0.0.1/", Outcome: 11}
-	if h := hint(s, nil); !strings.Contains(h, "--allow-net 127.0.0.1") {
+	s := &urlOutcome{URL: "http://127.0.0.1/", Outcome: 11}
+	if h := s.hint(nil); !strings.Contains(h, "--allow-net 127.0.0.1") {
 		t.Error(h)
 	}
-	if h := hint(s, allow); strings.Contains(h, "allow-net") {
+	if h := s.hint(allow); strings.Contains(h, "allow-net") {
 		t.Error(h)
 	}
 }

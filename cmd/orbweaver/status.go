@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -39,20 +40,30 @@ func parseURL(text string) (weburl.URL, error) {
 	return u, err
 }
 
+// newReport is newCommand for a command that reads a crawl, and reports the result with a template.
+func (f *reading) newReport(name string, args cobra.PositionalArgs,
+	read func(ctx context.Context, v *view.View, args []string) (template string, report any, err error),
+) *cobra.Command {
+	return f.newCommand(name, args, func(cmd *cobra.Command, args []string) error {
+		return f.read(cmd.Context(), func(v *view.View) error {
+			template, r, err := read(cmd.Context(), v, args)
+			if err != nil {
+				return err
+			}
+			return f.report(cmd.OutOrStdout(), template, r)
+		})
+	})
+}
+
 func newStatus() *cobra.Command {
 	var f reading
-	return f.newCommand("status", noArguments, func(cmd *cobra.Command, _ []string) error {
-		return f.read(cmd.Context(), func(v *view.View) error {
-			s, err := v.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r, err := newStatusReport(f.where(v.ID()), &s)
-			if err != nil {
-				return err
-			}
-			return f.report(cmd.OutOrStdout(), "status", r)
-		})
+	return f.newReport("status", noArguments, func(ctx context.Context, v *view.View, _ []string) (string, any, error) {
+		s, err := v.Status(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		r, err := newStatusReport(f.where(v.ID()), &s)
+		return "status", r, err
 	})
 }
 

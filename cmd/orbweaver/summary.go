@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
-	"slices"
+	"net/netip"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
@@ -33,12 +31,11 @@ type summary struct {
 	Cost           ledger.Bill   `json:"cost_per_million_pages"` // of fetches, in dollars at the price list's prices
 	Prices         string        `json:"price_list"`
 
-	Seeds     []seedOutcome    `json:"seeds,omitempty"`     // if nothing could be fetched
+	Seeds     []urlOutcome     `json:"seeds,omitempty"`     // if nothing could be fetched
 	Requested []requestOutcome `json:"requested,omitempty"` // of a recrawl
 	Results   map[string]int64 `json:"results,omitempty"`   // of those: how many have changed, are gone, and so on
 	idle      bool             // there was nothing to do
-	perRun    []string         // flags of this run that the next one needs again
-	perNew    []string         // flags that a new crawl needs again
+	allowed   []netip.Prefix   // networks that a new crawl has to be given again
 	before    blobschema.Totals
 }
 
@@ -47,11 +44,11 @@ func (s *summary) conclude(limit int64) {
 	t, pages := &s.Totals, plural(s.Totals.Pages, "page")
 	switch {
 	case s.End == service.Halted:
-		s.Status, s.Resume = exitStopped, s.at.command("crawl", s.perRun...)
+		s.Status, s.Resume = exitStopped, s.at.command("crawl")
 		s.Reason = fmt.Sprintf("Stopped by 'orbweaver stop', with %s.", pages)
 	case s.End == service.Limited:
 		s.Reason = fmt.Sprintf("The limit of --max-pages %d is reached: %s.", limit, pages)
-		s.Resume = s.at.command("crawl", append([]string{fmt.Sprintf("--max-pages=%d", 2*limit)}, s.perRun...)...)
+		s.Resume = s.at.command("crawl", fmt.Sprintf("--max-pages=%d", 2*limit))
 	case t.DeadMail > 0:
 		s.Status = exitDeadLetters
 		s.Reason = fmt.Sprintf("Finished, but %s between partitions could not be read: %s. See '%s'.",
@@ -97,13 +94,13 @@ func (s *summary) PerConnection() float64 {
 	return float64(s.Totals.Pages) / float64(s.Totals.Connections)
 }
 
-// Again is a command line that takes URLs, with the flags of this run, and with those of the crawl for a new one.
-func (s *summary) Again(verb string, more ...string) string {
-	flags := s.perRun
-	if len(more) > 0 {
-		flags = s.perNew
+// StartOver is the command line of a new crawl in place of this one.
+func (s *summary) StartOver() string {
+	var flags []string
+	for _, p := range s.allowed {
+		flags = append(flags, "--allow-net="+p.String())
 	}
-	return s.Command(verb, slices.Concat(flags, more, []string{"URL..."})...)
+	return s.Command("crawl", append(flags, "--new", "URL...")...)
 }
 
 // Waited is how many hosts, on average of the run, had URLs but were not yet due for a request; 0 for
@@ -124,8 +121,3 @@ func (s *summary) Few() bool { return s.Fetched() < 1000 }
 
 // GBSeconds is the memory of functions times their duration.
 func (s *summary) GBSeconds() float64 { return gbSeconds(&s.Calls) }
-
-// objectFile is the file of an object in a folder.
-func objectFile(dir, name string) string {
-	return filepath.Join(dir, naming.ObjectsFolder, filepath.FromSlash(name))
-}

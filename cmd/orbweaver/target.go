@@ -118,6 +118,14 @@ func (t *target) String() string {
 	return t.data
 }
 
+// object names an object in a report: its file in a folder.
+func (t *target) object(name string) string {
+	if t.inCloud() {
+		return t.String() + ", objects " + name
+	}
+	return filepath.Join(t.data, naming.ObjectsFolder, filepath.FromSlash(name))
+}
+
 // command is a command line that works on the same target.
 func (t *target) command(verb string, args ...string) string {
 	return shellescape.QuoteCommand(slices.Concat([]string{"orbweaver"}, strings.Fields(verb), t.flags(), args))
@@ -177,9 +185,11 @@ type opened struct {
 	platform *platform.Platform // nil if another process owns the folder
 	engine   *jobs.Jobs         // likewise
 	ledger   *ledger.Ledger
-	pid      int  // of the process that owns the folder; 0 for none
-	idle     bool // no process works on the crawl until another command does
+	pid      int // of the process that owns the folder; 0 for none
 }
+
+// idle reports whether no process works on the crawl until another command does.
+func (o *opened) idle() bool { return !o.inCloud() && o.pid == 0 }
 
 // partitions is how many partitions the target allows; 0 for any number.
 func (o *opened) partitions() int {
@@ -218,7 +228,7 @@ func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error)
 		defer cancel()
 		err = cmp.Or(err, t.explain(e.Close(ctx)))
 	}()
-	o := &opened{target: t, platform: p, engine: e, ledger: led, Control: control.Own{Engine: e}, idle: !t.inCloud()}
+	o := &opened{target: t, platform: p, engine: e, ledger: led, Control: control.Own{Engine: e}}
 	if t.inCloud() {
 		o.Control = control.Deployment{Own: control.Own{Engine: e}}
 	}
@@ -346,44 +356,28 @@ func (t *target) noCrawl() error {
 	return usagef("there is no crawl in %s yet; give a URL to create one, as in '%s'", t, t.command("crawl", "https://example.org/"))
 }
 
-// The states of a folder, before anything opens it.
-type folderState uint8
-
-const (
-	folderEmpty   folderState = iota // or missing
-	folderCrawl                      // a crawl has used it
-	folderForeign                    // it contains other files
-)
-
-// folder returns the state of the folder without changing it.
-func (t *target) folder() (folderState, error) {
+// used reports whether a crawl has used the folder, without changing it. A folder with other files is an error.
+func (t *target) used() (bool, error) {
 	entries, err := os.ReadDir(t.data)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return folderEmpty, nil
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
+		return false, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return folderForeign, usagef("--data %s is not a folder; give another one", t.data)
+		return false, usagef("--data %s is not a folder; give another one", t.data)
 	case err != nil:
-		return folderForeign, t.explain(err)
-	case len(entries) == 0:
-		return folderEmpty, nil
+		return false, t.explain(err)
 	}
 	if _, err := os.Stat(filepath.Join(t.data, naming.DatabaseFile)); err == nil {
-		return folderCrawl, nil
+		return true, nil
 	}
-	return folderForeign, t.explain(drivers.CheckFolder(t.data))
+	foreign := usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
+	return false, cmp.Or(t.explain(drivers.CheckFolder(t.data)), foreign)
 }
 
-// checkFolder refuses a folder that a crawl with or without seeds cannot use, before it is changed.
-func (t *target) checkFolder(seeds int) error {
-	state, err := t.folder()
-	switch {
-	case err != nil:
-		return err
-	case state == folderForeign:
-		return usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
-	case state == folderEmpty && seeds == 0:
-		return t.noCrawl()
+// checkFolder is used, and refuses a folder without a crawl if there are no seeds either.
+func (t *target) checkFolder(seeds int) (used bool, err error) {
+	if used, err = t.used(); err == nil && !used && seeds == 0 {
+		err = t.noCrawl()
 	}
-	return nil
+	return used, err
 }

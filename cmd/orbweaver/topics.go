@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,15 +20,9 @@ import (
 
 func newTopics() *cobra.Command {
 	var f reading
-	cmd := f.newCommand("topics", noSuchCommand, func(cmd *cobra.Command, _ []string) error {
-		return f.read(cmd.Context(), func(v *view.View) error {
-			s, err := v.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r := newTopicsReport(f.where(v.ID()), &s)
-			return f.report(cmd.OutOrStdout(), "topics", r)
-		})
+	cmd := f.newReport("topics", noSuchCommand, func(ctx context.Context, v *view.View, _ []string) (string, any, error) {
+		s, err := v.Status(ctx)
+		return "topics", newTopicsReport(f.where(v.ID()), &s), err
 	})
 	cmd.AddCommand(newSetTopic())
 	return cmd
@@ -41,39 +37,24 @@ type topicsReport struct {
 }
 
 type topicReport struct {
-	Name       string    `json:"name,omitempty"`
-	Priorities []int     `json:"priorities,omitempty"`
-	Slice      float64   `json:"slice_seconds,omitempty"`
-	SliceNow   float64   `json:"slice_now_seconds,omitempty"`
-	Minimum    int64     `json:"minimum,omitempty"`
-	Period     float64   `json:"period_seconds,omitempty"`
-	Had        int64     `json:"had,omitempty"` // of the minimum, in the current period
-	Until      time.Time `json:"period_ends,omitzero"`
-	Pages      int64     `json:"pages"`
-	Share      float64   `json:"share"` // of all pages, 0 to 1
-	Pending    int64     `json:"pending"`
-	Bytes      int64     `json:"bytes"`
-	of         view.TopicStatus
+	view.TopicStatus
+	Slice    float64 `json:"slice_seconds,omitempty"`
+	SliceNow float64 `json:"slice_now_seconds,omitempty"`
+	Period   float64 `json:"period_seconds,omitempty"`
+	Pages    int64   `json:"pages"`
+	Share    float64 `json:"share"` // of all pages, 0 to 1
+	Pending  int64   `json:"pending"`
+	Bytes    int64   `json:"bytes"`
 }
 
 func newTopicsReport(w where, s *view.Status) *topicsReport {
 	r := &topicsReport{where: w, State: s.State, Topics: []topicReport{}}
-	list := s.Topics()
-	all := int64(0)
-	for _, t := range list {
-		all += t.Totals.Pages
-	}
-	for _, t := range list {
-		line := topicReport{
-			Name: t.Name, Priorities: t.Priorities, Slice: t.Slice.Seconds(), SliceNow: t.Slice.Seconds(),
-			Minimum: t.Minimum, Period: t.Period.Seconds(), Had: t.Had, Until: t.Until, Pages: t.Totals.Pages,
-			Share:   float64(t.Totals.Pages) / float64(max(all, 1)),
-			Pending: t.Totals.Pending, Bytes: t.Totals.Bytes, of: t,
-		}
-		if t.Shrunk > 0 {
-			line.SliceNow = t.Shrunk.Seconds()
-		}
-		r.Topics = append(r.Topics, line)
+	for _, t := range s.Topics() {
+		r.Topics = append(r.Topics, topicReport{
+			TopicStatus: t, Slice: t.Slice.Seconds(), SliceNow: cmp.Or(t.Shrunk, t.Slice).Seconds(), Period: t.Period.Seconds(),
+			Pages: t.Totals.Pages, Share: float64(t.Totals.Pages) / float64(max(s.Totals.Pages, 1)),
+			Pending: t.Totals.Pending, Bytes: t.Totals.Bytes,
+		})
 	}
 	last := len(r.Topics) - 1
 	r.None, r.Topics = r.Topics[last], r.Topics[:last]
@@ -87,7 +68,7 @@ func (r *topicsReport) All() []topicReport { return append(r.Topics, r.None) }
 func (t topicReport) Due() string {
 	due := "-"
 	if t.Minimum > 0 {
-		due = crawlfile.FormatMinimum(t.Minimum, t.of.Period)
+		due = crawlfile.FormatMinimum(t.Minimum, t.TopicStatus.Period)
 	}
 	if !t.Until.IsZero() {
 		due = count(t.Had) + " of " + due
@@ -100,10 +81,11 @@ func (t topicReport) Percent() string { return fmt.Sprintf("%.1f%%", 100*t.Share
 
 // Turn is the length of a topic's turn.
 func (t topicReport) Turn() string {
-	if t.of.Shrunk > 0 {
-		return t.of.Slice.String() + " (now " + t.of.Shrunk.String() + ")"
+	turn := t.TopicStatus.Slice.String()
+	if t.Shrunk > 0 {
+		turn += " (now " + t.Shrunk.String() + ")"
 	}
-	return t.of.Slice.String()
+	return turn
 }
 
 // Spread writes priorities: all of a few, or their range.

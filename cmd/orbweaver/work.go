@@ -3,22 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
-	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Bounds of --lease: requests must fit into it, and a crash should not last.
@@ -31,12 +26,8 @@ type workFlags struct {
 	target
 	settings
 	reportFlags
-	steps       int
-	stepTime    time.Duration
-	tick        time.Duration
-	stepsOnly   bool
+	worker      service.WorkConfig
 	duration    time.Duration
-	idleExit    bool
 	connections int
 	lease       time.Duration
 }
@@ -48,14 +39,14 @@ func newWork() *cobra.Command {
 	})
 	fs := cmd.Flags()
 	f.target.register(cmd)
-	fs.IntVar(&f.steps, "steps", 0, "partitions to work on at once; 0 for four per processor")
-	fs.DurationVar(&f.stepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
-	fs.DurationVar(&f.tick, "tick", 5*time.Second, "approximate time between two coordinator runs of all workers together")
-	fs.BoolVar(&f.stepsOnly, "no-tick", false, "leave coordinator runs and requests to other workers, or to functions")
+	fs.IntVar(&f.worker.Steps, "steps", 0, "partitions to work on at once; 0 for four per processor")
+	fs.DurationVar(&f.worker.StepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
+	fs.DurationVar(&f.worker.TickEvery, "tick", 5*time.Second, "approximate time between two coordinator runs of all workers together")
+	fs.BoolVar(&f.worker.StepsOnly, "no-tick", false, "leave coordinator runs and requests to other workers, or to functions")
 	fs.DurationVar(&f.duration, "for", 0, "leave after this time; 0 for never")
-	fs.BoolVar(&f.idleExit, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
+	fs.BoolVar(&f.worker.UntilOver, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
-	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
+	f.settings.register(fs, "allow-net")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
 	f.reportFlags.register(fs)
 	return cmd
@@ -68,9 +59,9 @@ func (f *workFlags) check() error {
 			"'%s' crawls in the folder %s, with all its partitions in one process", platformVariable, f.command("crawl"), f.data)
 	}
 	err := refuse(f.set, []wrong{
-		{f.steps < 0, "steps", "1 or more, or 0 for the default"},
-		{f.stepTime < time.Second, "step-time", "1s or more"},
-		{f.tick < 100*time.Millisecond, "tick", "100ms or more; see --no-tick"},
+		{f.worker.Steps < 0, "steps", "1 or more, or 0 for the default"},
+		{f.worker.StepTime < time.Second, "step-time", "1s or more"},
+		{f.worker.TickEvery < 100*time.Millisecond, "tick", "100ms or more; see --no-tick"},
 		{f.duration < 0, "for", "longer than 0s, or 0 for no bound"},
 		{f.connections < 1, "connections", "1 or more"},
 		{f.lease < minLease || f.lease > maxLease, "lease", fmt.Sprintf("%s to %s", minLease, maxLease)},
@@ -78,28 +69,12 @@ func (f *workFlags) check() error {
 	switch {
 	case err != nil:
 		return err
-	case f.stepsOnly && f.set.Changed("tick"):
+	case f.worker.StepsOnly && f.set.Changed("tick"):
 		return usagef("--tick and --no-tick contradict each other")
-	case f.stepsOnly && f.idleExit:
+	case f.worker.StepsOnly && f.worker.UntilOver:
 		return usagef("--idle-exit needs ticks, which see the end of a crawl; leave --no-tick out, or give a time with --for")
 	}
 	return nil
-}
-
-// config returns the configuration of the worker.
-func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger, watch func(crawl.Watched)) service.WorkConfig {
-	return service.WorkConfig{
-		Config: service.Config{
-			Step: crawl.StepConfig{
-				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Watch: watch,
-				Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
-			},
-			Fetch: fetch.Config{AllowNet: f.record.Settings.AllowNet}, Bucket: p.BucketName, Connections: f.connections,
-			MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,
-		},
-		Prepare: func(s *service.Service) { jobs.New(s) }, // its coordinator begins rank jobs
-		Steps:   f.steps, StepTime: f.stepTime, TickEvery: f.tick, StepsOnly: f.stepsOnly, UntilOver: f.idleExit,
-	}
 }
 
 func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
@@ -114,7 +89,10 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 		return f.explain(err)
 	}
 	defer func() { _ = p.Close() }() // all work is committed
-	w, err := service.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn})), rep.answers.add))
+	cfg := serviceConfig(f.connections, f.record.Settings.AllowNet, polite.Retry{Wait: 5 * time.Second}, led, rep, newLog(rep))
+	cfg.Bucket, cfg.Step.Lease, cfg.Step.Margin = p.BucketName, f.lease, min(5*time.Second, f.lease/4)
+	f.worker.Config, f.worker.Prepare = cfg, func(s *service.Service) { jobs.New(s) } // its coordinator begins rank jobs
+	w, err := service.NewWorker(p, f.worker)
 	if err != nil {
 		return f.explain(err)
 	}
@@ -129,14 +107,12 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 // watch runs the worker and reports its progress.
 func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter) error {
 	began := time.Now()
-	rep.begun("joined", &joining{where: f.where(""), Steps: w.Snapshot().MostSteps, Ticks: !f.stepsOnly})
+	rep.begun("joined", &joining{where: f.where(""), Steps: w.Snapshot().MostSteps, Ticks: !f.worker.StepsOnly})
 	m := newMeter(began, f.duration, blobschema.Totals{})
-	err := watch(func() error { return w.Run(ctx) }, func(now time.Time) {
+	err := watch(rep, func() error { return w.Run(ctx) }, func(now time.Time) (shown, *pulse) {
 		fig := f.workFigures(w.Snapshot(), m, now)
-		rep.urls(&fig.pulse)
-		rep.progress(&fig)
+		return &fig, &fig.pulse
 	})
-	rep.urls(&pulse{})
 	if err == nil {
 		snap := w.Snapshot()
 		left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}

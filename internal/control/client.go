@@ -85,7 +85,8 @@ func (s *Socket) Repartition(ctx context.Context, c Change) error {
 }
 
 func (s *Socket) StartRanks(ctx context.Context, o rank.StartConfig) (job ranks.Job, err error) {
-	return job, s.post(ctx, "/ranks", o, &job)
+	err = s.post(ctx, "/ranks", o, &job)
+	return job, err
 }
 
 // post sends a change and decodes the answer into out.

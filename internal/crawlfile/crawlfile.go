@@ -2,11 +2,11 @@
 //
 // [Settings] is the table of the settings of a crawl as a whole; the flags of 'orbweaver crawl' and
 // the crawl's record derive from it too. The other keys are hosts, seeds and topics, each with its
-// scope, its share and its seeds. [Parse] decodes a file into one struct and validates it; it
-// reports all problems together, each with its line. Then [File.Join] makes the topics and seeds of
+// scope, its share and its seeds. [Parse] decodes a file into nodes of YAML and validates their keys and
+// values; it reports all problems together, each with its line. Then [File.Join] makes the topics and seeds of
 // a new crawl, or of one that has topics already.
 //
-// Files are input that may be hostile. Their size, the number of their nodes with aliases expanded, and the
+// Files are input that may be hostile. Their size, the number of their values with aliases expanded, and the
 // numbers of topics and seeds are bounded. Parse opens only the lists of seeds that the file names, through a
 // function of the caller.
 package crawlfile
@@ -59,18 +59,14 @@ func (p Problem) String() string {
 type Problems []Problem
 
 func (p Problems) Error() string {
-	var b strings.Builder
-	for i := range p {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if i == maxProblems {
-			b.WriteString("and perhaps more")
-			break
-		}
-		b.WriteString(p[i].String())
+	var lines []string
+	for _, one := range p[:min(len(p), maxProblems)] {
+		lines = append(lines, one.String())
 	}
-	return b.String()
+	if len(p) > maxProblems {
+		lines = append(lines, "and perhaps more")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Err is nil if there are no problems; otherwise all of them, sorted by line.
@@ -104,9 +100,10 @@ func (f *File) Problem(key, text string) Problem {
 type topic struct {
 	blobschema.Topic // without the settings
 	line             int
-	settings         map[string]texts // those that differ from the crawl's
-	ownPriorities    bool             // granularity: url
-	seeds            int              // number of its seeds
+	settings         map[string][]string // those that differ from the crawl's
+	lines            map[string]int      // of those
+	ownPriorities    bool                // granularity: url
+	seeds            int                 // number of its seeds
 }
 
 // seed is a URL to start from.
@@ -121,17 +118,16 @@ type seed struct {
 // Opener opens a list of seeds that a file names.
 type Opener func(file string) (io.ReadCloser, error)
 
-// Parse reads a file and applies its settings to a record, except those in given, which the command
-// line overrides. name is the file's name in problems; open opens a list of seeds. If anything is
+// Parse reads a file and applies its settings to a record, except those that are given on the command
+// line. name is the file's name in problems; open opens a list of seeds. If anything is
 // wrong the error is a [Problems].
-func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool, open Opener) (*File, error) {
+func Parse(name string, data []byte, c *blobschema.Crawl, given func(setting string) bool, open Opener) (*File, error) {
 	v := &validator{
 		file:   &File{Name: name, Values: map[string][]string{}, lines: map[string]int{}},
-		record: c, given: given, open: open, known: map[weburl.URL]int{},
+		record: c, given: given, open: open, known: map[weburl.URL]int{}, budget: maxNodes,
 	}
-	var doc document
-	if v.decode(data, &doc) {
-		v.document(&doc)
+	if top := v.decode(data); top != nil {
+		v.document(top)
 	}
 	if _, _, problems := v.file.Join(&c.Settings); len(v.problems) < maxProblems {
 		v.problems = append(v.problems, problems...)
@@ -139,75 +135,40 @@ func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool,
 	return v.file, v.problems.Err()
 }
 
-// decode decodes the only document of a file and reports whether the result can be validated.
-func (v *validator) decode(data []byte, into *document) bool {
+// decode returns the keys at the top of the only document of a file; nil if it has none.
+func (v *validator) decode(data []byte) keys {
 	if len(data) > MaxBytes {
 		v.errorf(0, "the file is longer than %d bytes; long lists of seeds have a file of their own: seeds-file", MaxBytes)
-		return false
+		return nil
 	}
 	var root yaml.Node
 	if err := yaml.Load(data, &root); err != nil {
 		line, text := syntax(data, err)
 		v.errorf(line, "%s", text)
-		return false
-	}
-	v.budget = maxNodes
-	if !v.expand(&root, maxNesting) {
-		return false
+		return nil
 	}
 	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
 		v.errorf(root.Line, "a crawl file must have keys, such as \"seeds:\"")
-		return false
+		return nil
 	}
-	for i := 0; i < len(root.Content[0].Content); i += 2 {
-		key := root.Content[0].Content[i]
-		v.file.lines[key.Value] = key.Line
+	if !v.fits(&root, maxNesting) {
+		return nil
 	}
-	err := root.Content[0].Load(into, strict)
-	var errs *yaml.LoadErrors
-	if errors.As(err, &errs) {
-		for _, e := range errs.Errors {
-			v.errorf(e.Mark.Line, "%s", plain(e.Message))
-		}
-		return len(v.problems) < maxProblems
-	}
-	if err != nil {
-		line, text := syntax(data, err)
-		v.errorf(line, "%s", text)
-	}
-	return err == nil
+	return v.mapping(root.Content[0], "a crawl file", topKeys(), v.file.lines)
 }
 
-// strict refuses unknown keys. expand finds repeated keys, in linear time.
-var strict = yaml.Options(yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
-
-// expand counts the values below a node, with aliases expanded, and reports repeated keys. It returns false
-// if there are too many values.
-func (v *validator) expand(n *yaml.Node, levels int) bool {
+// fits counts the values below a node, with aliases expanded. It returns false if there are too many.
+func (v *validator) fits(n *yaml.Node, levels int) bool {
 	if v.budget--; v.budget < 0 || levels == 0 {
 		v.errorf(n.Line, "more than %d values or %d levels, with aliases expanded", maxNodes, maxNesting)
 		return false
 	}
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	var lines map[string]int // of the keys
-	if n.Kind == yaml.MappingNode {
-		lines = map[string]int{}
-	}
-	for i, c := range n.Content {
-		if lines != nil && i%2 == 0 && c.Kind == yaml.ScalarNode {
-			if first := lines[c.Value]; first > 0 {
-				v.errorf(c.Line, "%s is given twice: see line %d", c.Value, first)
-			} else {
-				lines[c.Value] = c.Line
-			}
-		}
-		if !v.expand(c, levels-1) {
+	for _, c := range resolve(n).Content {
+		if !v.fits(c, levels-1) {
 			return false
 		}
 	}
-	return len(v.problems) <= maxProblems
+	return true
 }
 
 // syntax returns why text is not YAML, and where.

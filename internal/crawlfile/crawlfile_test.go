@@ -33,7 +33,7 @@ func lists(name string) (io.ReadCloser, error) {
 
 func parseText(text string) (*File, *blobschema.Settings, error) {
 	c := Defaults("x/1")
-	f, err := Parse("c.yaml", []byte(text), &c, nil, lists)
+	f, err := Parse("c.yaml", []byte(text), &c, func(string) bool { return false }, lists)
 	return f, &c.Settings, err
 }
 
@@ -110,6 +110,25 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// TestMergeKeys: a key of the topic itself wins over a merged one, and an earlier merged mapping over a later one.
+func TestMergeKeys(t *testing.T) {
+	f, set, err := parseText("topics:\n  - &a {name: a, priority: 3, slice: 7s, seeds: [https://a.example/]}\n" +
+		"  - &b {<<: *a, name: b, slice: 9s, seeds: [https://b.example/]}\n  - {name: c, seeds: [https://c.example/], <<: [*b, *a]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	topics, _, _ := f.Join(set)
+	for i, want := range []string{"a 3 7s", "b 3 9s", "c 3 9s"} {
+		if got := fmt.Sprint(topics[i].Name, " ", topics[i].Priority, " ", topics[i].Slice); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	self := "topics:\n  - &x {<<: [*x, *x, *x], name: a, seeds: [https://a.example/]}\n"
+	if _, _, err := parseText(self); err == nil || !strings.Contains(err.Error(), "20 levels, with aliases expanded") {
+		t.Errorf("a topic that merges itself: %v", err)
+	}
+}
+
 // TestProblems: each thing that is wrong is told, with its line; all at once.
 func TestProblems(t *testing.T) {
 	topic := "topics:\n  - name: a\n    seeds: [https://a.example/]\n"
@@ -128,7 +147,7 @@ func TestProblems(t *testing.T) {
 		{"underscore", "max_pages: 1\n", "c.yaml:1: " + unknown("a crawl file", "max_pages", topKeys())},
 		{"unknown and unlike", "colour: red\n", "c.yaml:1: " + unknown("a crawl file", "colour", topKeys())},
 		{"twice", "delay: 1s\nslots: 7\ndelay: 2s\n", "c.yaml:3: delay is given twice: see line 1"},
-		{"a key of keys", "? [a]\n: b\n", "c.yaml:1: cannot construct !!seq into string"},
+		{"a key of keys", "? [a]\n: b\n", "c.yaml:1: " + unknown("a crawl file", "", topKeys())},
 		{"an alias of nothing", "delay: *x\n", "c.yaml:1: this is not YAML: unknown anchor 'x' referenced"},
 		{"no value", "delay:\n", "c.yaml:1: delay has no value"},
 		{"keys for a value", "delay: {a: b}\n", "c.yaml:1: there must be a value or a list here, not keys\nc.yaml:1: delay has no value"},
@@ -144,7 +163,7 @@ func TestProblems(t *testing.T) {
 		{"a host's delay", "hosts:\n  - {host: a.example, delay: -1s}\n", `c.yaml:2: delay "-1s": it must be a time such as 100ms or 2s, or 0s`},
 		{"a key of a host", "hosts:\n  - {host: a.example, connection: 3}\n", `c.yaml:2: a host has no key "connection"; its keys are host, connections, delay`},
 		{"a host that is a word", "hosts: [a.example]\n", `c.yaml:1: there must be keys here, such as "host:"`},
-		{"hosts by name", "hosts:\n  a.example: 3\n", `c.yaml:2: there must be a list here, not keys`},
+		{"hosts by name", "hosts:\n  a.example: 3\n", `c.yaml:2: there must be a value or a list here, not keys`},
 
 		{"no name", "topics:\n  - seeds: [https://a.example/]\n", "c.yaml:2: a topic must have a name"},
 		{"a name", "topics:\n  - name: -a\n    seeds: [https://a.example/]\n", `c.yaml:2: name "-a": it must begin with a letter or a digit, and have only these, "-", "_", "." and spaces; at most 64 bytes`},
@@ -163,7 +182,7 @@ func TestProblems(t *testing.T) {
 		{"a pattern", topic + "    include: ['a(']\n", "c.yaml:4: include \"a(\": it must be a regular expression (RE2): error parsing regexp: missing closing ): `a(`"},
 		{"words", topic + "    words: [two words]\n", `c.yaml:4: words "two words": it must be one word, of at most 100 bytes`},
 		{"a list for a value", topic + "    priority: [1]\n", `c.yaml:4: there must be one value here, not a list or keys`},
-		{"a key of a topic", topic + "    prio: 4\n", "c.yaml:4: " + unknown("a topic", "prio", keysOf[topicKeys]())},
+		{"a key of a topic", topic + "    prio: 4\n", "c.yaml:4: " + unknown("a topic", "prio", topicKeys)},
 
 		{"a seed", "seeds: ['https:// x/']\n", `c.yaml:1: seed "https:// x/": ` + parseError("https:// x/")},
 		{"a seed without a scheme", "seeds:\n  - a.example\n", `c.yaml:2: seed "a.example": ` + parseError("a.example") + " (did you mean https://a.example/?)"},
@@ -185,7 +204,7 @@ func TestProblems(t *testing.T) {
 			`c.yaml:3: slice "-1s": it must be a time longer than 0s and at most 1h, such as 20s`,
 			`c.yaml:4: scope "none": it must be host, domain or any`,
 			`c.yaml:5: seed "x": ` + parseError("x"),
-			"c.yaml:6: " + unknown("a topic", "nam", keysOf[topicKeys]()),
+			"c.yaml:6: " + unknown("a topic", "nam", topicKeys),
 			`c.yaml:7: scope "deepest": it must be host, domain or any`,
 			`c.yaml:8: delay "-1s": it must be 0s or longer`,
 		}, "\n")},

@@ -1,166 +1,121 @@
 package crawlfile
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// document is a crawl file as YAML decodes it. All values are texts with their lines; [validator]
-// parses them.
-type document struct {
-	Hosts     items[hostKeys]  `yaml:"hosts"`
-	Seeds     items[seedKeys]  `yaml:"seeds"`
-	SeedsFile texts            `yaml:"seeds-file"`
-	Topics    items[topicKeys] `yaml:"topics"`
-	Settings  map[string]texts `yaml:",inline"` // and unknown keys
-}
-
-type hostKeys struct {
-	Host        text `yaml:"host"`
-	Connections text `yaml:"connections"`
-	Delay       text `yaml:"delay"`
-}
-
-type topicKeys struct {
-	Name        text            `yaml:"name"`
-	Priority    text            `yaml:"priority"`
-	Slice       text            `yaml:"slice"`
-	Minimum     text            `yaml:"minimum"`
-	Granularity text            `yaml:"granularity"`
-	Scope       texts           `yaml:"scope"`
-	Include     texts           `yaml:"include"`
-	Exclude     texts           `yaml:"exclude"`
-	MaxDepth    texts           `yaml:"max-depth"`
-	Words       texts           `yaml:"words"`
-	Seeds       items[seedKeys] `yaml:"seeds"`
-	SeedsFile   texts           `yaml:"seeds-file"`
-}
-
-// seedKeys is a seed. A bare URL is one too.
-type seedKeys struct {
-	URL      text `yaml:"url"`
-	Priority text `yaml:"priority"`
-}
-
-// text is a single value; line is 0 if the file leaves it out.
-type text struct {
-	string
-	line int
-}
-
-func (t *text) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind != yaml.ScalarNode {
-		return errors.New("there must be one value here, not a list or keys")
+// The keys of the members of lists.
+var (
+	hostKeys  = []string{"host", "connections", "delay"}
+	seedKeys  = []string{"url", "priority"}
+	topicKeys = []string{
+		"name", "priority", "slice", "minimum", "granularity", "scope", "include", "exclude", "max-depth", "words", "seeds", "seeds-file",
 	}
-	*t = text{n.Value, n.Line}
-	return nil
+)
+
+// otherKeys are the keys at the top that are no settings.
+var otherKeys = []string{"host-ranks", "hosts", "seeds", "seeds-file", "topics"}
+
+// topKeys are the keys at the top.
+func topKeys() []string {
+	all := slices.Clone(otherKeys)
+	for i := range Settings {
+		if !Settings[i].NoKey {
+			all = append(all, Settings[i].Name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
-// texts are the values of a list. A single value is a list too.
-type texts struct {
-	list []text
-	line int
-}
+// keys are the values of a mapping.
+type keys map[string]*yaml.Node
 
-func (t *texts) UnmarshalYAML(n *yaml.Node) error {
-	t.line = n.Line
-	switch n.Kind {
-	case yaml.SequenceNode:
-		return n.Load(&t.list)
-	case yaml.ScalarNode:
-		t.list = []text{{n.Value, n.Line}}
+// mapping returns the values of a mapping whose keys are known, and adds their lines to lines. It adds the keys of
+// merged mappings. Unknown and repeated keys are problems. of names the mapping in messages.
+func (v *validator) mapping(n *yaml.Node, of string, known []string, lines map[string]int) keys {
+	if n.Kind != yaml.MappingNode {
+		v.errorf(n.Line, "there must be keys here, such as %q", known[0]+":")
 		return nil
 	}
-	return errors.New("there must be a value or a list here, not keys")
-}
-
-func (t *texts) strings() (out []string) {
-	for _, v := range t.list {
-		out = append(out, v.string)
+	out := keys{}
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		switch first := lines[key.Value]; {
+		case key.ShortTag() == "!!merge":
+			merged := []*yaml.Node{value}
+			if value.Kind == yaml.SequenceNode {
+				merged = v.list(value)
+			}
+			for _, m := range merged {
+				for k, n := range v.mapping(m, of, known, map[string]int{}) {
+					out[k] = cmp.Or(out[k], n)
+				}
+			}
+		case first > 0:
+			v.errorf(key.Line, "%s is given twice: see line %d", key.Value, first)
+		case !slices.Contains(known, key.Value):
+			v.errorf(key.Line, "%s", unknown(of, key.Value, known))
+			lines[key.Value] = key.Line
+		default:
+			lines[key.Value], out[key.Value] = key.Line, value
+		}
 	}
 	return out
 }
 
-// items are the members of a list with keys of their own.
-type items[T any] struct{ list []item[T] }
-
-type item[T any] struct {
-	keys T
-	line int
+// unknown returns the problem of an unknown key, with the known keys.
+func unknown(of, key string, known []string) string {
+	return fmt.Sprintf("%s has no key %.40q; its keys are %s", of, key, strings.Join(known, ", "))
 }
 
-func (l *items[T]) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.SequenceNode {
-		return n.Load(&l.list)
-	}
-	if n.Kind != yaml.ScalarNode {
-		return errors.New("there must be a list here, not keys")
-	}
-	l.list = make([]item[T], 1)
-	return l.list[0].UnmarshalYAML(n)
-}
-
-func (i *item[T]) UnmarshalYAML(n *yaml.Node) error {
-	i.line = n.Line
-	if s, ok := any(&i.keys).(*seedKeys); ok && n.Kind == yaml.ScalarNode {
-		s.URL = text{n.Value, n.Line}
+// list returns the members of a list. A single value is a list too.
+func (v *validator) list(n *yaml.Node) (members []*yaml.Node) {
+	switch {
+	case left(n):
+		return nil
+	case n.Kind == yaml.ScalarNode:
+		return []*yaml.Node{n}
+	case n.Kind == yaml.MappingNode:
+		v.errorf(n.Line, "there must be a value or a list here, not keys")
 		return nil
 	}
-	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("there must be keys here, such as %q", keysOf[T]()[0]+":")
+	for _, m := range n.Content {
+		members = append(members, resolve(m))
 	}
-	return n.Load(&i.keys, strict)
+	return members
 }
 
-// keys are the keys of a struct of the document, and how messages call it.
-var keys = map[string]struct {
-	of   string
-	keys []string
-}{
-	"hostKeys":  {"a host", keysOf[hostKeys]()},
-	"topicKeys": {"a topic", keysOf[topicKeys]()},
-	"seedKeys":  {"a seed", keysOf[seedKeys]()},
-}
-
-// keysOf lists the keys of a struct.
-func keysOf[T any]() (keys []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if key := f.Tag.Get("yaml"); key != ",inline" {
-			keys = append(keys, key)
+// texts returns the values of a list.
+func (v *validator) texts(n *yaml.Node) (texts []string) {
+	for _, m := range v.list(n) {
+		if v.single(m) {
+			texts = append(texts, m.Value)
 		}
 	}
-	return keys
+	return texts
 }
 
-var unknownField = regexp.MustCompile(`^field (.*) not found in type crawlfile\.(\w+)$`)
-
-// plain translates an error of the YAML decoder into the words of crawl files.
-func plain(message string) string {
-	if m := unknownField.FindStringSubmatch(message); m != nil {
-		return unknown(keys[m[2]].of, m[1], keys[m[2]].keys)
+// single reports whether a node is a single value, which is a problem if it is not.
+func (v *validator) single(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode {
+		v.errorf(n.Line, "there must be one value here, not a list or keys")
 	}
-	return message
+	return n.Kind == yaml.ScalarNode
 }
 
-// unknown returns the problem of an unknown key, with the known keys.
-func unknown(of, key string, keys []string) string {
-	return fmt.Sprintf("%s has no key %.40q; its keys are %s", of, key, strings.Join(keys, ", "))
-}
+// left reports whether the file leaves a value out.
+func left(n *yaml.Node) bool { return n == nil || n.ShortTag() == "!!null" }
 
-// topKeys are the keys at the top.
-func topKeys() []string {
-	keys := append(keysOf[document](), "host-ranks")
-	for i := range Settings {
-		if !Settings[i].NoKey {
-			keys = append(keys, Settings[i].Name)
-		}
+// resolve returns the node that an alias stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
 	}
-	slices.Sort(keys)
-	return keys
+	return n
 }

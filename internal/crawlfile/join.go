@@ -151,7 +151,7 @@ func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 func (t *topic) resolve(set *blobschema.Settings) blobschema.Topic {
 	c := blobschema.Crawl{Settings: *set}
 	for key, values := range t.settings {
-		_ = Find(key).Replace(&c, values.strings()) // an error is a problem already
+		_ = Find(key).Replace(&c, values) // an error is a problem already
 	}
 	now := t.Topic
 	now.Scope, now.Include, now.Exclude, now.MaxDepth = c.Settings.Scope, c.Settings.Include, c.Settings.Exclude, c.Settings.MaxDepth
@@ -165,7 +165,7 @@ func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	}
 	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
 		if s := Find(key); s.Get(record(was)) != s.Get(record(now)) {
-			j.errorf(cmp.Or(t.settings[key].line, t.line), "%s of topic %q contradicts the crawl, which was created with %.200s and keeps it",
+			j.errorf(cmp.Or(t.lines[key], t.line), "%s of topic %q contradicts the crawl, which was created with %.200s and keeps it",
 				key, t.Name, s.Get(record(was)))
 		}
 	}

@@ -27,86 +27,80 @@ type Setting struct {
 	Bare    string // the value of the flag without one
 	Fixed   bool   // the crawl keeps the value that it was created with
 	NoKey   bool
-	field   func(c *blobschema.Crawl) value
+	field   func(c *record) value
 }
+
+// record is the record of a crawl, which holds the settings.
+type record = blobschema.Crawl
 
 // Settings is the table of all settings. Flags, keys, records and docs/crawl-file.md derive from it.
 var Settings = []Setting{
-	{Name: "scope", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return named(&s.Scope, blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny)
-	}), Usage: "which links to follow: to the hosts of the seeds and of their redirects, to their registrable domains, or any"},
-	{Name: "include", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Include) }),
-		Usage: "follow only links that match this expression (RE2), or another --include"},
-	{Name: "exclude", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Exclude) }),
-		Usage: "follow no links that match this expression (RE2); wins over --include"},
-	{Name: "max-depth", Default: "-1", Fixed: true,
-		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDepth, 0, math.MaxUint16, -1) }),
-		Usage: "follow links up to this many steps from a seed; -1 for no bound"},
-	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true,
-		field: of(func(s *blobschema.Settings) value { return boolean(&s.Sitemaps) }),
-		Usage: "follow the sitemaps that robots.txt names"},
-	{Name: "srcset", Default: "false", Bare: "true", Fixed: true,
-		field: of(func(s *blobschema.Settings) value { return boolean(&s.Srcset) }),
-		Usage: "follow the images of img and source elements too"},
-	{Name: "policy", Default: "breadth-first", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return named(&s.Policy, schedule.PolicyNames()...)
-	}), Usage: "which URL comes first: nearest to the seeds, most pages per second of connection time, best, or most quality per second"},
-	{Name: "quality", Default: "depth", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return named(&s.Quality, schedule.QualityNames()...)
-	}), Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance"},
-	{Name: "partition-by", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return named(&s.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)
-	}), Usage: "what --delay applies to: a host, its registrable domain, or its IP address"},
-	{Name: "elastic", Default: "off", field: of(elastic),
+	{Name: "scope", Default: "host", Fixed: true,
+		Usage: "which links to follow: to the hosts of the seeds and of their redirects, to their registrable domains, or any",
+		field: func(c *record) value {
+			return named(&c.Settings.Scope, blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny)
+		}},
+	{Name: "include", Fixed: true, Usage: "follow only links that match this expression (RE2), or another --include",
+		field: func(c *record) value { return patterns(&c.Settings.Include) }},
+	{Name: "exclude", Fixed: true, Usage: "follow no links that match this expression (RE2); wins over --include",
+		field: func(c *record) value { return patterns(&c.Settings.Exclude) }},
+	{Name: "max-depth", Default: "-1", Fixed: true, Usage: "follow links up to this many steps from a seed; -1 for no bound",
+		field: func(c *record) value { return limit(&c.Settings.MaxDepth, 0, math.MaxUint16, -1) }},
+	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true, Usage: "follow the sitemaps that robots.txt names",
+		field: func(c *record) value { return boolean(&c.Settings.Sitemaps) }},
+	{Name: "srcset", Default: "false", Bare: "true", Fixed: true, Usage: "follow the images of img and source elements too",
+		field: func(c *record) value { return boolean(&c.Settings.Srcset) }},
+	{Name: "policy", Default: "breadth-first", Fixed: true,
+		Usage: "which URL comes first: nearest to the seeds, most pages per second of connection time, best, or most quality per second",
+		field: func(c *record) value { return named(&c.Settings.Policy, schedule.PolicyNames()...) }},
+	{Name: "quality", Default: "depth", Fixed: true,
+		Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance",
+		field: func(c *record) value { return named(&c.Settings.Quality, schedule.QualityNames()...) }},
+	{Name: "partition-by", Default: "host", Fixed: true, Usage: "what --delay applies to: a host, its registrable domain, or its IP address",
+		field: func(c *record) value {
+			return named(&c.Settings.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)
+		}},
+	{Name: "elastic", Default: "off", field: elastic,
 		Usage: "let the crawl choose its number of partitions between these by its load, and balance it; off for a fixed number"},
-	{Name: "slots", Default: strconv.Itoa(partition.DefaultSlots), Fixed: true,
-		field: func(c *blobschema.Crawl) value { return number(&c.Slots, partition.MaxSlots) },
-		Usage: "number of slots that hosts are hashed to"},
-	{Name: "partitions", Default: "2", Fixed: true,
-		field: func(c *blobschema.Crawl) value { return number(&c.Partitions, partition.MaxPartitions) },
-		Usage: "number of partitions of a new crawl; 'orbweaver partitions' changes it"},
-	{Name: "max-body", Default: "16MiB", Fixed: true, field: of(func(s *blobschema.Settings) value {
-		return scalar(&s.MaxBody, "size", parseSize, formatSize)
-	}), Usage: "bytes of a response body to keep, such as 16MiB; at most " + formatSize(maxMaxBody)},
-	{Name: "max-pages", Default: "-1", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxPages, 1, math.MaxInt64, 0) }),
-		Usage: "stop after this many pages (answers with status 2xx); -1 for no bound"},
-	{Name: "delay", Default: "1s", field: of(func(s *blobschema.Settings) value { return duration(&s.Delay, 0, "0s or longer") }),
-		Usage: "least time between two requests to a host; robots.txt may ask for more"},
-	{Name: "host-rule", NoKey: true, field: of(hostRules),
+	{Name: "slots", Default: strconv.Itoa(partition.DefaultSlots), Fixed: true, Usage: "number of slots that hosts are hashed to",
+		field: func(c *record) value { return number(&c.Slots, partition.MaxSlots) }},
+	{Name: "partitions", Default: "2", Fixed: true, Usage: "number of partitions of a new crawl; 'orbweaver partitions' changes it",
+		field: func(c *record) value { return number(&c.Partitions, partition.MaxPartitions) }},
+	{Name: "max-body", Default: "16MiB", Fixed: true,
+		Usage: "bytes of a response body to keep, such as 16MiB; at most " + formatSize(maxMaxBody),
+		field: func(c *record) value { return scalar(&c.Settings.MaxBody, "size", parseSize, formatSize) }},
+	{Name: "max-pages", Default: "-1", Usage: "stop after this many pages (answers with status 2xx); -1 for no bound",
+		field: func(c *record) value { return limit(&c.Settings.MaxPages, 1, math.MaxInt64, 0) }},
+	{Name: "delay", Default: "1s", Usage: "least time between two requests to a host; robots.txt may ask for more",
+		field: func(c *record) value { return duration(&c.Settings.Delay, 0, "0s or longer") }},
+	{Name: "host-rule", NoKey: true, field: hostRules,
 		Usage: "what the operator of a host allows: parallel connections, another --delay, or both, as in example.org=8,100ms; repeatable"},
-	{Name: "queues", Default: "auto", field: of(queues), Usage: "how to deal the URLs of a host with several connections to queues: auto " +
+	{Name: "queues", Default: "auto", field: queues, Usage: "how to deal the URLs of a host with several connections to queues: auto " +
 		"(as many as connections), host (one), or a hash (surt, bkdr, elf, sdbm) and a number, as in bkdr:8"},
-	{Name: "recrawl", Default: "off", Bare: "500/h", field: of(func(s *blobschema.Settings) value {
-		return scalar(&s.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate)
-	}), Usage: "revisit this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none"},
-	{Name: "index", Default: "false", Bare: "true", field: of(func(s *blobschema.Settings) value { return boolean(&s.Index) }),
-		Usage: "make pages searchable as the crawl goes: an index, and ranks of pages and hosts"},
-	{Name: "timeout", Default: "1m0s", field: of(func(s *blobschema.Settings) value { return duration(&s.Timeout, 1, "longer than 0s") }),
-		Usage: "time limit of one request; a body that arrives at 1 kB/s or faster gets four times as long"},
-	{Name: "user-agent", field: of(func(s *blobschema.Settings) value {
-		return scalar(&s.UserAgent, "text", parseAgent, func(s string) string { return s })
-	}), Usage: "name of the crawler; robots.txt is obeyed for its product"},
-	{Name: "compress", Default: "gzip", field: of(func(s *blobschema.Settings) value {
-		return choice(&s.Plain, []string{"gzip", "none"}, []bool{false, true})
-	}), Usage: "compression of WARC files"},
+	{Name: "recrawl", Default: "off", Bare: "500/h",
+		Usage: "revisit this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none",
+		field: func(c *record) value { return scalar(&c.Settings.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate) }},
+	{Name: "index", Default: "false", Bare: "true", Usage: "make pages searchable as the crawl goes: an index, and ranks of pages and hosts",
+		field: func(c *record) value { return boolean(&c.Settings.Index) }},
+	{Name: "timeout", Default: "1m0s", Usage: "time limit of one request; a body that arrives at 1 kB/s or faster gets four times as long",
+		field: func(c *record) value { return duration(&c.Settings.Timeout, 1, "longer than 0s") }},
+	{Name: "user-agent", Usage: "name of the crawler; robots.txt is obeyed for its product",
+		field: func(c *record) value {
+			return scalar(&c.Settings.UserAgent, "text", parseAgent, func(s string) string { return s })
+		}},
+	{Name: "compress", Default: "gzip", Usage: "compression of WARC files",
+		field: func(c *record) value { return choice(&c.Settings.Plain, []string{"gzip", "none"}, []bool{false, true}) }},
 	{Name: "max-host-urls", Default: "1000000",
-		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxHostURLs, 0, math.MaxInt64, 0) }),
-		Usage: "limit of known URLs per host, of which sitemaps fill at most half; 0 or -1 for none, here and below"},
-	{Name: "max-domain-urls", Default: "5000000",
-		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDomainURLs, 0, math.MaxInt64, 0) }),
-		Usage: "approximate limit of known URLs per registrable domain, likewise"},
-	{Name: "max-path-segments", Default: "32",
-		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxSegments, 0, math.MaxInt32, 0) }),
-		Usage: "follow no links whose path has more segments"},
-	{Name: "max-repeats", Default: "5", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxRepeats, 0, math.MaxInt32, 0) }),
-		Usage: "follow no links whose path repeats a segment more often"},
-	{Name: "allow-net", NoKey: true, field: of(networks),
+		Usage: "limit of known URLs per host, of which sitemaps fill at most half; 0 or -1 for none, here and below",
+		field: func(c *record) value { return limit(&c.Settings.MaxHostURLs, 0, math.MaxInt64, 0) }},
+	{Name: "max-domain-urls", Default: "5000000", Usage: "approximate limit of known URLs per registrable domain, likewise",
+		field: func(c *record) value { return limit(&c.Settings.MaxDomainURLs, 0, math.MaxInt64, 0) }},
+	{Name: "max-path-segments", Default: "32", Usage: "follow no links whose path has more segments",
+		field: func(c *record) value { return limit(&c.Settings.MaxSegments, 0, math.MaxInt32, 0) }},
+	{Name: "max-repeats", Default: "5", Usage: "follow no links whose path repeats a segment more often",
+		field: func(c *record) value { return limit(&c.Settings.MaxRepeats, 0, math.MaxInt32, 0) }},
+	{Name: "allow-net", NoKey: true, field: networks,
 		Usage: "private network that the crawl may connect to; repeatable; kept with the crawl; 'none' removes the kept ones"},
-}
-
-// of is a field of the settings.
-func of(field func(s *blobschema.Settings) value) func(c *blobschema.Crawl) value {
-	return func(c *blobschema.Crawl) value { return field(&c.Settings) }
 }
 
 // maxMaxBody leaves room for the HTTP header in a WARC record.
@@ -134,22 +128,21 @@ func Defaults(userAgent string) blobschema.Crawl {
 }
 
 // Get is the value in a record, as text.
-func (s *Setting) Get(c *blobschema.Crawl) string { return s.field(c).get() }
+func (s *Setting) Get(c *record) string { return s.field(c).get() }
 
 // Kind names the values in a usage text, as in "host|domain|any".
 func (s *Setting) Kind() string { return s.field(&blobschema.Crawl{}).kind }
 
 // Set parses a value into a record, or adds it to a list.
-func (s *Setting) Set(c *blobschema.Crawl, text string) error { return s.field(c).set(text) }
+func (s *Setting) Set(c *record, text string) error { return s.field(c).set(text) }
 
 // Replace sets a record to values: one, or those of a list in their order.
-func (s *Setting) Replace(c *blobschema.Crawl, texts []string) error {
+func (s *Setting) Replace(c *record, texts []string) error {
 	v := s.field(c)
-	if v.clear == nil && len(texts) > 1 && !v.adds {
-		return errors.New("it takes one value")
-	}
 	if v.clear != nil {
 		v.clear()
+	} else if len(texts) > 1 {
+		return errors.New("it takes one value")
 	}
 	for _, t := range texts {
 		if err := v.set(t); err != nil {
@@ -160,7 +153,7 @@ func (s *Setting) Replace(c *blobschema.Crawl, texts []string) error {
 }
 
 // Check finds the first setting that contradicts another one.
-func Check(c *blobschema.Crawl) (name string, err error) {
+func Check(c *record) (name string, err error) {
 	switch {
 	case c.Partitions > c.Slots:
 		return "partitions", errors.New("it must not be more than --slots")
@@ -175,8 +168,7 @@ type value struct {
 	kind  string
 	get   func() string
 	set   func(string) error
-	clear func() // of a list: empties it
-	adds  bool   // a list that is never emptied
+	clear func() // prepares a list for other values: empties it, if these do not add to it
 }
 
 // scalar is a value of one field.
@@ -298,7 +290,8 @@ func patterns(at *[]string) value {
 	})
 }
 
-func hostRules(s *blobschema.Settings) value {
+func hostRules(c *record) value {
+	s := &c.Settings
 	return list(&s.Hosts, "HOST=N,DELAY", func(text string) (blobschema.HostRule, error) {
 		r, err := ParseHostRule(text)
 		if err == nil && slices.ContainsFunc(s.Hosts, func(o blobschema.HostRule) bool { return o.Host == r.Host }) {
@@ -309,7 +302,8 @@ func hostRules(s *blobschema.Settings) value {
 }
 
 // networks adds to the networks that a crawl has; "none" removes those.
-func networks(s *blobschema.Settings) value {
+func networks(c *record) value {
+	s := &c.Settings
 	v := list(&s.AllowNet, "CIDR", parseNetwork, netip.Prefix.String)
 	add := v.set
 	v.set = func(text string) error {
@@ -322,11 +316,12 @@ func networks(s *blobschema.Settings) value {
 		}
 		return add(text)
 	}
-	v.clear, v.adds = nil, true
+	v.clear = func() {}
 	return v
 }
 
-func elastic(s *blobschema.Settings) value {
+func elastic(c *record) value {
+	s := &c.Settings
 	get := func() string { return formatElastic(s.LeastPartitions, s.MostPartitions) }
 	return value{kind: "LEAST..MOST", get: get, set: func(text string) (err error) {
 		s.LeastPartitions, s.MostPartitions, err = parseElastic(text)
@@ -334,7 +329,8 @@ func elastic(s *blobschema.Settings) value {
 	}}
 }
 
-func queues(s *blobschema.Settings) value {
+func queues(c *record) value {
+	s := &c.Settings
 	return value{kind: "WAY:N", get: func() string { return FormatQueues(s.QueueBy, s.Queues) }, set: func(text string) (err error) {
 		s.QueueBy, s.Queues, err = ParseQueues(text)
 		return err

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -18,7 +20,7 @@ import (
 type validator struct {
 	file     *File
 	record   *blobschema.Crawl
-	given    map[string]bool
+	given    func(setting string) bool // on the command line
 	open     Opener
 	known    map[weburl.URL]int // seeds, by their index in the file's
 	problems Problems
@@ -31,86 +33,84 @@ func (v *validator) errorf(line int, format string, args ...any) {
 	}
 }
 
-// parse parses a value, unless the file leaves it out. It returns true if there is a valid value.
-func parse[T any](v *validator, key string, t text, to *T, f func(string) (T, error)) bool {
-	if t.line == 0 {
-		return false
+// parse parses a value, unless the file leaves it out.
+func parse[T any](v *validator, key string, n *yaml.Node, to *T, f func(string) (T, error)) {
+	if left(n) || !v.single(n) {
+		return
 	}
-	got, err := f(t.string)
+	got, err := f(n.Value)
 	if err != nil {
-		v.errorf(t.line, "%s %.200q: %v", key, t.string, err)
-		return false
+		v.errorf(n.Line, "%s %.200q: %v", key, n.Value, err)
+		return
 	}
 	*to = got
-	return true
 }
 
-func (v *validator) document(doc *document) {
-	v.settings(doc.Settings)
-	v.hosts(doc.Hosts)
-	v.seeds(-1, 0, doc.Seeds)
-	v.seedsFile(-1, 0, doc.SeedsFile)
-	if len(doc.Topics.list) > blobschema.MaxTopics {
-		v.errorf(doc.Topics.list[blobschema.MaxTopics].line, "more than %d topics", blobschema.MaxTopics)
+func (v *validator) document(top keys) {
+	v.settings(top)
+	v.hosts(top["hosts"])
+	v.seeds(-1, 0, top["seeds"])
+	v.seedsFile(-1, 0, top["seeds-file"])
+	topics := v.list(top["topics"])
+	if len(topics) > blobschema.MaxTopics {
+		v.errorf(topics[blobschema.MaxTopics].Line, "more than %d topics", blobschema.MaxTopics)
 		return
 	}
 	lines := map[string]int{}
-	for i := range doc.Topics.list {
-		v.topic(&doc.Topics.list[i].keys, doc.Topics.list[i].line, lines)
+	for _, n := range topics {
+		v.topic(n, lines)
 	}
 }
 
 // settings applies the keys of the crawl as a whole.
-func (v *validator) settings(settings map[string]texts) {
-	keys := topKeys()
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		values := settings[key]
-		line := v.file.lines[key]
-		s := Find(key)
-		switch {
-		case !slices.Contains(keys, key):
-			v.errorf(line, "%s", unknown("a crawl file", key, keys))
-			continue
-		case len(values.list) == 0:
-			v.errorf(line, "%s has no value", key)
-			continue
-		}
-		v.file.Values[key] = values.strings()
-		if s == nil { // host-ranks: the command line reads that file
-			v.file.HostRanks = values.list[0].string
+func (v *validator) settings(top keys) {
+	for _, key := range slices.Sorted(maps.Keys(top)) {
+		if key != "host-ranks" && slices.Contains(otherKeys, key) {
 			continue
 		}
 		record := v.record
-		if v.given[key] {
+		if v.given(key) {
 			record = &blobschema.Crawl{} // only checked
 		}
-		v.set(record, key, values)
+		values := v.set(record, key, top[key])
+		if len(values) == 0 {
+			v.errorf(v.file.lines[key], "%s has no value", key)
+			continue
+		}
+		v.file.Values[key] = values
+		if key == "host-ranks" { // the command line reads that file
+			v.file.HostRanks = values[0]
+		}
 	}
 	if name, err := Check(v.record); err != nil && v.file.lines[name] > 0 && len(v.problems) == 0 {
 		v.problems = append(v.problems, v.file.Problem(name, fmt.Sprintf("%s: %v", name, err)))
 	}
 }
 
-// set gives a setting of a record its values.
-func (v *validator) set(record *blobschema.Crawl, key string, values texts) {
-	if err := Find(key).Replace(record, values.strings()); err != nil {
-		v.errorf(values.line, "%s %.200q: %v", key, strings.Join(values.strings(), " "), err)
+// set gives a setting of a record its values, and returns them.
+func (v *validator) set(record *blobschema.Crawl, key string, n *yaml.Node) (values []string) {
+	values = v.texts(n)
+	if s := Find(key); s != nil {
+		if err := s.Replace(record, values); err != nil {
+			v.errorf(n.Line, "%s %.200q: %v", key, strings.Join(values, " "), err)
+		}
 	}
+	return values
 }
 
-func (v *validator) hosts(hosts items[hostKeys]) {
+func (v *validator) hosts(hosts *yaml.Node) {
 	if v.file.lines["hosts"] == 0 {
 		return
 	}
 	v.file.Hosts = []blobschema.HostRule{}
 	lines := map[string]int{}
-	for i := range hosts.list {
-		h, line := &hosts.list[i].keys, hosts.list[i].line
-		wrong := len(v.problems)
+	for _, n := range v.list(hosts) {
+		wrong, line := len(v.problems), n.Line
+		k := v.mapping(n, "a host", hostKeys, map[string]int{})
 		var r blobschema.HostRule
-		parse(v, "host", h.Host, &r.Host, parseHost)
-		parse(v, "connections", h.Connections, &r.Connections, parseConnections)
-		parse(v, "delay", h.Delay, &r.Delay, func(s string) (*time.Duration, error) {
+		parse(v, "host", k["host"], &r.Host, parseHost)
+		parse(v, "connections", k["connections"], &r.Connections, parseConnections)
+		parse(v, "delay", k["delay"], &r.Delay, func(s string) (*time.Duration, error) {
 			d, err := parseDelay(s)
 			return &d, err
 		})
@@ -127,54 +127,54 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 			v.file.Hosts = append(v.file.Hosts, r)
 		}
 	}
-	if !v.given["host-rule"] {
+	if !v.given("host-rule") {
 		v.record.Settings.Hosts = v.file.Hosts
 	}
 }
 
 // topic adds a topic; lines has the lines of the names so far.
-func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
-	t := &topic{line: line, settings: map[string]texts{}}
+func (v *validator) topic(n *yaml.Node, lines map[string]int) {
+	t := &topic{line: n.Line, settings: map[string][]string{}, lines: map[string]int{}}
 	number := len(v.file.topics)
 	v.file.topics = append(v.file.topics, t)
 	wrong := len(v.problems)
-	parse(v, "name", k.Name, &t.Name, checkName)
-	parse(v, "priority", k.Priority, &t.Priority, ParsePriority)
-	parse(v, "slice", k.Slice, &t.Slice, ParseSlice)
-	parse(v, "granularity", k.Granularity, &t.ownPriorities, func(s string) (bool, error) {
+	k := v.mapping(n, "a topic", topicKeys, map[string]int{})
+	parse(v, "name", k["name"], &t.Name, checkName)
+	parse(v, "priority", k["priority"], &t.Priority, ParsePriority)
+	parse(v, "slice", k["slice"], &t.Slice, ParseSlice)
+	parse(v, "granularity", k["granularity"], &t.ownPriorities, func(s string) (bool, error) {
 		if s != "topic" && s != "url" {
 			return false, errors.New("it must be topic or url")
 		}
 		return s == "url", nil
 	})
-	parse(v, "minimum", k.Minimum, &t.Minimum, func(s string) (n int64, err error) {
+	parse(v, "minimum", k["minimum"], &t.Minimum, func(s string) (n int64, err error) {
 		n, t.Period, err = ParseMinimum(s)
 		return n, err
 	})
-	for key, values := range map[string]texts{"scope": k.Scope, "include": k.Include, "exclude": k.Exclude, "max-depth": k.MaxDepth} {
-		if values.line > 0 {
-			t.settings[key] = values
-			v.set(&blobschema.Crawl{}, key, values)
+	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
+		if n := k[key]; !left(n) {
+			t.settings[key], t.lines[key] = v.set(&blobschema.Crawl{}, key, n), n.Line
 		}
 	}
-	for _, word := range k.Words.list {
+	for _, n := range v.list(k["words"]) {
 		var w string
-		if parse(v, "words", word, &w, checkWord) {
+		if parse(v, "words", n, &w, checkWord); w != "" {
 			t.Words = append(t.Words, w)
 		}
 	}
-	v.seeds(number, t.Priority, k.Seeds)
-	v.seedsFile(number, t.Priority, k.SeedsFile)
+	v.seeds(number, t.Priority, k["seeds"])
+	v.seedsFile(number, t.Priority, k["seeds-file"])
 	switch {
 	case t.Name == "" && len(v.problems) == wrong:
-		v.errorf(line, "a topic must have a name")
+		v.errorf(n.Line, "a topic must have a name")
 	case t.Name != "" && lines[t.Name] > 0:
-		v.errorf(line, "topic %q is given twice: see line %d", t.Name, lines[t.Name])
+		v.errorf(n.Line, "topic %q is given twice: see line %d", t.Name, lines[t.Name])
 	case t.Name != "":
-		lines[t.Name] = line
+		lines[t.Name] = n.Line
 	}
 	if t.seeds == 0 && len(v.problems) == wrong {
-		v.errorf(line, "topic %q has no seeds", t.Name)
+		v.errorf(n.Line, "topic %q has no seeds", t.Name)
 	}
 }
 
@@ -198,19 +198,25 @@ func checkWord(s string) (string, error) {
 }
 
 // seeds adds the seeds of a topic; topic is -1 for seeds without one.
-func (v *validator) seeds(topic, priority int, list items[seedKeys]) {
-	for _, i := range list.list {
-		s := seed{topic: topic, priority: priority, line: i.line, at: i.line}
+func (v *validator) seeds(topic, priority int, list *yaml.Node) {
+	for _, n := range v.list(list) {
+		s := seed{topic: topic, priority: priority, line: n.Line, at: n.Line}
 		wrong := len(v.problems)
-		if i.keys.Priority.line > 0 && (topic < 0 || !v.file.topics[topic].ownPriorities) {
-			v.errorf(i.keys.Priority.line, "seeds have priorities of their own only in a topic with granularity: url")
+		k := keys{"url": n}
+		if n.Kind != yaml.ScalarNode { // a bare URL is a seed too
+			k = v.mapping(n, "a seed", seedKeys, map[string]int{})
 		}
-		parse(v, "priority", i.keys.Priority, &s.priority, ParsePriority)
-		if !v.room(i.line) {
+		if own := k["priority"]; !left(own) && (topic < 0 || !v.file.topics[topic].ownPriorities) {
+			v.errorf(own.Line, "seeds have priorities of their own only in a topic with granularity: url")
+		}
+		parse(v, "priority", k["priority"], &s.priority, ParsePriority)
+		raw := ""
+		parse(v, "url", k["url"], &raw, func(s string) (string, error) { return s, nil })
+		if !v.room(n.Line) {
 			return
 		}
 		if len(v.problems) == wrong {
-			v.seed(s, i.keys.URL.string)
+			v.seed(s, raw)
 		}
 	}
 }
@@ -271,27 +277,31 @@ func (s *seed) where() string {
 }
 
 // seedsFile reads lists of seeds from files.
-func (v *validator) seedsFile(topic, priority int, names texts) {
-	for _, name := range names.list {
-		f, err := v.open(name.string)
+func (v *validator) seedsFile(topic, priority int, names *yaml.Node) {
+	for _, n := range v.list(names) {
+		if !v.single(n) {
+			continue
+		}
+		name, line := n.Value, n.Line
+		f, err := v.open(name)
 		if err != nil {
-			v.errorf(name.line, "seeds-file %q: %v", name.string, err)
+			v.errorf(line, "seeds-file %q: %v", name, err)
 			continue
 		}
 		some := false
 		err = ReadList(f, func(n int, raw string) bool {
 			some = true
-			if v.room(name.line) {
-				v.seed(seed{topic: topic, priority: priority, file: name.string, line: n, at: name.line}, raw)
+			if v.room(line) {
+				v.seed(seed{topic: topic, priority: priority, file: name, line: n, at: line}, raw)
 			}
 			return len(v.problems) <= maxProblems
 		})
 		_ = f.Close() // nothing was written
 		switch {
 		case err != nil:
-			v.errorf(name.line, "seeds-file %q: %v", name.string, err)
+			v.errorf(line, "seeds-file %q: %v", name, err)
 		case !some:
-			v.errorf(name.line, "seeds-file %q: it has no URL; write one per line", name.string)
+			v.errorf(line, "seeds-file %q: it has no URL; write one per line", name)
 		}
 	}
 }

@@ -8,17 +8,17 @@ import (
 
 // TopicStatus is the progress of a topic.
 type TopicStatus struct {
-	Name    string  // empty for URLs of no topic
-	Numbers []uint8 // of its rows in the settings, in their order; 0 of no topic
+	Name    string  `json:"name,omitempty"` // empty for URLs of no topic
+	Numbers []uint8 `json:"-"`              // of its rows in the settings, in their order; 0 of no topic
 	// Priorities are those of its rows: one, or several where URLs have their own.
-	Priorities []int
-	Slice      time.Duration // of its turns, as it was given
-	Shrunk     time.Duration // what the slice is now, since the topic has had its minimum; 0 for Slice
-	Minimum    int64         // least pages in each Period; 0 for no minimum
-	Period     time.Duration
-	Had        int64     // pages in the current period
-	Until      time.Time // end of the period; zero if no tick has begun one
-	Totals     blobschema.TopicTotals
+	Priorities []int                  `json:"priorities,omitempty"`
+	Slice      time.Duration          `json:"-"`                 // of its turns, as it was given
+	Shrunk     time.Duration          `json:"-"`                 // what the slice is now, since the topic has had its minimum; 0 for Slice
+	Minimum    int64                  `json:"minimum,omitempty"` // least pages in each Period; 0 for no minimum
+	Period     time.Duration          `json:"-"`
+	Had        int64                  `json:"had,omitempty"`        // pages in the current period
+	Until      time.Time              `json:"period_ends,omitzero"` // end of the period; zero if no coordinator run has begun one
+	Totals     blobschema.TopicTotals `json:"-"`
 }
 
 // Topics returns the topics in their order, and at the end the URLs of no topic.
