@@ -67,7 +67,7 @@ func checkBlock(r *Record) error {
 		return fmt.Errorf("%w: Header of %d bytes", ErrField, len(r.Header))
 	case len(r.Header) > 0 && !isHTTP:
 		return fmt.Errorf("%w: Header in a record that is not HTTP", ErrField)
-	case len(r.Header) > 0 && headEnd(r.Header) != len(r.Header):
+	case len(r.Header) > 0 && HeadEnd(r.Header, 0) != len(r.Header):
 		return fmt.Errorf("%w: Header does not end at its first blank line", ErrField)
 	case len(r.Header) == 0 && len(r.Body) > 0 && isHTTP:
 		return fmt.Errorf("%w: HTTP record without Header", ErrField)

@@ -159,7 +159,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 	}
 	w.rec.Body = w.block
 	if isHTTP(w.rec.Type, w.rec.ContentType) {
-		if n := headEnd(w.block[:min(len(w.block), MaxHTTPHeader)]); n >= 0 {
+		if n := HeadEnd(w.block[:min(len(w.block), MaxHTTPHeader)], 0); n >= 0 {
 			w.rec.Header, w.rec.Body = w.block[:n:n], w.block[n:]
 		}
 	}
@@ -229,9 +229,13 @@ func (w *Reader) readBlock(in *bufio.Reader, n int) error {
 // parseHead parses a record header (section 4) into r and returns the length of the
 // block. Values lose their angle brackets; unknown fields are ignored (5.1).
 func parseHead(r *Record, head []byte) (size int64, err error) {
-	version, rest, _ := strings.Cut(unfold(head), "\n")
+	version, rest, _ := strings.Cut(string(head), "\n")
 	if v := strings.TrimSuffix(version, "\r"); v != "WARC/1.1" && v != "WARC/1.0" {
 		return 0, fmt.Errorf("first line %q", clip(v))
+	}
+	read, err := parseFields(rest, nil)
+	if err != nil {
+		return 0, err
 	}
 	var kind, date, length, refersToDate string
 	fields := [...]struct {
@@ -255,25 +259,16 @@ func parseHead(r *Record, head []byte) (size int64, err error) {
 		{"WARC-Profile", &r.Profile},
 		{"WARC-Protocol", &r.Protocol},
 	}
-	for line := range strings.Lines(rest) {
-		line = strings.TrimRight(line, "\r\n")
-		name, value, ok := strings.Cut(line, ":")
-		if line == "" {
-			break
-		}
-		value = strings.Trim(value, " \t")
-		if !ok || name == "" || checkToken(name) != nil || hasControl(value) {
-			return 0, fmt.Errorf("field %q", clip(line))
-		}
+	for _, got := range read {
 		for _, f := range fields {
-			if !strings.EqualFold(name, f.name) {
+			if !strings.EqualFold(got.Name, f.name) {
 				continue
 			}
 			if *f.to != "" && f.to != &r.ConcurrentTo { // only that one may be repeated (5.7); the first is kept
 				return 0, fmt.Errorf("field %s occurs twice", f.name)
 			}
 			if *f.to == "" {
-				*f.to = unbracket(value)
+				*f.to = unbracket(got.Value)
 			}
 		}
 	}
