@@ -123,7 +123,7 @@ func ParseHTTPHead(raw []byte, fields []HeaderField) (h HTTPHead, err error) {
 		status, reason, _ := strings.Cut(strings.TrimLeft(line, " "), " ")
 		n, err := strconv.ParseUint(status, 10, 16)
 		if err != nil || len(status) != 3 {
-			return h, fmt.Errorf("malformed status line %q", clip(start))
+			return h, fmt.Errorf("malformed HTTP status line %q", clip(start))
 		}
 		h = HTTPHead{Proto: proto, Status: int(n), Reason: reason}
 	}

@@ -19,14 +19,14 @@ import (
 // maxDetail bounds Page.Detail, in bytes.
 const maxDetail = 160
 
-var errSwitch = errors.New("answer switches protocols without a request")
-
-// verdict is the result of a request without a stored answer.
+// verdict is the result of a request without a stored answer. The dialer returns it as an error.
 type verdict struct {
 	outcome   blobschema.Outcome
 	temporary bool   // another attempt may have another result
 	detail    string // reason in words, which may quote the server
 }
+
+func (v verdict) Error() string { return v.detail }
 
 // refuse sets the outcome of out to v.
 func refuse(out *actor.Outcome, v verdict) *actor.Outcome {
@@ -54,12 +54,11 @@ func classify(f *flight, status int, err error) verdict {
 		}
 		return verdict{blobschema.OutcomeTimeout, true, cause.Error()}
 	}
-	var dial *dialError
-	if errors.As(err, &dial) {
-		return verdict{dial.outcome, dial.temporary, reason(dial.err)}
-	}
+	var v verdict
 	var timeout net.Error
 	switch {
+	case errors.As(err, &v):
+		return v
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return verdict{blobschema.OutcomeTimeout, true, "no answer in time"}
 	case isCut(err) && status == 0:
@@ -67,9 +66,7 @@ func classify(f *flight, status int, err error) verdict {
 	case isCut(err):
 		return verdict{blobschema.OutcomeCut, true, "connection ended within the body"}
 	}
-	// An error of a whole HTTP/2 connection, before this answer began, may be another answer's.
-	shared := status == 0 && strings.HasPrefix(err.Error(), "connection error:")
-	return verdict{blobschema.OutcomeProtocol, shared, reason(err)}
+	return verdict{blobschema.OutcomeProtocol, false, reason(err)}
 }
 
 // isCut reports whether err means that the connection or the stream ended too early. All other

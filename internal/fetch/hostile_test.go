@@ -312,26 +312,27 @@ func (chatty) Close() error               { return nil }
 func TestEmptyFrames(t *testing.T) {
 	const step, most = 32, 20 << 20
 	for _, k := range []struct {
-		answers, bodies int64 // answers under way; bytes of their bodies in each read
-		ends            error
-		after           int64
+		answering bool
+		body      int64 // bytes of the body in each read
+		ends      error
+		after     int64
 	}{
-		{0, 0, errUnsolicited, maxUnsolicited}, {1, 0, errNothing, 2 * maxUnsolicited}, {3, 0, errNothing, 4 * maxUnsolicited},
-		{1, 1, nil, most}, {0, 1, errUnsolicited, maxUnsolicited},
+		{false, 0, errUnsolicited, maxUnsolicited}, {true, 0, errNothing, 2 * maxUnsolicited},
+		{true, 1, nil, most}, {false, 1, errUnsolicited, maxUnsolicited},
 	} {
 		c := &conn{Conn: chatty{}, shared: true}
-		c.answers.Store(int32(k.answers))
+		c.answering.Store(k.answering)
 		var err error
 		p := make([]byte, step)
 		for err == nil && c.received.Load() < most {
 			_, err = c.Read(p)
-			c.bodies.Add(k.bodies)
+			c.body.Add(k.body)
 		}
 		if n := c.received.Load(); err != k.ends || n < k.after || n > k.after+step {
-			t.Errorf("%d answers: %v after %d bytes", k.answers, err, n)
+			t.Errorf("answering %v: %v after %d bytes", k.answering, err, n)
 		}
-		if c.take(); k.ends == nil && c.bodies.Load() != 0 {
-			t.Errorf("%d bytes of bodies that were told", c.bodies.Load())
+		if c.take(); k.ends == nil && c.body.Load() != 0 {
+			t.Errorf("%d bytes of bodies that were told", c.body.Load())
 		}
 	}
 }
@@ -514,7 +515,7 @@ func TestNeverInside(t *testing.T) {
 	// What the socket is given is judged, not what led to it.
 	for _, a := range addrs("127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:192.168.1.1", "fd00:ec2::254") {
 		_, _, err := d.try(context.Background(), []netip.Addr{a}, 80)
-		if forbidden := (forbiddenError{}); !errors.As(err, &forbidden) || len(connected) != 0 {
+		if v := (verdict{}); !errors.As(err, &v) || v != forbidden(a.Unmap()) || len(connected) != 0 {
 			t.Errorf("%v: %v, %v was connected to", a, err, connected)
 		}
 	}
