@@ -28,21 +28,12 @@ func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v'
 
 // trim cuts control characters and spaces off both ends, as URL parsers do.
 func trim(b []byte) []byte {
-	for len(b) > 0 && b[0] <= ' ' {
-		b = b[1:]
-	}
-	for len(b) > 0 && b[len(b)-1] <= ' ' {
-		b = b[:len(b)-1]
-	}
-	return b
+	return bytes.TrimFunc(b, func(r rune) bool { return r <= ' ' })
 }
 
 // trimSpace cuts white space off the beginning.
 func trimSpace(b []byte) []byte {
-	for len(b) > 0 && space(b[0]) {
-		b = b[1:]
-	}
-	return b
+	return bytes.TrimLeft(b, " \t\n\f\r")
 }
 
 // hasToken reports whether a list separated by white space, such as rel, contains a
