@@ -151,36 +151,23 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 || b[0] != 1 {
 		return fmt.Errorf("%w: unknown version", errMap)
 	}
-	whole := b
-	b = b[1:]
-	next := func() (uint64, bool) {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return 0, false
-		}
-		b = b[n:]
-		return v, true
-	}
-	epoch, ok1 := next()
-	slots, ok2 := next()
-	if !ok1 || !ok2 || epoch == 0 || slots == 0 || slots > MaxSlots {
+	r := bytes.NewReader(b[1:]) // at its end numbers are 0
+	epoch, _ := binary.ReadUvarint(r)
+	slots, _ := binary.ReadUvarint(r)
+	if epoch == 0 || slots == 0 || slots > MaxSlots {
 		return errMap
 	}
-	owners := make([]ID, slots)
-	for s := range owners {
-		o, ok := next()
-		if !ok || o >= MaxPartitions {
+	got := Map{epoch: Epoch(epoch), owners: make([]ID, slots)}
+	for s := range got.owners {
+		o, _ := binary.ReadUvarint(r)
+		if o >= MaxPartitions {
 			return errMap
 		}
-		owners[s] = ID(o)
+		got.owners[s] = ID(o)
 	}
-	if len(b) != 0 {
-		return errMap
+	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+		return errMap // b is too short or too long, or a number has another form
 	}
-	got := &Map{epoch: Epoch(epoch), owners: owners}
-	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, whole) {
-		return errMap // a number has another form than that of MarshalBinary
-	}
-	m.epoch, m.owners = Epoch(epoch), owners
+	*m = got
 	return nil
 }
