@@ -29,7 +29,9 @@ func read[T any](get GetObject, name string, decode func([]byte) (T, error)) (v 
 }
 
 // ReadCommit reads a commit object.
-func ReadCommit(get GetObject, name string) (*CommitReader, error) { return read(get, name, OpenCommit) }
+func ReadCommit(get GetObject, name string) (*CommitReader, error) {
+	return read(get, name, OpenCommit)
+}
 
 // ReadManifest reads the manifest of a commit object.
 func ReadManifest(get GetObject, commit string) (*Manifest, error) {

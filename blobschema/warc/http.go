@@ -43,20 +43,10 @@ func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string,
 }
 
 // AppendHTTPRequestHead appends an HTTP/1.1 request line, fields and the blank
-// line to dst, made safe as AppendHTTPResponseHead does. Target is the request
-// target, such as "/path?query"; spaces in it and in method become '_'.
+// line to dst. target is the request target of a canonical URL, such as "/path?query". The fields are made safe as
+// AppendHTTPResponseHead does.
 func AppendHTTPRequestHead(dst []byte, method, target string, fields []HeaderField) []byte {
-	start := len(dst)
-	dst = append(dst, method...)
-	dst = append(dst, 0) // becomes the space after all others are replaced
-	middle := len(dst) - 1
-	dst = append(dst, target...)
-	for i := start; i < len(dst); i++ {
-		if dst[i] <= ' ' || dst[i] == 0x7f {
-			dst[i] = '_'
-		}
-	}
-	dst[middle] = ' '
+	dst = append(append(append(dst, method...), ' '), target...)
 	dst = append(dst, " HTTP/1.1\r\n"...)
 	for _, f := range fields {
 		dst = appendHTTPField(dst, f.Name, f.Value)
@@ -68,9 +58,8 @@ func appendHTTPField(dst []byte, name, value string) []byte {
 	if name == "" {
 		return dst
 	}
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		if !isToken(c) {
+	for _, c := range []byte(name) {
+		if strings.IndexByte(tokenChars, c) < 0 {
 			c = '_'
 		}
 		dst = append(dst, c)

@@ -35,6 +35,7 @@ type Reader struct {
 	gz    *gzip.Reader  // over in; nil before the first member
 	text  *bufio.Reader // over gz
 	head  []byte
+	read  []HeaderField // those of head
 	body  []byte // scratch: a body without its chunks
 	block []byte
 	rec   Record
@@ -139,7 +140,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 	if err := w.readHead(in); err != nil {
 		return err
 	}
-	size, err := parseHead(&w.rec, w.head)
+	size, err := w.parseHead()
 	if err != nil {
 		return err
 	}
@@ -226,15 +227,15 @@ func (w *Reader) readBlock(in *bufio.Reader, n int) error {
 	return nil
 }
 
-// parseHead parses a record header (section 4) into r and returns the length of the
+// parseHead parses w.head, a record header (section 4), into w.rec and returns the length of the
 // block. Values lose their angle brackets; unknown fields are ignored (5.1).
-func parseHead(r *Record, head []byte) (size int64, err error) {
-	version, rest, _ := strings.Cut(string(head), "\n")
+func (w *Reader) parseHead() (size int64, err error) {
+	r := &w.rec
+	version, rest, _ := strings.Cut(string(w.head), "\n")
 	if v := strings.TrimSuffix(version, "\r"); v != "WARC/1.1" && v != "WARC/1.0" {
 		return 0, fmt.Errorf("first line %q", clip(v))
 	}
-	read, err := parseFields(rest, nil)
-	if err != nil {
+	if w.read, err = parseFields(rest, w.read[:0]); err != nil {
 		return 0, err
 	}
 	var kind, date, length, refersToDate string
@@ -259,7 +260,7 @@ func parseHead(r *Record, head []byte) (size int64, err error) {
 		{"WARC-Profile", &r.Profile},
 		{"WARC-Protocol", &r.Protocol},
 	}
-	for _, got := range read {
+	for _, got := range w.read {
 		for _, f := range fields {
 			if !strings.EqualFold(got.Name, f.name) {
 				continue

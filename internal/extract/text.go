@@ -28,7 +28,13 @@ func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v'
 
 // trim cuts control characters and spaces off both ends, as URL parsers do.
 func trim(b []byte) []byte {
-	return bytes.TrimFunc(b, func(r rune) bool { return r <= ' ' })
+	for len(b) > 0 && b[0] <= ' ' {
+		b = b[1:]
+	}
+	for len(b) > 0 && b[len(b)-1] <= ' ' {
+		b = b[:len(b)-1]
+	}
+	return b
 }
 
 // trimSpace cuts white space off the beginning.
