@@ -88,19 +88,16 @@ func (m *Map) Plan(partitions []ID) ([]Move, error) {
 			moves = append(moves, Move{Slot: Slot(s), From: o})
 		}
 	}
-	byGiver := make([]*Move, len(moves))
-	for i := range moves {
-		byGiver[i] = &moves[i]
-	}
-	slices.SortStableFunc(byGiver, func(a, b *Move) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(moves, func(a, b Move) int { return cmp.Compare(a.From, b.From) })
 	next := 0
-	for _, mv := range byGiver {
+	for i := range moves {
 		for have[want[next]] >= quota[want[next]] {
 			next++
 		}
-		mv.To = want[next]
+		moves[i].To = want[next]
 		have[want[next]]++
 	}
+	slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.Slot, b.Slot) })
 	return moves, nil
 }
 

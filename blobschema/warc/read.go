@@ -36,7 +36,7 @@ type Reader struct {
 	text  *bufio.Reader // over gz
 	head  []byte
 	read  []HeaderField // those of head
-	body  []byte // scratch: a body without its chunks
+	body  []byte        // scratch: a body without its chunks
 	block []byte
 	rec   Record
 	err   error
