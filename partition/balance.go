@@ -129,14 +129,13 @@ func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
 // scaled returns the loads of all slots relative to the largest, so that no sum overflows.
 func scaled(load []float64, slots int) []float64 {
 	out := make([]float64, slots)
-	top := 0.0
 	for s := range min(slots, len(load)) {
 		if l := load[s]; l > 0 && !math.IsInf(l, 0) {
-			out[s], top = l, max(top, l)
+			out[s] = l
 		}
 	}
-	for s := range out {
-		if out[s] > 0 {
+	if top := slices.Max(out); top > 0 {
+		for s := range out {
 			out[s] /= top
 		}
 	}
@@ -354,11 +353,8 @@ func (m *Map) Active(n int) []ID {
 	n = max(0, min(n, MaxPartitions, len(m.owners)))
 	out := m.Partitions()
 	out = out[:min(n, len(out))]
-	for p, i := ID(0), 0; len(out) < n; p++ {
-		for i < len(out) && out[i] < p {
-			i++
-		}
-		if i == len(out) || out[i] != p {
+	for p := ID(0); len(out) < n; p++ {
+		if i, owns := slices.BinarySearch(out, p); !owns {
 			out = slices.Insert(out, i, p)
 		}
 	}

@@ -287,8 +287,7 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	}
 	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
-	// If the type says nothing, the first bytes decide.
-	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
+	if extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
 		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
 		found := extract.Links(s.body.UpTo(extract.DecodedLimit(len(resp.Body), s.maxBody)), contentType, req.URL, opt)
 		out.Links = found.Links

@@ -66,7 +66,9 @@ func classify(f *flight, status int, err error) verdict {
 	case isCut(err):
 		return verdict{blobschema.OutcomeCut, true, "connection ended within the body"}
 	}
-	return verdict{blobschema.OutcomeProtocol, false, reason(err)}
+	// An error of a whole HTTP/2 connection, before this answer began, may be another answer's.
+	shared := status == 0 && strings.HasPrefix(err.Error(), "connection error:")
+	return verdict{blobschema.OutcomeProtocol, shared, reason(err)}
 }
 
 // isCut reports whether err means that the connection or the stream ended too early. All other

@@ -74,8 +74,8 @@ type dialer struct {
 // as long as the connection is open, so a server could otherwise send them without end.
 const maxUnsolicited = 4 << 20
 
-// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to twice maxUnsolicited, which is more than a
-// window. A byte of a body in a frame and a TLS record of its
+// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for
+// each answer, which is more than a window. A byte of a body in a frame and a TLS record of its
 // own takes 32. Without this bound, an answer of empty frames would be read until the request times out.
 const perByte = 64
 
@@ -86,17 +86,18 @@ var (
 
 // conn is a connection. It counts the bytes received over its socket, with those of TLS.
 type conn struct {
-	net.Conn                   // socket
-	stream    net.Conn         // carries HTTP: conn itself, or TLS over it
-	h2        *http.ClientConn // over stream; nil: HTTP/1
-	shared    bool             // HTTP/2
-	origin    origin
-	addr      string       // IP address of the server
-	received  atomic.Int64 // bytes received since the last take
-	body      atomic.Int64 // those of a body
-	answering atomic.Bool  // an HTTP/2 answer has begun
+	net.Conn                  // socket
+	stream   net.Conn         // carries HTTP: conn itself, or TLS over it
+	h2       *http.ClientConn // over stream; nil: HTTP/1
+	shared   bool             // HTTP/2
+	origin   origin
+	addr     string       // IP address of the server
+	answers  atomic.Int32 // running HTTP/2 requests
+	received atomic.Int64 // bytes received since the last take
+	bodies   atomic.Int64 // those of bodies
 
-	next  time.Time // expected next use; zero: none is expected; pool.mu guards next and since
+	users int       // requests that use it; pool.mu guards users, next and since
+	next  time.Time // expected next use; zero: none is expected
 	since time.Time // end of the last request
 }
 
@@ -127,10 +128,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	if !c.shared { // over HTTP/1 this package reads only what it waits for
 		return n, err
 	}
+	answers := int64(c.answers.Load())
 	switch over := c.received.Load() - maxUnsolicited; {
-	case !c.answering.Load() && over > 0:
+	case answers == 0 && over > 0:
 		err = errUnsolicited
-	case over > maxUnsolicited+perByte*c.body.Load():
+	case over > answers*maxUnsolicited+perByte*c.bodies.Load():
 		err = errNothing
 	default:
 		return n, err
@@ -141,7 +143,7 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // take returns the number of bytes received since its last call.
 func (c *conn) take() int64 {
-	c.body.Store(0)
+	c.bodies.Store(0)
 	return c.received.Swap(0)
 }
 

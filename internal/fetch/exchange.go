@@ -40,17 +40,18 @@ func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, l
 	if f.conn = c.pool.take(o); f.conn != nil {
 		f.got, f.reused = time.Now(), true
 		resp, err = c.over(f, req, b, limit)
-		// Frames that came after the previous answer may have broken an HTTP/2 connection in any way.
+		// An HTTP/2 connection may also have ended because of another answer.
 		ended := err != nil && (isCut(err) || f.conn.h2 != nil && !f.conn.usable())
 		if !ended || f.begin || f.ctx.Err() != nil {
 			return resp, err
 		}
-		f.conn.Close()
+		c.pool.left(f.conn, f.next, false)
 		f.queuedAt, f.reused = time.Now(), false
 	}
 	if f.conn, err = c.dialer.dial(f.ctx, o); err != nil {
 		return resp, err
 	}
+	c.pool.add(f.conn)
 	f.got = time.Now()
 	return c.over(f, req, b, limit)
 }
@@ -176,6 +177,7 @@ func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) 
 	start := len(resp.Head)
 	in := &replay{c: c, f: f, b: b, at: start, most: int64(start) + limit + maxFraming}
 	b.ahead.Reset(in)
+	defer b.ahead.Reset(nil)
 	chunks := httputil.NewChunkedReader(&b.ahead)
 	for left := limit; left > 0 && err == nil; {
 		var n int
@@ -263,8 +265,8 @@ func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int6
 	if err != nil {
 		return resp, err
 	}
-	f.conn.answering.Store(true)
-	defer f.conn.answering.Store(false)
+	f.conn.answers.Add(1)
+	defer f.conn.answers.Add(-1)
 	defer answer.Body.Close()
 	f.begin = true
 	f.answered()

@@ -138,7 +138,8 @@ func (c Config) requestFields() []warc.HeaderField {
 	}
 }
 
-// Client fetches URLs. It is safe for concurrent use. A connection carries one request at a time, over HTTP/2 too. A client
+// Client fetches URLs. It is safe for concurrent use. Two concurrent requests to one host use two connections,
+// or two streams of one HTTP/2 connection; then Outcome.Wire does not separate their bytes. A client
 // keeps at most one idle connection per origin, and one more for each
 // address that Request.Addr named for that origin: these connections do not replace each other. If there are more than
 // Config.MaxIdle, it closes the one that, by Request.Next, will be needed last.
@@ -177,7 +178,7 @@ func New(cfg Config) *Client {
 			ClientSessionCache: tls.NewLRUClientSessionCache(512), // a resumed handshake does not verify the chain again
 		},
 	}
-	c.pool = &pool{most: cfg.MaxIdle, idle: map[origin]*conn{}}
+	c.pool = &pool{most: cfg.MaxIdle, conns: map[origin]*conn{}}
 	return c
 }
 
@@ -267,11 +268,7 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 	if f.conn != nil {
 		f.closed = f.closed || err != nil
 		f.wire = f.conn.take()
-		if f.closed {
-			f.conn.Close()
-		} else {
-			c.pool.put(f.conn, f.next)
-		}
+		c.pool.left(f.conn, f.next, !f.closed)
 	}
 	if err != nil {
 		return c.failed(f, req, started, resp.Status, err)

@@ -624,7 +624,7 @@ func TestFetchIdle(t *testing.T) {
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	if n := len(c.pool.idle); n != 3 {
-		t.Errorf("%d idle connections, want 3", n)
+	if n := len(c.pool.conns); n != 3 || c.pool.idle != 3 {
+		t.Errorf("%d idle connections, counted as %d, want 3", n, c.pool.idle)
 	}
 }

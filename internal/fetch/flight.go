@@ -94,7 +94,7 @@ func (f *flight) read(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.body += int64(n)
-	f.conn.body.Add(int64(n))
+	f.conn.bodies.Add(int64(n))
 }
 
 // wait takes a place, or returns false when the request ends first. While it waits, the request does not read the body,
@@ -170,7 +170,6 @@ func (c *Client) release(b *buffers) {
 		b.large = false
 	}
 	b.raw, b.in = nil, nil
-	b.ahead.Reset(nil)
 	clear(b.fields[:cap(b.fields)]) // keep no reference to the values of this request and answer
 	c.buffers.Put(b)
 }

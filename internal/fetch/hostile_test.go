@@ -312,27 +312,26 @@ func (chatty) Close() error               { return nil }
 func TestEmptyFrames(t *testing.T) {
 	const step, most = 32, 20 << 20
 	for _, k := range []struct {
-		answering bool
-		body      int64 // bytes of the body in each read
-		ends      error
-		after     int64
+		answers, bodies int64 // answers under way; bytes of their bodies in each read
+		ends            error
+		after           int64
 	}{
-		{false, 0, errUnsolicited, maxUnsolicited}, {true, 0, errNothing, 2 * maxUnsolicited},
-		{true, 1, nil, most}, {false, 1, errUnsolicited, maxUnsolicited},
+		{0, 0, errUnsolicited, maxUnsolicited}, {1, 0, errNothing, 2 * maxUnsolicited}, {3, 0, errNothing, 4 * maxUnsolicited},
+		{1, 1, nil, most}, {0, 1, errUnsolicited, maxUnsolicited},
 	} {
 		c := &conn{Conn: chatty{}, shared: true}
-		c.answering.Store(k.answering)
+		c.answers.Store(int32(k.answers))
 		var err error
 		p := make([]byte, step)
 		for err == nil && c.received.Load() < most {
 			_, err = c.Read(p)
-			c.body.Add(k.body)
+			c.bodies.Add(k.bodies)
 		}
 		if n := c.received.Load(); err != k.ends || n < k.after || n > k.after+step {
-			t.Errorf("answering %v: %v after %d bytes", k.answering, err, n)
+			t.Errorf("%d answers: %v after %d bytes", k.answers, err, n)
 		}
-		if c.take(); k.ends == nil && c.body.Load() != 0 {
-			t.Errorf("%d bytes of bodies that were told", c.body.Load())
+		if c.take(); k.ends == nil && c.bodies.Load() != 0 {
+			t.Errorf("%d bytes of bodies that were told", c.bodies.Load())
 		}
 	}
 }
