@@ -253,17 +253,14 @@ func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last 
 		return err
 	}
 	if ref.First < first || ref.Last > last {
-		into.keep(len(before.Settled), len(before.Queued), len(before.Keys), first, last)
+		s, q, k := len(before.Settled), len(before.Queued), len(before.Keys)
+		added := Run{into.Settled[s:], into.Queued[q:], into.Keys[k:]}
+		added.Only(func(s partition.Slot) bool { return first <= s && s <= last })
+		into.Settled = into.Settled[:s+len(added.Settled)]
+		into.Queued = into.Queued[:q+len(added.Queued)]
+		into.Keys = into.Keys[:k+len(added.Keys)]
 	}
 	return nil
-}
-
-// keep drops the entries outside of the slots first to last, from the given indexes on.
-func (r *Run) keep(settled, queued, hosts int, first, last partition.Slot) {
-	outside := func(s partition.Slot) bool { return s < first || s > last }
-	r.Settled = append(r.Settled[:settled], slices.DeleteFunc(r.Settled[settled:], func(s Settled) bool { return outside(s.Slot) })...)
-	r.Queued = append(r.Queued[:queued], slices.DeleteFunc(r.Queued[queued:], func(q Queued) bool { return outside(q.Slot) })...)
-	r.Keys = append(r.Keys[:hosts], slices.DeleteFunc(r.Keys[hosts:], func(h KeyState) bool { return outside(h.Slot) })...)
 }
 
 func (d *blockDecoder) settled(c *wire.Cursor, n int, ref BlockRef, into *Run) {

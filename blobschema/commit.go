@@ -61,6 +61,7 @@ const (
 	sectionOutside  = "outside"       // URLs
 	sectionHosts    = "hosts"         // CBOR sequence
 	maxListText     = wire.MaxSection // of a list's strings, expanded
+	maxListURLs     = wire.MaxSection // a URL takes a byte
 	maxSequence     = 1 << 20         // items of a CBOR sequence; an item of one byte may be hundreds when decoded
 )
 
@@ -196,28 +197,20 @@ func encodePages(c *Commit) ([]byte, error) {
 func encodeBuffered(c *Commit) ([]byte, error) {
 	dst := binary.AppendUvarint(nil, uint64(len(c.Buffered)))
 	for _, p := range slices.Sorted(maps.Keys(c.Buffered)) {
-		urls := sortedByURL(c.Buffered[p])
-		if err := checkLengths(urls); err != nil {
-			return nil, err
-		}
-		if n := textOf(urls); n > maxListText {
-			return nil, fmt.Errorf("URLs of %d bytes for partition %d", n, p)
+		if err := checkURLs(c.Buffered[p], maxListURLs, maxListText); err != nil {
+			return nil, fmt.Errorf("for partition %d: %w", p, err)
 		}
 		dst = binary.AppendUvarint(dst, uint64(p))
-		dst = wire.AppendPrefixed(dst, encodeURLs(urls))
+		dst = wire.AppendPrefixed(dst, encodeURLs(sortedByURL(c.Buffered[p])))
 	}
 	return dst, nil
 }
 
 func encodeOutside(c *Commit) ([]byte, error) {
-	urls := sortedByURL(c.Outside)
-	if err := checkLengths(urls); err != nil {
+	if err := checkURLs(c.Outside, maxListURLs, maxListText); err != nil {
 		return nil, err
 	}
-	if n := textOf(urls); n > maxListText {
-		return nil, fmt.Errorf("URLs of %d bytes", n)
-	}
-	return encodeURLs(urls), nil
+	return encodeURLs(sortedByURL(c.Outside)), nil
 }
 
 func encodeOutbox(outbox []OutMail) []byte {
@@ -246,26 +239,14 @@ func OpenCommit(data []byte) (*CommitReader, error) {
 	return &CommitReader{p}, nil
 }
 
-func (r *CommitReader) open(section string) ([]byte, error) {
-	b, err := r.pack.Section(section)
-	if err == nil {
-		b, err = wire.Unpack(b, wire.MaxSection)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decode commit: section %s: %w", section, err)
-	}
-	return b, nil
-}
-
 // decodeSection decompresses one section and decodes it.
-func decodeSection[T any](r *CommitReader, section string, decode func(raw []byte) (T, error)) (T, error) {
-	var none T
-	raw, err := r.open(section)
-	if err != nil {
-		return none, err
+func decodeSection[T any](r *CommitReader, section string, decode func(raw []byte) (T, error)) (v T, err error) {
+	raw, err := r.pack.Unpacked(section)
+	if err == nil {
+		v, err = decode(raw)
 	}
-	v, err := decode(raw)
 	if err != nil {
+		var none T
 		return none, fmt.Errorf("decode commit: section %s: %w", section, err)
 	}
 	return v, nil
@@ -312,7 +293,7 @@ func (r *CommitReader) Buffered() (map[partition.ID][]Queued, error) {
 			if _, twice := held[p]; twice {
 				c.Fail("partition %d twice", p)
 			}
-			held[p] = readURLs(list, wire.MaxSection, maxListText)
+			held[p] = readURLs(list, maxListURLs, maxListText)
 			if err := list.End(); err != nil {
 				return nil, err
 			}
@@ -344,7 +325,7 @@ func (r *CommitReader) Outbox() ([]OutMail, error) {
 func (r *CommitReader) Outside() ([]Queued, error) {
 	return decodeSection(r, sectionOutside, func(raw []byte) ([]Queued, error) {
 		c := &wire.Cursor{Rest: raw}
-		list := readURLs(c, wire.MaxSection, maxListText)
+		list := readURLs(c, maxListURLs, maxListText)
 		return list, c.End()
 	})
 }

@@ -80,15 +80,8 @@ type KeyState struct {
 
 // String returns "pending", "fetched", "refused" or "forwarded".
 func (s State) String() string {
-	switch s {
-	case Pending:
-		return "pending"
-	case Fetched:
-		return "fetched"
-	case Refused:
-		return "refused"
-	case Forwarded:
-		return "forwarded"
+	if s <= Forwarded {
+		return [...]string{"pending", "fetched", "refused", "forwarded"}[s]
 	}
 	return "state-" + strconv.Itoa(int(s))
 }

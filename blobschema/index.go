@@ -152,10 +152,7 @@ func decodePacked(data []byte, section string, to any) error {
 	if err != nil {
 		return err
 	}
-	b, err := p.Section(section)
-	if err == nil {
-		b, err = wire.Unpack(b, wire.MaxSection)
-	}
+	b, err := p.Unpacked(section)
 	if err != nil {
 		return err
 	}

@@ -94,33 +94,25 @@ func readPackedURLs(c *wire.Cursor) ([]Queued, error) {
 	return urls, list.End()
 }
 
-func checkURLs(urls []Queued) error {
-	if len(urls) > MaxMailURLs {
-		return fmt.Errorf("%d URLs are above the bound of %d", len(urls), MaxMailURLs)
+// checkURLs returns an error if readURLs would refuse a list.
+func checkURLs(urls []Queued, most, whole int) error {
+	if len(urls) > most {
+		return fmt.Errorf("%d URLs are above the bound of %d", len(urls), most)
 	}
-	if n := textOf(urls); n > MaxMailText {
-		return fmt.Errorf("URLs of %d bytes are above the bound of %d", n, MaxMailText)
-	}
-	return checkLengths(urls)
-}
-
-func checkLengths(urls []Queued) error {
+	text := 0
 	for i := range urls {
-		if n := len(urls[i].URL); n > wire.MaxURL {
+		n := len(urls[i].URL)
+		if text += n; n > wire.MaxURL {
 			return fmt.Errorf("URL of %d bytes is above the bound of %d", n, wire.MaxURL)
 		}
 		if n := len(urls[i].Key); urls[i].Flags&FlagPlaced != 0 && n > wire.MaxHost {
 			return fmt.Errorf("host of %d bytes is above the bound of %d", n, wire.MaxHost)
 		}
 	}
-	return nil
-}
-
-func textOf(urls []Queued) (n int) {
-	for i := range urls {
-		n += len(urls[i].URL)
+	if text > whole {
+		return fmt.Errorf("URLs of %d bytes are above the bound of %d", text, whole)
 	}
-	return n
+	return nil
 }
 
 // byURL is a total order of the fields in mail, so that equal lists have equal encodings.
@@ -148,7 +140,7 @@ func sortedByURL(urls []Queued) []Queued {
 func EncodeMail(m Mail) ([]byte, error) {
 	err := naming.CheckCrawlID(m.Crawl)
 	if err == nil {
-		err = checkURLs(m.URLs)
+		err = checkURLs(m.URLs, MaxMailURLs, MaxMailText)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode mail: %w", err)

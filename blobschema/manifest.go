@@ -115,13 +115,11 @@ func CommitNames(m *Manifest) iter.Seq[string] {
 
 // CommitOf returns the name of the visible commit with a number, or "" if there is none.
 func CommitOf(m *Manifest, seq uint64) string {
-	if seq == m.Seq && seq > 0 {
-		return naming.Commit(m.Crawl, m.Partition, seq, m.Fence)
-	}
-	for _, r := range m.Commits {
-		if r.From <= seq && seq <= r.To && seq > 0 {
-			return naming.Commit(m.Crawl, m.Partition, seq, r.Fence)
+	for n, name := range CommitsAfter(m, max(seq, 1)-1) {
+		if n == seq {
+			return name
 		}
+		break
 	}
 	return ""
 }

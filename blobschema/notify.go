@@ -29,52 +29,33 @@ type Upload struct {
 	ID string
 }
 
-// DecodeNotification decodes a notification of S3, in the form of S3 itself or
-// of EventBridge. ok is false if b is something else. The test notification of S3 and notifications
+// DecodeNotification decodes a notification of S3. ok is false if b is something else. The test notification of S3 and notifications
 // of removals name no object.
 //
-// Sources: Amazon S3 User Guide, "Event message structure" and "EventBridge event
-// message structure".
+// Source: Amazon S3 User Guide, "Event message structure".
 func DecodeNotification(b []byte) (uploads []Upload, ok bool) {
-	type object struct {
-		Key       string `json:"key"`
-		Size      int64  `json:"size"`
-		Sequencer string `json:"sequencer"`
-	}
-	type bucket struct {
-		Name string `json:"name"`
-	}
 	var m struct {
 		Records []struct {
 			Source string `json:"eventSource"`
 			Name   string `json:"eventName"`
 			S3     struct {
-				Bucket bucket `json:"bucket"`
-				Object object `json:"object"`
+				Bucket struct {
+					Name string `json:"name"`
+				} `json:"bucket"`
+				Object struct {
+					Key       string `json:"key"`
+					Size      int64  `json:"size"`
+					Sequencer string `json:"sequencer"`
+				} `json:"object"`
 			} `json:"s3"`
 		} `json:"Records"`
-		Event      string `json:"Event"`
-		Source     string `json:"source"`
-		DetailType string `json:"detail-type"`
-		Detail     struct {
-			Bucket bucket `json:"bucket"`
-			Object object `json:"object"`
-		} `json:"detail"`
+		Event string `json:"Event"`
 	}
 	if len(b) > MaxRequestBytes || json.Unmarshal(b, &m) != nil {
 		return nil, false
 	}
-	add := func(b bucket, o object) {
-		uploads = append(uploads, Upload{Bucket: b.Name, Name: o.Key, Size: o.Size, ID: "upload " + o.Sequencer + " " + o.Key})
-	}
-	switch {
-	case m.Event == "s3:TestEvent":
+	if m.Event == "s3:TestEvent" {
 		return nil, true
-	case m.Source == "aws.s3":
-		if m.DetailType == "Object Created" {
-			add(m.Detail.Bucket, m.Detail.Object)
-		}
-		return uploads, true
 	}
 	for _, r := range m.Records {
 		if r.Source != "aws:s3" {
@@ -87,7 +68,7 @@ func DecodeNotification(b []byte) (uploads []Upload, ok bool) {
 		if name, err := url.QueryUnescape(o.Key); err == nil { // S3 escapes names in this form
 			o.Key = name
 		}
-		add(r.S3.Bucket, o)
+		uploads = append(uploads, Upload{Bucket: r.S3.Bucket.Name, Name: o.Key, Size: o.Size, ID: "upload " + o.Sequencer + " " + o.Key})
 	}
 	return uploads, len(m.Records) > 0
 }

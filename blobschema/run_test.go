@@ -39,9 +39,7 @@ func diffRuns(want, got *Run) string {
 
 // inSlots is the part of a run that is of the slots first to last.
 func inSlots(r *Run, first, last partition.Slot) *Run {
-	r = cloneRun(r)
-	r.keep(0, 0, 0, first, last)
-	return r
+	return cloneRun(r).Only(func(s partition.Slot) bool { return first <= s && s <= last })
 }
 
 func TestRunRoundTrip(t *testing.T) {

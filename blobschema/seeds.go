@@ -26,7 +26,7 @@ func EncodeSeeds(b SeedBatch) ([]byte, error) {
 	if b.Version != wire.Version && b.Version != 0 {
 		return nil, fmt.Errorf("encode seeds: %w: %d", wire.ErrVersion, b.Version)
 	}
-	if err := checkURLs(b.URLs); err != nil {
+	if err := checkURLs(b.URLs, MaxMailURLs, MaxMailText); err != nil {
 		return nil, fmt.Errorf("encode seeds: %w", err)
 	}
 	data := sealLetter(letterSeeds, binary.AppendUvarint(nil, b.Number), sortedByURL(b.URLs))

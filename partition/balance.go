@@ -8,7 +8,7 @@ import (
 
 // BalanceOptions are the options of [Map.Balance]. The zero value is useful.
 type BalanceOptions struct {
-	// Start is the least load of the fullest partition, relative to the mean, at which slots
+	// Start is the load of the fullest partition, relative to the mean, above which slots
 	// move. Stop is the load at which the moves end. 0 means 1.25 and 1.05. The distance between the two
 	// prevents slots from moving back and forth.
 	Start, Stop float64
@@ -38,9 +38,9 @@ func (m *Map) Balance(load []float64, o BalanceOptions) []Move {
 		return nil
 	}
 	b.empty()
-	if joined := b.joining(); len(joined) > 0 || b.uneven(b.start) {
-		b.even()
+	if joined := b.joining(); len(joined) > 0 || len(b.above(b.start)) > 0 {
 		b.fill(joined)
+		b.even()
 	}
 	var moves []Move
 	for s, o := range m.owners {
@@ -72,12 +72,10 @@ type balancer struct {
 
 // bin is a partition that should own slots.
 type bin struct {
-	id     ID
-	slots  []Slot  // with a load, ascending by it and then by number
-	count  int     // of all slots
-	sum    float64 // added in the order of slots: equal for equal slots
-	lastTo *bin    // receiver of its last slot
-	next   Slot    // the slot after its last slot
+	id    ID
+	slots []Slot  // with a load, ascending by it and then by number
+	count int     // of all slots
+	sum   float64 // added in the order of slots: equal for equal slots
 }
 
 func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
@@ -131,14 +129,13 @@ func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
 // scaled returns the loads of all slots relative to the largest, so that no sum overflows.
 func scaled(load []float64, slots int) []float64 {
 	out := make([]float64, slots)
-	top := 0.0
 	for s := range min(slots, len(load)) {
 		if l := load[s]; l > 0 && !math.IsInf(l, 0) {
-			out[s], top = l, max(top, l)
+			out[s] = l
 		}
 	}
-	for s := range out {
-		if out[s] > 0 {
+	if top := slices.Max(out); top > 0 {
+		for s := range out {
 			out[s] /= top
 		}
 	}
@@ -191,11 +188,6 @@ func (b *balancer) measure(p *bin) float64 {
 	return b.mean
 }
 
-// uneven reports whether a partition has a multiple of the load that it should have.
-func (b *balancer) uneven(by float64) bool {
-	return slices.ContainsFunc(b.bins, func(p *bin) bool { return p.sum > 0 && p.sum >= by*b.measure(p) })
-}
-
 func (b *balancer) joining() (out []*bin) {
 	for _, p := range b.bins {
 		if p.count == 0 {
@@ -215,30 +207,18 @@ func (b *balancer) coldest(but *bin) (r *bin) {
 	return r
 }
 
-// fullest removes from a list the partition that is most above its measure, and returns it.
-func (b *balancer) fullest(list *[]*bin) *bin {
-	top, ratio := 0, -1.0
-	for i, p := range *list {
-		if r := p.sum / b.measure(p); r > ratio {
-			top, ratio = i, r
-		}
-	}
-	p := (*list)[top]
-	*list = slices.Delete(*list, top, top+1)
-	return p
-}
-
-// above returns the partitions with more than a multiple of the load that they should have.
+// above returns the partitions with more than a multiple of the load that they should have, the fullest first.
 func (b *balancer) above(by float64) (out []*bin) {
 	for _, p := range b.bins {
 		if p.sum > by*b.measure(p) {
 			out = append(out, p)
 		}
 	}
+	slices.SortStableFunc(out, func(p, q *bin) int { return cmp.Compare(q.sum/b.measure(q), p.sum/b.measure(p)) })
 	return out
 }
 
-// give plans a move. From is nil for a partition that leaves.
+// give plans a move. From is nil for a partition that leaves; otherwise the slot has a load.
 func (b *balancer) give(s Slot, from, to *bin) {
 	if b.owners[s] == b.from.owners[s] {
 		b.moves++
@@ -246,18 +226,15 @@ func (b *balancer) give(s Slot, from, to *bin) {
 	if b.owners[s] = to.id; to.id == b.from.owners[s] {
 		b.moves--
 	}
-	if from != nil {
-		from.next, from.lastTo = s+1, to
-		from.count--
-	}
 	to.count++
-	if b.load[s] == 0 {
-		return
-	}
 	if from != nil {
+		from.count--
 		i, _ := slices.BinarySearchFunc(from.slots, s, b.byLoad)
 		from.slots = slices.Delete(from.slots, i, i+1)
 		b.addUp(from)
+	}
+	if b.load[s] == 0 {
+		return
 	}
 	i, _ := slices.BinarySearchFunc(to.slots, s, b.byLoad)
 	to.slots = slices.Insert(to.slots, i, s)
@@ -290,14 +267,7 @@ func (b *balancer) empty() {
 // even moves slots until no partition is too full, or no move helps.
 func (b *balancer) even() {
 	for range 2 * len(b.owners) { // a bound on the time; each move lowers the sum of squares, so the plan ends
-		if b.moves >= b.most {
-			return
-		}
-		moved := false
-		for full := b.above(b.stop); len(full) > 0 && !moved; {
-			moved = b.shed(b.fullest(&full))
-		}
-		if !moved {
+		if b.moves >= b.most || !slices.ContainsFunc(b.above(b.stop), b.shed) {
 			return
 		}
 	}
@@ -316,11 +286,7 @@ func (b *balancer) shed(p *bin) bool {
 		return false
 	}
 	i := b.fitting(slots, p.sum-b.stop*b.measure(p), b.stop*b.mean-to.sum, gap)
-	s := b.neighbour(p, slots, b.load[slots[i]])
-	if last := p.lastTo; last != nil && last.sum+b.load[s] <= b.mean && b.load[s] < p.sum-last.sum-leastGain {
-		to = last
-	}
-	b.give(s, p, to)
+	b.give(slots[b.below(slots, b.load[slots[i]])], p, to)
 	return true
 }
 
@@ -343,37 +309,19 @@ func (b *balancer) below(slots []Slot, l float64) int {
 	return i
 }
 
-// neighbour returns, of the slots with a load, the one next to the slot that p gave last: neighbours
-// are in one range of a run.
-func (b *balancer) neighbour(p *bin, slots []Slot, l float64) Slot {
-	slots = slots[b.below(slots, l):]
-	for _, s := range slots {
-		if b.load[s] != l {
-			break
-		}
-		if s >= p.next {
-			return s
-		}
-	}
-	return slots[0]
-}
-
 // fill gives new partitions their share, from partitions with more than theirs.
 func (b *balancer) fill(joined []*bin) {
 	for _, to := range joined {
-		for b.moves < b.most {
-			moved := false
-			for full := b.above(1); len(full) > 0 && !moved; {
-				p := b.fullest(&full)
-				slots := b.loose(p)
-				if n := b.below(slots, min(p.sum-to.sum, b.mean-to.sum+leastGain)-leastGain/2); p != to && n > 0 {
-					b.give(b.neighbour(p, slots[:n], b.load[slots[n-1]]), p, to)
-					moved = true
-				}
+		takes := func(p *bin) bool {
+			slots := b.loose(p)
+			n := b.below(slots, min(p.sum-to.sum, b.mean-to.sum+leastGain)-leastGain/2)
+			if p == to || n == 0 {
+				return false
 			}
-			if !moved {
-				break
-			}
+			b.give(slots[b.below(slots, b.load[slots[n-1]])], p, to)
+			return true
+		}
+		for b.moves < b.most && slices.ContainsFunc(b.above(1), takes) {
 		}
 	}
 }
@@ -405,11 +353,8 @@ func (m *Map) Active(n int) []ID {
 	n = max(0, min(n, MaxPartitions, len(m.owners)))
 	out := m.Partitions()
 	out = out[:min(n, len(out))]
-	for p, i := ID(0), 0; len(out) < n; p++ {
-		for i < len(out) && out[i] < p {
-			i++
-		}
-		if i == len(out) || out[i] != p {
+	for p := ID(0); len(out) < n; p++ {
+		if i, owns := slices.BinarySearch(out, p); !owns {
 			out = slices.Insert(out, i, p)
 		}
 	}

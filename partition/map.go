@@ -88,19 +88,16 @@ func (m *Map) Plan(partitions []ID) ([]Move, error) {
 			moves = append(moves, Move{Slot: Slot(s), From: o})
 		}
 	}
-	byGiver := make([]*Move, len(moves))
-	for i := range moves {
-		byGiver[i] = &moves[i]
-	}
-	slices.SortStableFunc(byGiver, func(a, b *Move) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(moves, func(a, b Move) int { return cmp.Compare(a.From, b.From) })
 	next := 0
-	for _, mv := range byGiver {
+	for i := range moves {
 		for have[want[next]] >= quota[want[next]] {
 			next++
 		}
-		mv.To = want[next]
+		moves[i].To = want[next]
 		have[want[next]]++
 	}
+	slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.Slot, b.Slot) })
 	return moves, nil
 }
 
@@ -151,36 +148,23 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 || b[0] != 1 {
 		return fmt.Errorf("%w: unknown version", errMap)
 	}
-	whole := b
-	b = b[1:]
-	next := func() (uint64, bool) {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return 0, false
-		}
-		b = b[n:]
-		return v, true
-	}
-	epoch, ok1 := next()
-	slots, ok2 := next()
-	if !ok1 || !ok2 || epoch == 0 || slots == 0 || slots > MaxSlots {
+	r := bytes.NewReader(b[1:]) // at its end numbers are 0
+	epoch, _ := binary.ReadUvarint(r)
+	slots, _ := binary.ReadUvarint(r)
+	if epoch == 0 || slots == 0 || slots > MaxSlots {
 		return errMap
 	}
-	owners := make([]ID, slots)
-	for s := range owners {
-		o, ok := next()
-		if !ok || o >= MaxPartitions {
+	got := Map{epoch: Epoch(epoch), owners: make([]ID, slots)}
+	for s := range got.owners {
+		o, _ := binary.ReadUvarint(r)
+		if o >= MaxPartitions {
 			return errMap
 		}
-		owners[s] = ID(o)
+		got.owners[s] = ID(o)
 	}
-	if len(b) != 0 {
-		return errMap
+	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+		return errMap // b is too short or too long, or a number has another form
 	}
-	got := &Map{epoch: Epoch(epoch), owners: owners}
-	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, whole) {
-		return errMap // a number has another form than that of MarshalBinary
-	}
-	m.epoch, m.owners = Epoch(epoch), owners
+	*m = got
 	return nil
 }

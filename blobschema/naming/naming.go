@@ -39,10 +39,8 @@ func CheckCrawlID(id string) error {
 	if len(id) < 1 || len(id) > MaxCrawlID {
 		return fmt.Errorf("crawl id %.40q has not 1 to %d bytes", id, MaxCrawlID)
 	}
-	for i := range len(id) {
-		if c := id[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return fmt.Errorf("crawl id %q has characters other than a-z, 0-9 and the hyphen", id)
-		}
+	if strings.Trim(id, letters+digits+"-") != "" {
+		return fmt.Errorf("crawl id %q has characters other than a-z, 0-9 and the hyphen", id)
 	}
 	return nil
 }
@@ -56,14 +54,14 @@ const (
 // parser parses a name from its front. It accepts only names as the functions
 // of this package write them: a name and its parts determine each other.
 type parser struct {
-	rest string
-	bad  bool
+	name, rest string
+	bad        bool
 }
 
 // parse removes the crawl's id from the front of a name.
 func parse(name string) (crawl string, p parser) {
 	i := max(strings.IndexByte(name, '/'), 0)
-	return name[:i], parser{rest: name[i:], bad: CheckCrawlID(name[:i]) != nil}
+	return name[:i], parser{name: name, rest: name[i:], bad: CheckCrawlID(name[:i]) != nil}
 }
 
 func (p *parser) text(s string) {
@@ -94,8 +92,13 @@ func (p *parser) hash() {
 	p.rest, p.bad = p.rest[len(s):], p.bad || len(s) < size || strings.Trim(s, digits+letters[:6]) != ""
 }
 
-// ends reports whether the whole name was parsed without an error.
-func (p *parser) ends() bool { return !p.bad && p.rest == "" }
+// end returns an error unless the whole name was parsed; what says what it should have been a name of.
+func (p *parser) end(what string) error {
+	if p.bad || p.rest != "" {
+		return fmt.Errorf("parse name: %.100q is not a name of %s", p.name, what)
+	}
+	return nil
+}
 
 // Commit names a commit object. The name contains the fence, so that two steps
 // that both believe they own the partition never write the same object (I4, I6).
@@ -107,10 +110,7 @@ func Commit(crawl string, p partition.ID, seq, fence uint64) string {
 func ParseCommit(name string) (p partition.ID, seq, fence uint64, err error) {
 	_, n := parse(name)
 	p, seq, fence = n.partition("/p"), n.number("/c", 10), n.number("-f", 8)
-	if !n.ends() {
-		return 0, 0, 0, fmt.Errorf("parse commit name: %.100q is not a name of a commit", name)
-	}
-	return p, seq, fence, nil
+	return p, seq, fence, n.end("a commit")
 }
 
 // Run names the object of a merged run, written after the commit seq.
@@ -123,10 +123,8 @@ func ParseRun(name string) (p partition.ID, seq, fence uint64, tier uint8, err e
 	_, n := parse(name)
 	p, seq, fence = n.partition("/p"), n.number("/r", 10), n.number("-f", 8)
 	t := n.number("-t", 1)
-	if !n.ends() || t > math.MaxUint8 {
-		return 0, 0, 0, 0, fmt.Errorf("parse run name: %.100q is not a name of a run", name)
-	}
-	return p, seq, fence, uint8(t), nil
+	n.bad = n.bad || t > math.MaxUint8
+	return p, seq, fence, uint8(t), n.end("a run")
 }
 
 // WARCPrefix begins the names of a crawl's WARC objects.
@@ -149,10 +147,7 @@ func ParseWARC(name string) (p partition.ID, fence, serial uint64, err error) {
 	p, fence, serial = n.partition("-p"), n.number("-f", 8), n.number("-", 6)
 	n.text(".warc")
 	n.rest = strings.TrimSuffix(n.rest, ".gz")
-	if !n.ends() {
-		return 0, 0, 0, fmt.Errorf("parse WARC name: %.100q is not a name of a WARC object", name)
-	}
-	return p, fence, serial, nil
+	return p, fence, serial, n.end("a WARC object")
 }
 
 // Seeds names a batch of seeds by its content, so that the same batch given twice has no
@@ -221,10 +216,8 @@ func ParseIndex(name string) (p partition.ID, number uint64, err error) {
 	}
 	number = n.number(kind, 10)
 	n.text("-")
-	if n.hash(); !n.ends() {
-		return 0, 0, fmt.Errorf("parse index name: %.100q is not a name of an index object", name)
-	}
-	return p, number, nil
+	n.hash()
+	return p, number, n.end("an index object")
 }
 
 // IndexPrefix begins the names of a crawl's index objects.
@@ -261,10 +254,9 @@ func ParseRankObject(name string) (p partition.ID, job uint64, what string, err 
 	p, job = n.partition("/p"), n.number("/j", 8)
 	n.text("-")
 	what, n.rest, _ = strings.Cut(n.rest, "-")
-	if n.hash(); what == "" || strings.Trim(what, digits+letters) != "" || !n.ends() {
-		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is not a name of a rank object", name)
-	}
-	return p, job, what, nil
+	n.hash()
+	n.bad = n.bad || what == "" || strings.Trim(what, digits+letters) != ""
+	return p, job, what, n.end("a rank object")
 }
 
 // RequestsKey is the key of the [Requests].
@@ -306,10 +298,8 @@ func ParseMap(name string) (epoch partition.Epoch, err error) {
 	_, n := parse(name)
 	epoch = partition.Epoch(n.number("/maps/e", 8))
 	n.text("-")
-	if n.hash(); !n.ends() {
-		return 0, fmt.Errorf("parse map name: %.100q is not a name of a map", name)
-	}
-	return epoch, nil
+	n.hash()
+	return epoch, n.end("a map")
 }
 
 // MapPrefix begins the names of a crawl's maps.

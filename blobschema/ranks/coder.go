@@ -27,11 +27,7 @@ func packSection(name string, code func(*coder)) (s wire.Section, err error) {
 
 // readSection lets code read a section of packSection.
 func readSection(p *wire.Pack, name string, code func(*coder)) error {
-	b, err := p.Section(name)
-	if err != nil {
-		return err
-	}
-	raw, err := wire.Unpack(b, wire.MaxSection)
+	raw, err := p.Unpacked(name)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,10 @@ package warc
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 )
@@ -66,29 +66,15 @@ func cdxjAppendNumber(dst []byte, before string, n int64) []byte {
 	return append(strconv.AppendInt(dst, n, 10), '"')
 }
 
-// cdxjAppendString appends s as a JSON string (RFC 8259 section 7). Invalid UTF-8
-// becomes U+FFFD.
+// cdxjAppendString appends s as a JSON string (RFC 8259 section 7).
 func cdxjAppendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-			continue
-		}
-		i++
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ' || c == 0x7f:
-			dst = append(dst, '\\', 'u', '0', '0', "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-		default:
-			dst = append(dst, c)
-		}
+	b := bytes.NewBuffer(dst)
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic(err) // every string has an encoding
 	}
-	return append(dst, '"')
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // CompareCDXJ orders index lines by their bytes (LC_ALL=C), as replay tools search

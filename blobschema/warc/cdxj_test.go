@@ -40,7 +40,7 @@ func TestAppendCDXJ(t *testing.T) {
 		"hostile": {"a b\n\x7f", func(p *blobschema.Page) {
 			*p = blobschema.Page{URL: "u\r\n\"\\\x00\xff", MIME: " ; x", Length: 1, Time: time.Date(12024, 1, 1, 0, 0, 0, 0, time.UTC)}
 		}, "f\n",
-			`a%20b%0A%7F 00010101000000 {"url": "u\u000d\u000a\"\\\u0000` + "\ufffd" + `", "length": "1", "offset": "0", "filename": "f\u000a"}` + "\n"},
+			`a%20b%0A%7F 00010101000000 {"url": "u\r\n\"\\\u0000\ufffd", "length": "1", "offset": "0", "filename": "f\n"}` + "\n"},
 		"no record": {"k", func(p *blobschema.Page) { p.Length = 0 }, "f", ""},
 	} {
 		p := cdxjSample()

@@ -67,7 +67,7 @@ func checkBlock(r *Record) error {
 		return fmt.Errorf("%w: Header of %d bytes", ErrField, len(r.Header))
 	case len(r.Header) > 0 && !isHTTP:
 		return fmt.Errorf("%w: Header in a record that is not HTTP", ErrField)
-	case len(r.Header) > 0 && headEnd(r.Header) != len(r.Header):
+	case len(r.Header) > 0 && HeadEnd(r.Header, 0) != len(r.Header):
 		return fmt.Errorf("%w: Header does not end at its first blank line", ErrField)
 	case len(r.Header) == 0 && len(r.Body) > 0 && isHTTP:
 		return fmt.Errorf("%w: HTTP record without Header", ErrField)
@@ -83,10 +83,8 @@ func checkText(s string) error {
 }
 
 func checkToken(s string) error {
-	for i := 0; i < len(s); i++ {
-		if !isToken(s[i]) {
-			return fmt.Errorf("%q is not a token", clip(s))
-		}
+	if strings.Trim(s, tokenChars) != "" {
+		return fmt.Errorf("%q is not a token", clip(s))
 	}
 	return nil
 }
@@ -98,31 +96,22 @@ func checkIP(s string) error {
 	return nil
 }
 
-// isToken reports whether c may be in a token (RFC 9110 section 5.6.2).
-func isToken(c byte) bool {
-	return isAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
-
-func isAlnum(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
+const (
+	alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	tokenChars   = alphanumeric + "!#$%&'*+-.^_`|~"         // RFC 9110 section 5.6.2
+	uriChars     = alphanumeric + "-._~:/?#[]@!$&'()*+,;=%" // RFC 3986 appendix A
+)
 
 // clip returns at most 80 bytes of s, for error texts.
 func clip(s string) string { return s[:min(len(s), 80)] }
 
-// checkURI accepts a scheme and characters that a URI may have (RFC 3986 appendix A):
+// checkURI accepts a scheme and characters that a URI may have:
 // nothing that could end the field. It does not check the structure, because the URLs of
 // records come from package weburl, which makes them canonical.
 func checkURI(s string) error {
 	scheme, rest, ok := strings.Cut(s, ":")
-	ok = ok && scheme != "" && !('0' <= scheme[0] && scheme[0] <= '9')
-	for i := 0; ok && i < len(scheme); i++ {
-		ok = isAlnum(scheme[i]) || strings.IndexByte("+-.", scheme[i]) >= 0
-	}
-	for i := 0; ok && i < len(rest); i++ {
-		ok = isAlnum(rest[i]) || strings.IndexByte("-._~:/?#[]@!$&'()*+,;=%", rest[i]) >= 0
-	}
-	if !ok {
+	if !ok || strings.Trim(scheme, alphanumeric+"+-.") != "" || strings.Trim(rest, uriChars) != "" ||
+		scheme == "" || '0' <= scheme[0] && scheme[0] <= '9' {
 		return fmt.Errorf("%q is not a URI", clip(s))
 	}
 	return nil

@@ -3,8 +3,8 @@
 //
 // The fetcher makes a [Record] of each answer, and an [Encoder] turns it into bytes, which
 // the step joins to objects. A page record names the object and the offset in it. Export, fsck
-// and the index read archives with [Reader], or with [ReadAt] for one record. A [Dechunker] undoes the chunked transfer
-// coding, for the fetcher while it receives a body and for the reader of a stored one.
+// and the index read archives with [Reader], or with [ReadAt] for one record. [ParseHTTPHead] and [Dechunk]
+// read what a server sent, for the fetcher and for the reader of a stored record.
 //
 // Any WARC reader can read the records. The encoder checks each record before it
 // writes it. Equal records have equal bytes (I6). Input may be hostile: the reader bounds every size

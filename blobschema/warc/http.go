@@ -43,20 +43,10 @@ func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string,
 }
 
 // AppendHTTPRequestHead appends an HTTP/1.1 request line, fields and the blank
-// line to dst, made safe as AppendHTTPResponseHead does. Target is the request
-// target, such as "/path?query"; spaces in it and in method become '_'.
+// line to dst. target is the request target of a canonical URL, such as "/path?query". The fields are made safe as
+// AppendHTTPResponseHead does.
 func AppendHTTPRequestHead(dst []byte, method, target string, fields []HeaderField) []byte {
-	start := len(dst)
-	dst = append(dst, method...)
-	dst = append(dst, 0) // becomes the space after all others are replaced
-	middle := len(dst) - 1
-	dst = append(dst, target...)
-	for i := start; i < len(dst); i++ {
-		if dst[i] <= ' ' || dst[i] == 0x7f {
-			dst[i] = '_'
-		}
-	}
-	dst[middle] = ' '
+	dst = append(append(append(dst, method...), ' '), target...)
 	dst = append(dst, " HTTP/1.1\r\n"...)
 	for _, f := range fields {
 		dst = appendHTTPField(dst, f.Name, f.Value)
@@ -68,9 +58,8 @@ func appendHTTPField(dst []byte, name, value string) []byte {
 	if name == "" {
 		return dst
 	}
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		if !isToken(c) {
+	for _, c := range []byte(name) {
+		if strings.IndexByte(tokenChars, c) < 0 {
 			c = '_'
 		}
 		dst = append(dst, c)
@@ -93,74 +82,85 @@ func appendPrintable(dst []byte, s string) []byte {
 	return dst
 }
 
-// HTTPHead is the header of an HTTP message.
+// HTTPHead is the head of an HTTP/1 message. In a request only the Fields are set.
 type HTTPHead struct {
-	Status int // of a response, 0 to 999; 0 for a request
-	Fields []HeaderField
+	Proto  string // "HTTP/1.1"
+	Status int    // 0 to 999
+	Reason string
+	Fields []HeaderField // in the order received
 }
 
-// HTTP parses r.Header and copies it. It refuses a header without a blank line, a
-// status that is not three digits and a field without name or colon; it accepts
-// lines that end in a bare LF and fields folded over several lines.
-func (r *Record) HTTP() (h HTTPHead, err error) {
-	if headEnd(r.Header) != len(r.Header) {
-		return h, errors.New("parse HTTP header: it does not end in a blank line")
+// HTTP parses r.Header and copies it.
+func (r *Record) HTTP() (HTTPHead, error) {
+	var h HTTPHead
+	err := errors.New("it does not end in a blank line")
+	if HeadEnd(r.Header, 0) == len(r.Header) {
+		h, err = ParseHTTPHead(r.Header, nil)
 	}
-	start, rest, _ := strings.Cut(unfold(r.Header), "\n")
-	if proto, status, _ := strings.Cut(strings.TrimSuffix(start, "\r"), " "); strings.HasPrefix(proto, "HTTP/") {
-		status, _, _ = strings.Cut(status, " ")
-		n, err := strconv.ParseUint(status, 10, 16)
-		if err != nil || len(status) != 3 {
-			return h, fmt.Errorf("parse HTTP header: status line %q", clip(start))
-		}
-		h.Status = int(n)
-	}
-	for line := range strings.Lines(rest) {
-		line = strings.TrimRight(line, "\r\n")
-		if line == "" {
-			break
-		}
-		name, value, ok := strings.Cut(line, ":")
-		if name == "" || !ok {
-			return h, fmt.Errorf("parse HTTP header: field %q", clip(line))
-		}
-		h.Fields = append(h.Fields, HeaderField{name, strings.Trim(value, " \t")})
+	if err != nil {
+		return HTTPHead{}, fmt.Errorf("parse HTTP header: %w", err)
 	}
 	return h, nil
 }
 
-// unfold returns head with spaces for each line end that is followed by space
-// or tab: the older way to write long fields (RFC 9112 section 5.2).
-func unfold(head []byte) string {
-	folded := bytes.Contains(head, []byte("\n ")) || bytes.Contains(head, []byte("\n\t"))
-	if !folded {
-		return string(head)
-	}
-	b := bytes.Clone(head)
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] == '\n' && (b[i+1] == ' ' || b[i+1] == '\t') {
-			b[i] = ' '
-			if i > 0 && b[i-1] == '\r' {
-				b[i-1] = ' '
-			}
+// ParseHTTPHead parses a whole head, as [HeadEnd] delimits it. The result uses the memory of fields, but none of raw. A status
+// that is not three digits is an error, and so is everything that parseFields refuses.
+func ParseHTTPHead(raw []byte, fields []HeaderField) (h HTTPHead, err error) {
+	start, rest, _ := strings.Cut(string(raw), "\n")
+	start = strings.TrimSuffix(start, "\r")
+	if proto, line, _ := strings.Cut(start, " "); strings.HasPrefix(proto, "HTTP/") {
+		status, reason, _ := strings.Cut(strings.TrimLeft(line, " "), " ")
+		n, err := strconv.ParseUint(status, 10, 16)
+		if err != nil || len(status) != 3 {
+			return h, fmt.Errorf("malformed HTTP status line %q", clip(start))
 		}
+		h = HTTPHead{Proto: proto, Status: int(n), Reason: reason}
 	}
-	return string(b)
+	h.Fields, err = parseFields(rest, fields[:0])
+	return h, err
 }
 
-// headEnd returns the length of the HTTP or WARC header at the start of b,
-// its blank line included, or -1 if there is no blank line. Lines end in LF,
-// with or without CR before it (RFC 9112 section 2.2).
-func headEnd(b []byte) int {
-	for at := 0; ; {
+// parseFields appends the fields of a header up to its blank line. Lines end in LF, with or without CR before it. It joins a value
+// that is folded over several lines by spaces. A line without a colon, a name that is not a token, and a control character in a
+// value are errors, as in net/http. A space before the colon is an error too (RFC 9112 section 5.1); net/http accepts it.
+func parseFields(text string, fields []HeaderField) ([]HeaderField, error) {
+	for {
+		line, rest, _ := strings.Cut(text, "\n")
+		line = strings.TrimSuffix(line, "\r")
+		if line == "" {
+			return fields, nil
+		}
+		name, value, ok := strings.Cut(line, ":")
+		for rest != "" && (rest[0] == ' ' || rest[0] == '\t') {
+			var more string
+			more, rest, _ = strings.Cut(rest, "\n")
+			value = strings.TrimRight(value, " \t") + " " + strings.Trim(more, " \t\r")
+		}
+		if !ok || name == "" || checkToken(name) != nil || hasControl(value) {
+			return fields, fmt.Errorf("malformed MIME header line %q", clip(line))
+		}
+		fields = append(fields, HeaderField{name, strings.Trim(value, " \t")})
+		text = rest
+	}
+}
+
+// HeadEnd returns the length of the HTTP or WARC header at the beginning of b, with its blank line, or -1 if b does not contain its
+// end. Lines end in LF, with or without CR before it (RFC 9112 section 2.2). An earlier call has already searched the first looked
+// bytes.
+func HeadEnd(b []byte, looked int) int {
+	for at := max(0, looked-2); ; {
+		if at == 0 || b[at-1] == '\n' {
+			switch rest := b[at:]; {
+			case bytes.HasPrefix(rest, []byte("\n")):
+				return at + 1
+			case bytes.HasPrefix(rest, []byte("\r\n")):
+				return at + 2
+			}
+		}
 		i := bytes.IndexByte(b[at:], '\n')
 		if i < 0 {
 			return -1
 		}
-		line := b[at : at+i]
 		at += i + 1
-		if len(line) == 0 || len(line) == 1 && line[0] == '\r' {
-			return at
-		}
 	}
 }

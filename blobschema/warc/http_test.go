@@ -30,16 +30,16 @@ func TestHTTPHeads(t *testing.T) {
 			t.Errorf("status %d: %q", status, got)
 		}
 	}
-	got = string(AppendHTTPRequestHead(nil, "G T\n", "/a b\r\nX: y", []HeaderField{{"Host", "h\n"}}))
-	if want := "G_T_ /a_b__X:_y HTTP/1.1\r\nHost: h \r\n\r\n"; got != want {
+	got = string(AppendHTTPRequestHead(nil, "GET", "/a%20b?c", []HeaderField{{"Host", "h\n"}}))
+	if want := "GET /a%20b?c HTTP/1.1\r\nHost: h \r\n\r\n"; got != want {
 		t.Errorf("request %q, want %q", got, want)
 	}
 }
 
 func TestRecordHTTP(t *testing.T) {
 	for head, want := range map[string]*HTTPHead{
-		"HTTP/1.1 200 OK\r\nA: b\r\nc:d \r\n\r\n": {Status: 200, Fields: []HeaderField{{"A", "b"}, {"c", "d"}}},
-		"HTTP/1.0 404\nA: b\r\n  c\n\td\n\n":      {Status: 404, Fields: []HeaderField{{"A", "b    c \td"}}},
+		"HTTP/1.1 200 OK\r\nA: b\r\nc:d \r\n\r\n": {Proto: "HTTP/1.1", Status: 200, Reason: "OK", Fields: []HeaderField{{"A", "b"}, {"c", "d"}}},
+		"HTTP/1.0 404\nA: b\r\n  c\n\td\n\n":      {Proto: "HTTP/1.0", Status: 404, Fields: []HeaderField{{"A", "b c d"}}},
 		"GET /x HTTP/1.1\r\n\r\n":                 {},
 		"HTTP/1.1 20 OK\r\n\r\n":                  nil,
 		"HTTP/1.1 +20 OK\r\n\r\n":                 nil,
@@ -66,7 +66,7 @@ func TestHeadEnd(t *testing.T) {
 		"": -1, "\n": 1, "\r\n": 2, "a\n": -1, "a\n\nb": 3, "a\r\n\r\nb": 5, "a\n\r\nb": 4,
 		"a\n\rb\n\nc": 6, "a\nb\nc\n\n": 7, "a\n\r": -1,
 	} {
-		if got := headEnd([]byte(head)); got != want {
+		if got := HeadEnd([]byte(head), 0); got != want {
 			t.Errorf("%q ends at %d, want %d", head, got, want)
 		}
 	}
@@ -93,8 +93,8 @@ func FuzzHTTP(f *testing.F) {
 		if len(h.Fields) != want || h.Fields[want-1] != (HeaderField{"Last", "1"}) {
 			t.Fatalf("%q was parsed as %+v", head, h)
 		}
-		head = AppendHTTPRequestHead(nil, reason, value, []HeaderField{{name, value}})
-		if h, err := (&Record{Header: head}).HTTP(); err == nil && len(h.Fields) != want-1 || headEnd(head) != len(head) {
+		head = AppendHTTPRequestHead(nil, "GET", "/x", []HeaderField{{name, value}})
+		if h, err := (&Record{Header: head}).HTTP(); err == nil && len(h.Fields) != want-1 || HeadEnd(head, 0) != len(head) {
 			t.Fatalf("%q was parsed as %+v", head, h)
 		}
 	})

@@ -35,7 +35,8 @@ type Reader struct {
 	gz    *gzip.Reader  // over in; nil before the first member
 	text  *bufio.Reader // over gz
 	head  []byte
-	body  []byte // scratch: a body without its chunks
+	read  []HeaderField // those of head
+	body  []byte        // scratch: a body without its chunks
 	block []byte
 	rec   Record
 	err   error
@@ -139,7 +140,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 	if err := w.readHead(in); err != nil {
 		return err
 	}
-	size, err := parseHead(&w.rec, w.head)
+	size, err := w.parseHead()
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 	}
 	w.rec.Body = w.block
 	if isHTTP(w.rec.Type, w.rec.ContentType) {
-		if n := headEnd(w.block[:min(len(w.block), MaxHTTPHeader)]); n >= 0 {
+		if n := HeadEnd(w.block[:min(len(w.block), MaxHTTPHeader)], 0); n >= 0 {
 			w.rec.Header, w.rec.Body = w.block[:n:n], w.block[n:]
 		}
 	}
@@ -226,12 +227,16 @@ func (w *Reader) readBlock(in *bufio.Reader, n int) error {
 	return nil
 }
 
-// parseHead parses a record header (section 4) into r and returns the length of the
+// parseHead parses w.head, a record header (section 4), into w.rec and returns the length of the
 // block. Values lose their angle brackets; unknown fields are ignored (5.1).
-func parseHead(r *Record, head []byte) (size int64, err error) {
-	version, rest, _ := strings.Cut(unfold(head), "\n")
+func (w *Reader) parseHead() (size int64, err error) {
+	r := &w.rec
+	version, rest, _ := strings.Cut(string(w.head), "\n")
 	if v := strings.TrimSuffix(version, "\r"); v != "WARC/1.1" && v != "WARC/1.0" {
 		return 0, fmt.Errorf("first line %q", clip(v))
+	}
+	if w.read, err = parseFields(rest, w.read[:0]); err != nil {
+		return 0, err
 	}
 	var kind, date, length, refersToDate string
 	fields := [...]struct {
@@ -255,25 +260,16 @@ func parseHead(r *Record, head []byte) (size int64, err error) {
 		{"WARC-Profile", &r.Profile},
 		{"WARC-Protocol", &r.Protocol},
 	}
-	for line := range strings.Lines(rest) {
-		line = strings.TrimRight(line, "\r\n")
-		name, value, ok := strings.Cut(line, ":")
-		if line == "" {
-			break
-		}
-		value = strings.Trim(value, " \t")
-		if !ok || name == "" || checkToken(name) != nil || hasControl(value) {
-			return 0, fmt.Errorf("field %q", clip(line))
-		}
+	for _, got := range w.read {
 		for _, f := range fields {
-			if !strings.EqualFold(name, f.name) {
+			if !strings.EqualFold(got.Name, f.name) {
 				continue
 			}
 			if *f.to != "" && f.to != &r.ConcurrentTo { // only that one may be repeated (5.7); the first is kept
 				return 0, fmt.Errorf("field %s occurs twice", f.name)
 			}
 			if *f.to == "" {
-				*f.to = unbracket(value)
+				*f.to = unbracket(got.Value)
 			}
 		}
 	}

@@ -136,6 +136,15 @@ func (p *Pack) Section(name string) ([]byte, error) {
 	return b, nil
 }
 
+// Unpacked returns the argument of [AppendPacked] of a section, of at most [MaxSection] bytes.
+func (p *Pack) Unpacked(name string) ([]byte, error) {
+	b, err := p.Section(name)
+	if err != nil {
+		return nil, err
+	}
+	return Unpack(b, MaxSection)
+}
+
 // SectionAt returns the place of a section's bytes in the pack. If there is no such section, the
 // offset is 0, which no section has.
 func (p *Pack) SectionAt(name string) (off, length int64) {

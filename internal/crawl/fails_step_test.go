@@ -177,7 +177,7 @@ func TestIntakeFails(t *testing.T) {
 	w.Objects["lists/recrawl/long"] = []byte(strings.Repeat("https://www.example/\n", blobschema.MaxListURLs+1))
 	w.Objects["lists/recrawl/large"] = make([]byte, blobschema.MaxListBytes+1)
 	notify := func(bucket, name string, size int) actor.Message {
-		return actor.Message{Body: fmt.Appendf(nil, `{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, bucket, name, size)}
+		return actor.Message{Body: fmt.Appendf(nil, `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"sequencer":"1"}}}]}`, bucket, name, size)}
 	}
 	for _, k := range []struct {
 		msgs    []actor.Message

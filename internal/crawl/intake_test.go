@@ -21,7 +21,7 @@ func (w *world) lists(count, n int, line string) (msgs []actor.Message) {
 		}
 		name := fmt.Sprintf("lists/recrawl/%d", i)
 		w.Objects[name] = []byte(list.String())
-		body := fmt.Sprintf(`{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":"b"},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, name, list.Len())
+		body := fmt.Sprintf(`{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":%q,"size":%d,"sequencer":"1"}}}]}`, name, list.Len())
 		msgs = append(msgs, actor.Message{ID: fmt.Sprint(i), Body: []byte(body)})
 	}
 	return msgs

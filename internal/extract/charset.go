@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/htmlindex"
 )
 
 // detected is the charset of a document.
@@ -18,52 +17,41 @@ type detected struct {
 	bom  int               // length of the byte order mark
 }
 
-// detect finds the charset as browsers do: byte order mark, Content-Type, a meta
+// detect finds the charset of HTML as browsers do: byte order mark, Content-Type, a meta
 // element in the first 1,024 bytes, then a guess (HTML Living Standard, 13.2.3.2).
 // The guess differs: a body that is UTF-8 throughout is read as UTF-8 if
 // windows-1252 would be the default or only a meta element declares it. A page
 // that this rule misreads is unreadable in browsers too.
-func detect(body []byte, contentType string) detected {
-	if d, ok := byteOrderMark(body); ok {
-		return d
-	}
-	if label := charsetParam(contentType); label != "" {
-		if d, ok := lookup(label); ok {
-			return d
-		}
-	}
-	_, name, _ := charset.DetermineEncoding(body[:min(len(body), 1024)], "")
-	if name == "windows-1252" && validPrefix(body) {
-		name = "utf-8"
-	}
-	d, ok := lookup(name)
-	if !ok {
-		return detected{name: "utf-8"}
-	}
-	return d
-}
-
-// detectXML finds the charset of XML or plain text: byte order mark, two-byte
-// brackets, Content-Type, the encoding of the XML declaration (RFC 7303 section 3),
-// then a guess as for HTML. Markup that can be read as ASCII is not UTF-16, even if it
+//
+// The charset of XML or plain text is given by the byte order mark, two-byte brackets, Content-Type or the encoding of the
+// XML declaration (RFC 7303 section 3). Markup that can be read as ASCII is not UTF-16, even if it
 // declares UTF-16: many programs write UTF-16 in the declaration and UTF-8 in the file.
-func detectXML(body []byte, contentType string) detected {
-	if d, ok := byteOrderMark(body); ok {
+func detect(body []byte, contentType string, xml bool) detected {
+	for _, m := range [...]struct {
+		start, label string
+		bom          int
+	}{
+		{"\xef\xbb\xbf", "utf-8", 3}, {"\xff\xfe", "utf-16le", 2}, {"\xfe\xff", "utf-16be", 2},
+		{"<\x00", "utf-16le", 0}, {"\x00<", "utf-16be", 0}, // brackets
+	} {
+		if bytes.HasPrefix(body, []byte(m.start)) && (xml || m.bom > 0) {
+			d, _ := lookup(m.label)
+			d.bom = m.bom
+			return d
+		}
+	}
+	usable := func(d detected, ok bool) bool { return ok && !(xml && strings.HasPrefix(d.name, "utf-16")) }
+	if d, ok := lookup(charsetParam(contentType)); usable(d, ok) {
 		return d
 	}
-	for _, wide := range [...]struct{ bracket, label string }{{"<\x00", "utf-16le"}, {"\x00<", "utf-16be"}} {
-		if bytes.HasPrefix(body, []byte(wide.bracket)) {
-			d, _ := lookup(wide.label)
-			return d
-		}
+	var declared string
+	if xml {
+		declared = declaredEncoding(body)
+	} else {
+		_, declared, _ = charset.DetermineEncoding(body[:min(len(body), 1024)], "")
 	}
-	if label := charsetParam(contentType); label != "" {
-		if d, ok := lookup(label); ok && !strings.HasPrefix(d.name, "utf-16") {
-			return d
-		}
-	}
-	d, ok := lookup(declaredEncoding(body))
-	if !ok || strings.HasPrefix(d.name, "utf-16") {
+	d, ok := lookup(declared)
+	if !usable(d, ok) {
 		d, _ = lookup("windows-1252")
 	}
 	if d.name == "windows-1252" && validPrefix(body) {
@@ -82,41 +70,18 @@ func declaredEncoding(body []byte) string {
 	return string(tagAttribute(tag, "encoding"))
 }
 
-// byteOrderMark finds the charset of a body that begins with a byte order mark.
-func byteOrderMark(body []byte) (detected, bool) {
-	for _, m := range [...]struct{ mark, label string }{
-		{"\xef\xbb\xbf", "utf-8"}, {"\xff\xfe", "utf-16le"}, {"\xfe\xff", "utf-16be"},
-	} {
-		if bytes.HasPrefix(body, []byte(m.mark)) {
-			d, _ := lookup(m.label)
-			d.bom = len(m.mark)
-			return d, true
-		}
-	}
-	return detected{}, false
-}
-
 // lookup resolves a label of the Encoding Standard.
-func lookup(label string) (detected, bool) {
-	if strings.EqualFold(label, "utf-8") {
-		return detected{name: "utf-8"}, true
+func lookup(label string) (d detected, ok bool) {
+	if label == "utf-8" { // the most frequent one
+		return detected{name: label}, true
 	}
-	enc, err := htmlindex.Get(label)
-	if err != nil {
-		return detected{}, false
-	}
-	name, err := htmlindex.Name(enc)
-	if err != nil {
-		return detected{}, false
-	}
-	d := detected{name: name, enc: enc}
-	switch name {
+	switch d.enc, d.name = charset.Lookup(label); d.name {
 	case "utf-8":
 		d.enc = nil
 	case "utf-16le", "utf-16be", "iso-2022-jp":
 		d.wide = true
 	}
-	return d, true
+	return d, d.name != ""
 }
 
 // charsetParam returns the charset parameter of a Content-Type, or "". It is more
@@ -136,10 +101,10 @@ func charsetParam(contentType string) string {
 
 // validPrefix reports whether b is UTF-8, except for a last character that is cut off.
 func validPrefix(b []byte) bool {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
-				b = b[:len(b)-i]
+	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				b = b[:i]
 			}
 			break
 		}
@@ -153,6 +118,18 @@ func validPrefix(b []byte) bool {
 type transcoder struct {
 	enc encoding.Encoding
 	dec *encoding.Decoder // made on first use
+}
+
+// decoded returns a body without its byte order mark, and the transcoder of its strings. A body whose charset does not contain ASCII
+// is converted as a whole. xml is the kind of document, see [detect].
+func decoded(body []byte, contentType string, xml bool) ([]byte, transcoder) {
+	cs := detect(body, contentType, xml)
+	body = body[cs.bom:]
+	t := transcoder{enc: cs.enc}
+	if cs.wide {
+		return t.decode(body), transcoder{}
+	}
+	return body, t
 }
 
 // foreign reports whether b means something else in UTF-8 than in the document.
@@ -183,7 +160,7 @@ func (d *transcoder) query(href []byte) []byte {
 	if at < 0 || !d.foreign(href[at:]) {
 		return href
 	}
-	enc := encoding.HTMLEscapeUnsupported(d.enc.NewEncoder())
+	enc := d.enc.NewEncoder() // of package charset, which writes character references
 	out := bytes.Clone(href[:at])
 	for rest := href[at:]; len(rest) > 0; {
 		n := asciiPrefix(rest)

@@ -28,7 +28,7 @@ func TestCharset(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := HTML([]byte(tt.body), tt.contentType, mustParse(t, selfURL), Options{})
-			if name := detect([]byte(tt.body), tt.contentType).name; name != tt.want || len(r.Links) != 1 || r.Links[0].Anchor != tt.text {
+			if name := detect([]byte(tt.body), tt.contentType, false).name; name != tt.want || len(r.Links) != 1 || r.Links[0].Anchor != tt.text {
 				t.Errorf("charset %s, %v; want %s, text %q", name, showAll(r.Links), tt.want, tt.text)
 			}
 		})

@@ -48,13 +48,7 @@ func (d *document) release() {
 
 // html reads a page.
 func (d *document) html(body []byte, contentType string, xml bool) Result {
-	cs := detect(body, contentType)
-	body = body[cs.bom:]
-	d.transcoder = transcoder{enc: cs.enc}
-	if cs.wide {
-		body = d.decode(body)
-		d.transcoder = transcoder{}
-	}
+	body, d.transcoder = decoded(body, contentType, false)
 	d.open(body, xml)
 	d.read()
 	return d.result()

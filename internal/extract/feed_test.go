@@ -103,7 +103,7 @@ func TestXMLCharset(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Links([]byte(tt.body), "application/xml"+tt.contentType, mustParse(t, selfURL), Options{})
 			want := []string{`entry http://example.com/a "` + tt.title + `"`}
-			name := detectXML([]byte(tt.body), "application/xml"+tt.contentType).name
+			name := detect([]byte(tt.body), "application/xml"+tt.contentType, true).name
 			if diff := cmp.Diff(want, showAll(r.Links)); diff != "" || name != tt.want {
 				t.Errorf("charset %s, want %s; links (-want +got):\n%s", name, tt.want, diff)
 			}

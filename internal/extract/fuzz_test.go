@@ -59,7 +59,7 @@ func FuzzHTML(f *testing.F) {
 		}
 
 		// Stepping over and setting down the tokenizer must not show either.
-		if len(body) < maxToken && detect(body, contentType).enc == nil && !strings.HasPrefix(contentType, "app") {
+		if len(body) < maxToken && detect(body, contentType, false).enc == nil && !strings.HasPrefix(contentType, "app") {
 			d := newDocument(self, Options{})
 			defer d.release()
 			d.open(body, false)

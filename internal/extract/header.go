@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -51,16 +52,14 @@ func AddLinkHeader(links []actor.Link, values []string, self weburl.URL) []actor
 
 // mergeLink adds a link unless its URL is already there.
 func mergeLink(links []actor.Link, l actor.Link) []actor.Link {
-	for i := range links {
-		if links[i].URL == l.URL {
-			links[i].NoFollow = links[i].NoFollow && l.NoFollow
-			return links
-		}
+	i := slices.IndexFunc(links, func(old actor.Link) bool { return old.URL == l.URL })
+	switch {
+	case i >= 0:
+		links[i].NoFollow = links[i].NoFollow && l.NoFollow
+	case len(links) < MaxLinks:
+		links = append(links, l)
 	}
-	if len(links) >= MaxLinks {
-		return links
-	}
-	return append(links, l)
+	return links
 }
 
 // A headerLink is one link of a Link field: its target and its relevant parameters,

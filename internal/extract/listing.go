@@ -41,13 +41,7 @@ const (
 // newListing returns a listing that reads a body as XML or plain text.
 func newListing(body []byte, contentType string, self weburl.URL) listing {
 	l := listing{self: self, base: self}
-	cs := detectXML(body, contentType)
-	body = body[cs.bom:]
-	l.enc = cs.enc
-	if cs.wide {
-		body = l.decode(body)
-		l.transcoder = transcoder{}
-	}
+	body, l.transcoder = decoded(body, contentType, true)
 	l.open(body, true)
 	return l
 }

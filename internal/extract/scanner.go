@@ -163,12 +163,11 @@ func (s *scanner) resumeMarkup() {
 		end = sectionEnd
 	}
 	at := s.pos() - len(end)
-	i := bytes.Index(s.body[at:], []byte(end))
-	if i < 0 {
-		s.seek(len(s.body))
-		return
+	n := len(s.body)
+	if i := bytes.Index(s.body[at:], []byte(end)); i >= 0 {
+		n = at + i + len(end)
 	}
-	s.seek(at + i + len(end))
+	s.seek(n)
 }
 
 // resumeRaw continues at the end tag of a raw text element whose text was too long.

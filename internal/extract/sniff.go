@@ -84,8 +84,7 @@ func essence(contentType string) string {
 // looksHTML matches the HTML patterns of the MIME Sniffing Standard, section 7.1:
 // one of these, followed by a space or a closing bracket, after white space.
 func looksHTML(body []byte) bool {
-	b := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	b = bytes.TrimLeft(b, "\t\n\f\r ")
+	b := trimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
 	for _, tag := range [...]string{
 		"<!doctype html", "<html", "<head", "<script", "<iframe", "<h1", "<div", "<font",
 		"<table", "<a", "<style", "<title", "<b", "<body", "<br", "<p", "<!--",

@@ -39,10 +39,7 @@ func trim(b []byte) []byte {
 
 // trimSpace cuts white space off the beginning.
 func trimSpace(b []byte) []byte {
-	for len(b) > 0 && space(b[0]) {
-		b = b[1:]
-	}
-	return b
+	return bytes.TrimLeft(b, " \t\n\f\r")
 }
 
 // hasToken reports whether a list separated by white space, such as rel, contains a

@@ -33,17 +33,10 @@ const (
 // browsers do; if xml is set, it applies the rules for XML and plain text. Bytes that cannot be
 // decoded become U+FFFD. The result may share memory with the body.
 func UTF8(body []byte, contentType string, xml bool) []byte {
-	var cs detected
-	if xml {
-		cs = detectXML(body, contentType)
-	} else {
-		cs = detect(body, contentType)
-	}
-	body = body[cs.bom:]
-	dec := transcoder{enc: cs.enc}
+	body, t := decoded(body, contentType, xml)
 	switch {
-	case cs.wide || dec.foreign(body):
-		return dec.decode(body)
+	case t.foreign(body):
+		return t.decode(body)
 	case utf8.Valid(body):
 		return body
 	}

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ type Response struct {
 	Status      int
 	Reason      string             // phrase after the status, may be empty
 	Proto       string             // "HTTP/1.0", "HTTP/1.1", "HTTP/2.0"
-	Head        []byte             // as received; nil for HTTP/2 and the simulation: Assemble makes it from the fields
+	Head        []byte             // as received; empty for HTTP/2 and the simulation: Assemble makes it from the fields
 	Header      []warc.HeaderField // fields, in any order
 	Body        []byte             // without transfer coding, with content coding
 	Chunks      []byte             // the body in the chunked coding in which it was received, or nil; then Assemble decodes Body
@@ -50,26 +51,27 @@ type Response struct {
 	Ended       time.Time          // when the last byte came
 }
 
+// values yields the values of the fields of a name.
+func (r *Response) values(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range r.Header {
+			if f := &r.Header[i]; len(f.Name) == len(name) && strings.EqualFold(f.Name, name) && !yield(f.Value) {
+				return
+			}
+		}
+	}
+}
+
 // field returns the first value of the field, or "".
 func (r *Response) field(name string) string {
-	for _, f := range r.Header {
-		if strings.EqualFold(f.Name, name) {
-			return f.Value
-		}
+	for v := range r.values(name) {
+		return v
 	}
 	return ""
 }
 
 // fields returns all values of the field.
-func (r *Response) fields(name string) []string {
-	var values []string
-	for _, f := range r.Header {
-		if strings.EqualFold(f.Name, name) {
-			values = append(values, f.Value)
-		}
-	}
-	return values
-}
+func (r *Response) fields(name string) []string { return slices.Collect(r.values(name)) }
 
 // Scratch keeps the tables and buffers of Assemble between answers: about 1 MiB (up to 12 MiB
 // more after a long answer), and up to 8 MiB for each of brotli and zstd after their first
@@ -233,7 +235,7 @@ func revisit(p, previous *blobschema.Page, resp *Response, asked bool) (profile 
 // response becomes a revisit record.
 func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err error) {
 	s.head = append(s.head[:0], resp.Head...)
-	if resp.Head == nil {
+	if len(resp.Head) == 0 {
 		s.head = warc.AppendHTTPResponseHead(s.head, resp.Proto, resp.Status, resp.Reason, resp.Header)
 	}
 	request := warc.Record{
@@ -285,8 +287,7 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	}
 	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
-	// If the type says nothing, the first bytes decide.
-	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
+	if extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
 		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
 		found := extract.Links(s.body.UpTo(extract.DecodedLimit(len(resp.Body), s.maxBody)), contentType, req.URL, opt)
 		out.Links = found.Links

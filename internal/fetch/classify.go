@@ -19,14 +19,14 @@ import (
 // maxDetail bounds Page.Detail, in bytes.
 const maxDetail = 160
 
-var errSwitch = errors.New("answer switches protocols without a request")
-
-// verdict is the result of a request without a stored answer.
+// verdict is the result of a request without a stored answer. The dialer returns it as an error.
 type verdict struct {
 	outcome   blobschema.Outcome
 	temporary bool   // another attempt may have another result
 	detail    string // reason in words, which may quote the server
 }
+
+func (v verdict) Error() string { return v.detail }
 
 // refuse sets the outcome of out to v.
 func refuse(out *actor.Outcome, v verdict) *actor.Outcome {
@@ -54,12 +54,11 @@ func classify(f *flight, status int, err error) verdict {
 		}
 		return verdict{blobschema.OutcomeTimeout, true, cause.Error()}
 	}
-	var dial *dialError
-	if errors.As(err, &dial) {
-		return verdict{dial.outcome, dial.temporary, reason(dial.err)}
-	}
+	var v verdict
 	var timeout net.Error
 	switch {
+	case errors.As(err, &v):
+		return v
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return verdict{blobschema.OutcomeTimeout, true, "no answer in time"}
 	case isCut(err) && status == 0:

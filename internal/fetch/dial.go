@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -27,20 +26,10 @@ const (
 	leastPerAddress = 2 * time.Second // least share
 )
 
-// A dialError is the reason why there is no connection.
-type dialError struct {
-	outcome   blobschema.Outcome
-	temporary bool
-	err       error
+// forbidden returns the refusal of an address.
+func forbidden(addr netip.Addr) verdict {
+	return verdict{blobschema.OutcomeForbidden, false, "address " + addr.String() + " is not allowed"}
 }
-
-func (e *dialError) Error() string { return e.err.Error() }
-func (e *dialError) Unwrap() error { return e.err }
-
-// forbiddenError is the refusal of an address.
-type forbiddenError struct{ addr netip.Addr }
-
-func (e forbiddenError) Error() string { return "address " + e.addr.String() + " is not allowed" }
 
 // origin is the key under which connections are pooled: scheme, host and port, and the address if the request names one.
 // A connection to a named address serves only requests that name the same address.
@@ -53,12 +42,11 @@ type origin struct {
 
 // originOf returns the origin of a request. ok is false if the host is itself an address and the request names another one.
 func originOf(req *actor.Request) (o origin, ok bool) {
-	u := url.URL{Host: string(req.URL.Host())}
-	o = origin{tls: req.URL.Scheme() == "https", host: u.Hostname(), port: 80}
+	o = origin{tls: req.URL.Scheme() == "https", host: req.URL.Host().Name(), port: 80}
 	if o.tls {
 		o.port = 443
 	}
-	if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+	if p, err := strconv.ParseUint(req.URL.Host().Port(), 10, 16); err == nil {
 		o.port = uint16(p)
 	}
 	literal, err := netip.ParseAddr(o.host)
@@ -105,9 +93,8 @@ type conn struct {
 	origin   origin
 	addr     string       // IP address of the server
 	answers  atomic.Int32 // running HTTP/2 requests
-	received atomic.Int64 // bytes
-	told     atomic.Int64 // part of received that is already attributed to a request
-	bodies   atomic.Int64 // bytes of bodies received since the last take
+	received atomic.Int64 // bytes received since the last take
+	bodies   atomic.Int64 // those of bodies
 
 	users int       // requests that use it; pool.mu guards users, next and since
 	next  time.Time // expected next use; zero: none is expected
@@ -142,7 +129,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	answers := int64(c.answers.Load())
-	switch over := c.received.Load() - c.told.Load() - maxUnsolicited; {
+	switch over := c.received.Load() - maxUnsolicited; {
 	case answers == 0 && over > 0:
 		err = errUnsolicited
 	case over > answers*maxUnsolicited+perByte*c.bodies.Load():
@@ -156,12 +143,11 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // take returns the number of bytes received since its last call.
 func (c *conn) take() int64 {
-	n := c.received.Load()
 	c.bodies.Store(0)
-	return n - c.told.Swap(n)
+	return c.received.Swap(0)
 }
 
-// dial opens a connection to an origin. The error is a *dialError, or the cause with which ctx ended.
+// dial opens a connection to an origin. The error is a verdict, which says nothing if ctx has ended.
 func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	c, err := d.connect(ctx, o)
 	if err != nil || !o.tls {
@@ -180,11 +166,8 @@ func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	}
 	if err != nil {
 		c.Close()
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 		var bad *tls.CertificateVerificationError
-		return nil, &dialError{blobschema.OutcomeTLS, !errors.As(err, &bad), err}
+		return nil, verdict{blobschema.OutcomeTLS, !errors.As(err, &bad), reason(err)}
 	}
 	return c, nil
 }
@@ -210,8 +193,8 @@ func newHTTP2(headerTimeout time.Duration) *http.Transport {
 	}
 }
 
-// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. The error is a *dialError,
-// or the cause with which ctx ended.
+// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. The error is as that
+// of dial.
 func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	host, pin := o.host, o.addr
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
@@ -221,24 +204,18 @@ func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 		addrs, err = d.addresses(limited, host)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 		return nil, err
 	}
 	nc, addr, err := d.try(limited, addrs, o.port)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if !pin.IsValid() {
+		if ctx.Err() == nil && !pin.IsValid() {
 			d.names.forget(host)
 		}
-		var forbidden forbiddenError
-		if errors.As(err, &forbidden) {
-			return nil, &dialError{blobschema.OutcomeForbidden, false, forbidden}
+		var v verdict
+		if !errors.As(err, &v) {
+			v = verdict{blobschema.OutcomeConnect, true, reason(err)}
 		}
-		return nil, &dialError{blobschema.OutcomeConnect, true, err}
+		return nil, v
 	}
 	if !pin.IsValid() {
 		d.names.prefer(host, addr)
@@ -249,7 +226,7 @@ func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 }
 
 // pin returns the lowest allowed address of host, IPv4 before IPv6. All processes that resolve the same addresses choose the same
-// one. The error is a *dialError.
+// one. The error is a verdict.
 func (d *dialer) pin(ctx context.Context, host string) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -270,7 +247,7 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 			err = &net.DNSError{Err: "no answer in time", Name: host, IsTimeout: true}
 		}
 		if err != nil {
-			return nil, &dialError{blobschema.OutcomeDNS, !isNotFound(err), err}
+			return nil, verdict{blobschema.OutcomeDNS, !isNotFound(err), reason(err)}
 		}
 	}
 	allowed := make([]netip.Addr, 0, len(addrs))
@@ -280,7 +257,7 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 		}
 	}
 	if len(allowed) == 0 {
-		return nil, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{addrs[0]}}
+		return nil, forbidden(addrs[0])
 	}
 	return allowed, nil
 }
@@ -317,7 +294,7 @@ func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn
 		return fmt.Errorf("parse address: %w", err)
 	}
 	if !Allowed(ap.Addr(), d.allow) {
-		return forbiddenError{ap.Addr()}
+		return forbidden(ap.Addr())
 	}
 	if d.connecting != nil {
 		return d.connecting(ap)

@@ -1,10 +1,13 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,11 +18,20 @@ import (
 
 // This file sends a request over a connection and reads the answer into a [Response].
 
-// maxFraming bounds the framing of a body in chunks, in bytes.
-const maxFraming = 1 << 20
+// Bounds of a body in chunks, in bytes.
+const (
+	maxFraming = 1 << 20 // everything except the body
+	maxTrailer = 4 << 10
+)
 
 // past is a deadline that ends reads and writes immediately.
 var past = time.Unix(1, 0)
+
+var (
+	errSwitch  = errors.New("answer switches protocols without a request")
+	errTrailer = errors.New("suspiciously long trailer")
+	errFraming = errors.New("too much framing") // of a body that is cut there
+)
 
 // exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled connection ends before the
 // answer begins, the server probably closed it while it was idle: exchange sends the request again, once, over a new connection.
@@ -34,19 +46,18 @@ func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, l
 			return resp, err
 		}
 		c.pool.left(f.conn, f.next, false)
-		f.queuedAt, f.conn, f.reused = time.Now(), nil, false
+		f.queuedAt, f.reused = time.Now(), false
 	}
-	dialled, err := c.dialer.dial(f.ctx, o)
-	if err != nil {
+	if f.conn, err = c.dialer.dial(f.ctx, o); err != nil {
 		return resp, err
 	}
-	c.pool.add(dialled)
-	f.conn, f.got = dialled, time.Now()
+	c.pool.add(f.conn)
+	f.got = time.Now()
 	return c.over(f, req, b, limit)
 }
 
 // over carries out an exchange over f.conn.
-func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (Response, error) {
+func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
 	c.requestHead(b, req)
 	if f.conn.h2 != nil {
 		return c.exchange2(f, req, b, limit)
@@ -58,60 +69,65 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (R
 			f.closed = true
 		}
 	}()
-	if _, err := f.conn.stream.Write(b.head); err != nil {
+	if _, err = f.conn.stream.Write(b.head); err != nil {
+		return resp, err
+	}
+	b.in = f.conn.stream
+	if resp, err = c.readHead(f, b); err != nil {
 		return Response{}, err
 	}
-	h, err := c.readHead(f, b)
-	if err != nil {
-		return Response{}, err
-	}
-	resp := Response{
-		Status: h.status, Reason: h.reason, Proto: h.proto, Head: h.raw, Header: h.fields, RequestHead: b.head, Addr: f.conn.addr,
-	}
-	if h.status == http.StatusSwitchingProtocols { // no request has an Upgrade field
+	if resp.Status == http.StatusSwitchingProtocols { // no request has an Upgrade field
 		return resp, errSwitch
 	}
-	framing, err := h.framing()
+	framing, err := resp.framing()
 	if err != nil {
 		return Response{}, err
 	}
 	f.answered()
 	if framing.chunked {
-		resp.Truncated, err = c.readChunks(f, b, &resp, limit)
+		err = c.readChunks(f, b, &resp, limit)
 	} else {
-		resp.Truncated, err = c.readPlain(f, b, &resp, framing, limit)
+		err = c.readPlain(f, b, &resp, framing.length, limit)
 	}
-	f.closed = f.closed || framing.closing || resp.Truncated != ""
+	surplus := framing.length >= 0 && len(b.raw) > len(resp.Head)+len(resp.Body)
+	f.closed = f.closed || framing.closing || surplus || resp.Truncated != ""
 	f.received()
 	return resp, err
 }
 
 // readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers (status 1xx).
-func (c *Client) readHead(f *flight, b *buffers) (h head, err error) {
+func (c *Client) readHead(f *flight, b *buffers) (resp Response, err error) {
 	if err := f.readBy(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
-		return h, err
+		return resp, err
 	}
 	b.raw = b.raw[:0]
 	interim := 0
 	for looked := 0; ; {
-		n := headLength(b.raw, looked)
+		n := warc.HeadEnd(b.raw, looked)
 		switch {
-		case n > 0 && interim+n <= maxHeader:
-			h, err = parseHead(b.raw[:n], b.fields[:0])
-			b.fields = h.fields
-			if err != nil || h.status < 100 || h.status > 199 || h.status == http.StatusSwitchingProtocols {
-				return h, errors.Join(err, f.readBy(time.Time{}))
-			}
-			b.raw, looked, interim = slices.Delete(b.raw, 0, n), 0, interim+n
-			continue
-		case interim+len(b.raw) >= maxHeader:
-			return head{}, errHeadTooLong
 		case !beginsHTTP(b.raw):
-			return head{}, errNoHTTP
+			return resp, errNoHTTP
+		case n > 0 && interim+n <= maxHeader:
+			head, err := warc.ParseHTTPHead(b.raw[:n], b.fields)
+			b.fields = head.Fields
+			if err == nil {
+				head.Proto, err = protocol(head.Proto)
+			}
+			if err == nil && head.Status >= 100 && head.Status <= 199 && head.Status != http.StatusSwitchingProtocols {
+				b.raw, looked, interim = slices.Delete(b.raw, 0, n), 0, interim+n
+				continue
+			}
+			resp = Response{
+				Proto: head.Proto, Status: head.Status, Reason: head.Reason, Head: b.raw[:n], Header: head.Fields,
+				RequestHead: b.head, Addr: f.conn.addr,
+			}
+			return resp, errors.Join(err, f.readBy(time.Time{}))
+		case interim+len(b.raw) >= maxHeader:
+			return resp, errHeadTooLong
 		}
 		looked = len(b.raw)
 		if err := c.more(f, b, maxHeader); err != nil {
-			return head{}, err
+			return resp, err
 		}
 		f.begin = true
 	}
@@ -125,74 +141,105 @@ func (f *flight) readBy(t time.Time) error {
 	return context.Cause(f.ctx)
 }
 
-// readPlain reads a body without transfer coding. Its first bytes may already follow the head in b.raw.
-func (c *Client) readPlain(f *flight, b *buffers, resp *Response, framing framing, limit int64) (truncated string, err error) {
-	start := len(resp.Head)
-	end := int64(start) + limit + 1 // one byte more distinguishes a body that ends at the limit from a longer one
-	if framing.length >= 0 {
-		end = min(end, int64(start)+framing.length)
+// readPlain reads a body of a length without transfer coding, which ends with the stream if length is -1. b.raw begins with resp.Head,
+// and may already contain more.
+func (c *Client) readPlain(f *flight, b *buffers, resp *Response, length, limit int64) (err error) {
+	start := int64(len(resp.Head))
+	most := limit + 1 // one byte more distinguishes a body that ends at the limit from a longer one
+	if length >= 0 {
+		most = min(most, length)
 	}
-	defer func() {
-		resp.Head, resp.Body = b.raw[:start], b.raw[start:min(int64(len(b.raw)), end, int64(start)+limit)]
-		f.closed = f.closed || int64(len(b.raw)) > end // more bytes than the answer has
-	}()
-	counted := start
+	var size int64
 	for {
-		f.read(len(b.raw) - counted)
-		counted = len(b.raw)
-		size := int64(len(b.raw) - start)
-		switch {
-		case size > limit:
-			return warc.TruncatedLength, nil
-		case framing.length >= 0 && size >= framing.length:
-			return "", nil
+		n := min(int64(len(b.raw))-start, most)
+		f.read(int(n - size))
+		if size = n; size == most {
+			break
 		}
-		err := c.more(f, b, end+1)
-		switch {
-		case err == io.EOF && framing.length < 0:
-			return "", nil
-		case err == io.EOF:
-			return f.cut(io.ErrUnexpectedEOF)
-		case err != nil:
-			return f.cut(err)
+		if err = c.more(f, b, start+most+1); err != nil {
+			break
 		}
 	}
+	switch {
+	case err == io.EOF && length < 0:
+		err = nil
+	case err != nil:
+		resp.Truncated, err = f.cut(err)
+	case size > limit:
+		resp.Truncated, size = warc.TruncatedLength, limit
+	}
+	resp.Head, resp.Body = b.raw[:start], b.raw[start:start+size]
+	return err
 }
 
 // readChunks reads a chunked body as received. [Assemble] decodes it, so that no waiting request holds a body twice.
-func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) (truncated string, err error) {
+func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) (err error) {
 	start := len(resp.Head)
-	at, size, counted := start, int64(0), int64(0) // end of what is examined, bytes of the body until there
-	defer func() {
-		resp.Head, resp.Chunks = b.raw[:start], b.raw[start:at]
-	}()
-	for d := (warc.Dechunker{}); ; {
-		piece, n, err := d.Next(b.raw[at:], limit+1-size)
-		size += int64(len(piece))
-		at += n
-		switch {
-		case err != nil:
-			return "", err
-		case size > limit: // the last byte of the piece is the first beyond the limit
-			at--
-			return warc.TruncatedLength, nil
-		case int64(at-start) > size+maxFraming:
-			return warc.TruncatedLength, nil
-		case d.Done():
-			f.closed = f.closed || at < len(b.raw)
-			return "", nil
-		case at < len(b.raw):
-			continue
-		}
-		f.read(int(size - counted))
-		counted = size
-		if err = c.more(f, b, int64(start)+limit+maxFraming+1); err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return f.cut(err)
-		}
+	in := &replay{c: c, f: f, b: b, at: start, most: int64(start) + limit + maxFraming}
+	b.ahead.Reset(in)
+	defer b.ahead.Reset(nil)
+	chunks := httputil.NewChunkedReader(&b.ahead)
+	for left := limit; left > 0 && err == nil; {
+		var n int
+		n, err = chunks.Read(b.piece[:min(left, int64(len(b.piece)))])
+		left -= int64(n)
+		f.read(n)
 	}
+	end := in.at - b.ahead.Buffered()
+	longer := 0
+	if err == nil { // one byte more distinguishes a body that ends at the limit from a longer one
+		longer, err = chunks.Read(b.piece[:1])
+	}
+	if err == io.EOF && longer == 0 {
+		err = readTrailer(&b.ahead)
+		end = in.at - b.ahead.Buffered()
+		f.closed = f.closed || end < len(b.raw)
+	}
+	switch {
+	case longer > 0, err == errFraming:
+		resp.Truncated, err = warc.TruncatedLength, nil
+	case err != nil:
+		resp.Truncated, err = f.cut(err)
+	}
+	resp.Head, resp.Chunks = b.raw[:start], b.raw[start:end]
+	return err
+}
+
+// readTrailer reads the lines behind the last chunk, which may be anything, up to an empty one.
+func readTrailer(in *bufio.Reader) error {
+	for size := 0; size <= maxTrailer; {
+		line, err := in.ReadSlice('\n')
+		if err == nil && string(line) == "\r\n" {
+			return nil
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return err
+		}
+		size += len(line)
+	}
+	return errTrailer
+}
+
+// replay reads b.raw from an offset, and more of it if necessary, up to most bytes.
+type replay struct {
+	c    *Client
+	f    *flight
+	b    *buffers
+	at   int
+	most int64
+}
+
+func (r *replay) Read(p []byte) (n int, err error) {
+	switch {
+	case r.at < len(r.b.raw):
+	case int64(r.at) >= r.most:
+		return 0, errFraming
+	default:
+		err = r.c.more(r.f, r.b, r.most)
+	}
+	n = copy(p, r.b.raw[r.at:])
+	r.at += n
+	return n, err
 }
 
 // more reads at least one byte into b.raw. The buffer grows up to limit.
@@ -200,7 +247,7 @@ func (c *Client) more(f *flight, b *buffers, limit int64) error {
 	if err := c.room(f, b, limit); err != nil {
 		return err
 	}
-	n, err := f.conn.stream.Read(b.raw[len(b.raw):cap(b.raw)])
+	n, err := b.in.Read(b.raw[len(b.raw):cap(b.raw)])
 	b.raw = b.raw[:len(b.raw)+n]
 	if n > 0 {
 		return nil
@@ -209,10 +256,14 @@ func (c *Client) more(f *flight, b *buffers, limit int64) error {
 }
 
 // exchange2 carries out an exchange over an HTTP/2 connection.
-func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int64) (Response, error) {
-	answer, err := f.conn.h2.RoundTrip(request(f.ctx, req, c.header))
+func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
+	r, err := http2Request(f.ctx, req, b.fields)
 	if err != nil {
-		return Response{}, err
+		return resp, err
+	}
+	answer, err := f.conn.h2.RoundTrip(r)
+	if err != nil {
+		return resp, err
 	}
 	f.conn.answers.Add(1)
 	defer f.conn.answers.Add(-1)
@@ -220,11 +271,38 @@ func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int6
 	f.begin = true
 	f.answered()
 	_, reason, _ := strings.Cut(answer.Status, " ")
-	resp := Response{Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, RequestHead: b.head, Addr: f.conn.addr}
-	resp.Truncated, err = c.readBody(f, answer.Body, b, limit)
+	resp = Response{Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, RequestHead: b.head, Addr: f.conn.addr}
+	b.raw, b.in = b.raw[:0], answer.Body
+	err = c.readPlain(f, b, &resp, -1, limit)
 	b.fields = appendFields(b.fields[:0], answer.Header)
-	resp.Header, resp.Body = b.fields, b.raw
-	f.closed = answer.Close
+	resp.Header = b.fields
+	f.closed = f.closed || answer.Close
 	f.received()
 	return resp, err
+}
+
+// http2Request returns the request with the fields of [Client.requestHead]. Path and query are sent byte for byte as they are stored
+// and hashed, because net/url leaves a valid encoding as it is.
+func http2Request(ctx context.Context, req *actor.Request, fields []warc.HeaderField) (*http.Request, error) {
+	u, err := url.Parse(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	r := http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}}
+	for _, f := range fields {
+		r.Header[f.Name] = []string{f.Value}
+	}
+	delete(r.Header, "Host")
+	return r.WithContext(ctx), nil
+}
+
+// appendFields appends the fields of h, sorted by name; fields of one name keep their order.
+func appendFields(dst []warc.HeaderField, h http.Header) []warc.HeaderField {
+	for name, values := range h {
+		for _, v := range values {
+			dst = append(dst, warc.HeaderField{Name: name, Value: v})
+		}
+	}
+	slices.SortStableFunc(dst, func(a, b warc.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+	return dst
 }

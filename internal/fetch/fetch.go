@@ -4,7 +4,7 @@
 // the step packs into WARC objects.
 //
 // [Client] is its main type. [Client.Fetch] takes an idle connection of the origin from a pool (pool.go) or opens one
-// to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go, http1.go), so that the
+// to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go, framing.go), so that the
 // records hold the bytes that came over the network. HTTP/2 over TLS is spoken by net/http over connections
 // that this package opens. A flight measures the time and the bytes of one request (flight.go). Then [Assemble]
 // makes the outcome. It has no sockets and no clock, so the simulation runs the same code on generated answers.
@@ -25,6 +25,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -32,7 +33,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -44,7 +44,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/extract"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // maxRobots bounds the part of a robots.txt that is kept, in bytes, before and after decoding. RFC 9309
@@ -86,10 +85,8 @@ type Config struct {
 func ProductToken(agent string) string {
 	name, _, _ := strings.Cut(agent, " ")
 	name, _, _ = strings.Cut(name, "/")
-	for i := range len(name) {
-		if c := name[i] | 0x20; (c < 'a' || c > 'z') && name[i] != '-' && name[i] != '_' {
-			return ""
-		}
+	if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_") != "" {
+		return ""
 	}
 	return name
 }
@@ -114,13 +111,13 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	c.MaxBody = or(c.MaxBody, 16<<20)
-	c.ConnectTimeout = or(c.ConnectTimeout, 10*time.Second)
-	c.HeaderTimeout = or(c.HeaderTimeout, 20*time.Second)
-	c.Timeout = or(c.Timeout, 60*time.Second)
-	c.MaxIdle = or(c.MaxIdle, 256)
-	c.MaxLarge = or(c.MaxLarge, 8)
-	c.Processors = or(c.Processors, runtime.GOMAXPROCS(0))
+	c.MaxBody = cmp.Or(c.MaxBody, 16<<20)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 10*time.Second)
+	c.HeaderTimeout = cmp.Or(c.HeaderTimeout, 20*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
+	c.MaxIdle = cmp.Or(c.MaxIdle, 256)
+	c.MaxLarge = cmp.Or(c.MaxLarge, 8)
+	c.Processors = cmp.Or(c.Processors, runtime.GOMAXPROCS(0))
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -128,13 +125,6 @@ func (c Config) withDefaults() Config {
 		c.Lookup = systemLookup()
 	}
 	return c
-}
-
-func or[T int | int64 | time.Duration](v, def T) T {
-	if v <= 0 {
-		return def
-	}
-	return v
 }
 
 // requestFields lists the fields of every request after Host, in the order of HTTP/1.1 requests.
@@ -156,7 +146,6 @@ func (c Config) requestFields() []warc.HeaderField {
 type Client struct {
 	cfg     Config
 	fields  []warc.HeaderField // of every request, after Host
-	header  http.Header        // the same, for net/http; read only
 	names   *names
 	dialer  *dialer
 	pool    *pool
@@ -172,7 +161,6 @@ func New(cfg Config) *Client {
 	c := &Client{
 		cfg:     cfg,
 		fields:  cfg.requestFields(),
-		header:  make(http.Header),
 		names:   newNames(cfg.Lookup, cfg.ConnectTimeout, cfg.Clock),
 		buffers: sync.Pool{New: func() any { return new(buffers) }},
 		pages:   sync.Pool{New: func() any { return new([pageBuffer]byte) }},
@@ -181,9 +169,6 @@ func New(cfg Config) *Client {
 	}
 	for range cfg.Processors {
 		c.scratch <- nil
-	}
-	for _, f := range c.fields {
-		c.header[f.Name] = []string{f.Value}
 	}
 	c.dialer = &dialer{
 		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout, http2: newHTTP2(cfg.HeaderTimeout),
@@ -255,7 +240,7 @@ func (c *Client) Fetch(ctx context.Context, req actor.Request) *actor.Outcome {
 
 // resolve carries out a request with Resolve.
 func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
-	addr, err := c.dialer.pin(f.ctx, requestURL(req.URL).Hostname())
+	addr, err := c.dialer.pin(f.ctx, req.URL.Host().Name())
 	out := blank(req, started, c.cfg.Clock())
 	switch {
 	case err == nil:
@@ -271,7 +256,7 @@ func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *acto
 func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
 	o, ok := originOf(req)
 	if !ok {
-		return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
+		return c.failed(f, req, started, 0, forbidden(req.Addr))
 	}
 	b := c.buffer()
 	defer c.release(b)
@@ -282,6 +267,7 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 	resp, err := c.exchange(f, o, req, b, limit)
 	if f.conn != nil {
 		f.closed = f.closed || err != nil
+		f.wire = f.conn.take()
 		c.pool.left(f.conn, f.next, !f.closed)
 	}
 	if err != nil {
@@ -306,30 +292,4 @@ func (c *Client) requestHead(b *buffers, req *actor.Request) {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), Conditions(req)...)
 	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
-}
-
-// request returns the HTTP/2 request for req. header has the fields of all requests; request does not change it.
-func request(ctx context.Context, req *actor.Request, header http.Header) *http.Request {
-	if fields := Conditions(req); len(fields) > 0 {
-		header = header.Clone()
-		for _, f := range fields {
-			header[f.Name] = []string{f.Value}
-		}
-	}
-	r := http.Request{
-		Method: http.MethodGet, URL: requestURL(req.URL), Host: string(req.URL.Host()), Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
-	return r.WithContext(ctx)
-}
-
-// requestURL returns u for net/http. Path and query are sent byte for byte as they
-// are stored and hashed, because RawPath prevents net/url from escaping the path itself.
-func requestURL(u weburl.URL) *url.URL {
-	path, err := url.PathUnescape(u.Path())
-	if err != nil {
-		path = u.Path() // a canonical URL has no broken escapes
-	}
-	_, query, _ := strings.Cut(u.RequestURI(), "?")
-	return &url.URL{Scheme: u.Scheme(), Host: string(u.Host()), Path: path, RawPath: u.Path(), RawQuery: query}
 }

@@ -107,10 +107,11 @@ func TestRequestHead(t *testing.T) {
 }
 
 func TestRequestURL(t *testing.T) {
-	for _, s := range []string{"http://example.org//a/b?x", "https://example.org//", "http://example.org/?a=//b"} {
+	for _, s := range []string{"http://example.org//a/b?x", "https://example.org//", "http://example.org:8080/a%7Cb/%C3%BC/'(!)?{%7B", "http://example.org/?a=//b"} {
 		u := parse(t, s)
-		if got := requestURL(u).RequestURI(); got != u.RequestURI() {
-			t.Errorf("%s is asked for as %s", s, got)
+		r, err := http2Request(context.Background(), &actor.Request{URL: u}, nil)
+		if err != nil || r.URL.RequestURI() != u.RequestURI() || r.Host != string(u.Host()) {
+			t.Errorf("%s is requested as %+v, %v", s, r, err)
 		}
 	}
 }
@@ -403,8 +404,8 @@ func TestFetchGuard(t *testing.T) {
 	// What a name resolved to does not matter at the last line, only where the socket goes.
 	d := &dialer{names: c.names, timeout: time.Second}
 	_, _, err := d.try(context.Background(), addrs("127.0.0.1"), netip.MustParseAddrPort(host).Port())
-	var forbidden forbiddenError
-	if !errors.As(err, &forbidden) || forbidden.addr != loopback {
+	var v verdict
+	if !errors.As(err, &v) || v != forbidden(loopback) {
 		t.Errorf("error %v", err)
 	}
 	if connections.Load() != 0 {

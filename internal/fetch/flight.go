@@ -1,12 +1,10 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"math"
-	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +25,7 @@ type flight struct {
 	timer   *time.Timer
 
 	conn     *conn // nil until there is a connection
+	wire     int64 // bytes received over it
 	reused   bool
 	closed   bool      // the connection cannot serve another request
 	queuedAt time.Time // when the request began to wait for a connection
@@ -124,7 +123,7 @@ func (f *flight) observe(out *actor.Outcome) {
 	if f.conn == nil {
 		return
 	}
-	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.conn.shared, f.conn.take()
+	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.conn.shared, f.wire
 	if !f.reused {
 		out.Connect = f.got.Sub(f.queuedAt)
 	}
@@ -145,7 +144,10 @@ type buffers struct {
 	raw    []byte // answer as received: with its head over HTTP/1, only the body over HTTP/2
 	head   []byte // head of the request
 	fields []warc.HeaderField
-	large  bool // has a place in Client.large
+	large  bool         // has a place in Client.large
+	in     io.Reader    // source of raw
+	ahead  bufio.Reader // reads raw again, to find the chunks in it
+	piece  [4 << 10]byte
 
 	first [firstBuffer]byte // first memory of raw
 	page  *[pageBuffer]byte // second memory of raw, or nil
@@ -167,7 +169,7 @@ func (c *Client) release(b *buffers) {
 		<-c.large
 		b.large = false
 	}
-	b.raw = nil
+	b.raw, b.in = nil, nil
 	clear(b.fields[:cap(b.fields)]) // keep no reference to the values of this request and answer
 	c.buffers.Put(b)
 }
@@ -191,45 +193,10 @@ func (c *Client) room(f *flight, b *buffers, limit int64) error {
 	return nil
 }
 
-// readBody reads the body of an HTTP/2 answer into b.raw, at most limit bytes. truncated is the reason why the
-// body is incomplete, warc.TruncatedLength or warc.TruncatedTime, or "".
-func (c *Client) readBody(f *flight, r io.Reader, b *buffers, limit int64) (truncated string, err error) {
-	b.raw = b.raw[:0]
-	for {
-		// One byte more than the limit distinguishes a body that ends there from a longer one.
-		if err := c.room(f, b, limit+1); err != nil {
-			return f.cut(err)
-		}
-		n, err := r.Read(b.raw[len(b.raw):min(int64(cap(b.raw)), limit+1)])
-		b.raw = b.raw[:len(b.raw)+n]
-		f.read(n)
-		switch {
-		case int64(len(b.raw)) > limit:
-			b.raw = b.raw[:limit]
-			return warc.TruncatedLength, nil
-		case err == io.EOF:
-			return "", nil
-		case err != nil:
-			return f.cut(err)
-		}
-	}
-}
-
 // cut returns the result of reading a body that err ended. errLongest is not an error: the body is truncated.
 func (f *flight) cut(err error) (truncated string, _ error) {
 	if context.Cause(f.ctx) == errLongest {
 		return warc.TruncatedTime, nil
 	}
 	return "", err
-}
-
-// appendFields appends the fields of h, sorted by name; fields of one name keep their order.
-func appendFields(dst []warc.HeaderField, h http.Header) []warc.HeaderField {
-	for name, values := range h {
-		for _, v := range values {
-			dst = append(dst, warc.HeaderField{Name: name, Value: v})
-		}
-	}
-	slices.SortStableFunc(dst, func(a, b warc.HeaderField) int { return strings.Compare(a.Name, b.Name) })
-	return dst
 }

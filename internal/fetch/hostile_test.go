@@ -514,7 +514,7 @@ func TestNeverInside(t *testing.T) {
 	// What the socket is given is judged, not what led to it.
 	for _, a := range addrs("127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:192.168.1.1", "fd00:ec2::254") {
 		_, _, err := d.try(context.Background(), []netip.Addr{a}, 80)
-		if forbidden := (forbiddenError{}); !errors.As(err, &forbidden) || len(connected) != 0 {
+		if v := (verdict{}); !errors.As(err, &v) || v != forbidden(a.Unmap()) || len(connected) != 0 {
 			t.Errorf("%v: %v, %v was connected to", a, err, connected)
 		}
 	}

@@ -96,7 +96,7 @@ var misbehaviours = []struct {
 	},
 	{
 		name: "bad chunk", serve: answer(okLine + "Transfer-Encoding: chunked\r\n\r\nzz\r\nbody"),
-		want: blobschema.OutcomeProtocol, status: 200, detail: "malformed chunked encoding",
+		want: blobschema.OutcomeProtocol, status: 200, detail: "invalid byte in chunk length",
 	},
 	{
 		name: "chunk without end", serve: answer(okLine + "Transfer-Encoding: chunked\r\n\r\n2\r\nbody\r\n0\r\n\r\n"),

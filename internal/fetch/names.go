@@ -118,18 +118,11 @@ func (n *names) makeRoom() {
 func (n *names) prefer(host string, addr netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := n.m[host]
-	if e == nil || len(e.addrs) == 0 || e.addrs[0] == addr {
-		return
-	}
-	addrs := make([]netip.Addr, 1, len(e.addrs))
-	addrs[0] = addr
-	for _, a := range e.addrs {
-		if a != addr && len(addrs) < cap(addrs) {
-			addrs = append(addrs, a)
+	if e := n.m[host]; e != nil {
+		if i := slices.Index(e.addrs, addr); i > 0 {
+			e.addrs = slices.Concat(e.addrs[i:i+1], e.addrs[:i], e.addrs[i+1:])
 		}
 	}
-	e.addrs = addrs
 }
 
 // forget drops a host if none of its addresses accepted a connection: it may have moved.
@@ -162,12 +155,12 @@ func interleave(addrs []netip.Addr) []netip.Addr {
 		slices.SortFunc(other, netip.Addr.Compare)
 	}
 	out := make([]netip.Addr, 0, addressesKept)
-	for i := 0; len(out) < addressesKept && (i < len(same) || i < len(other)); i++ {
-		if i < len(same) {
-			out = append(out, same[i])
+	for len(out) < addressesKept && len(same)+len(other) > 0 {
+		if len(same) > 0 {
+			out, same = append(out, same[0]), same[1:]
 		}
-		if i < len(other) && len(out) < addressesKept {
-			out = append(out, other[i])
+		if len(other) > 0 {
+			same, other = other, same
 		}
 	}
 	return out

@@ -133,12 +133,12 @@ var profile = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// toASCII implements "domain to ASCII" (WHATWG section 3.3), not strict: it only lower-cases ASCII
+// toASCII implements "domain to ASCII" (WHATWG section 3.3) of UTF-8, not strict: it only lower-cases ASCII
 // without a punycode label. It refuses a name whose result would not map to itself,
 // because of I1.
 func toASCII(name string) (string, error) {
 	lower := strings.ToLower(name)
-	if isASCII(name) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {
+	if utf8.RuneCountInString(name) == len(name) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {
 		return lower, nil
 	}
 	ascii, err := profile.ToASCII(name)
@@ -149,15 +149,6 @@ func toASCII(name string) (string, error) {
 		return "", fmt.Errorf("%w: not an international name", ErrHost)
 	}
 	return ascii, nil
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // A nameKind is the processing that a name needs.

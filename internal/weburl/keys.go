@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// SURT returns the sort-friendly form of the URL, such as
-// "http://(com,baidu,www,)/path?query". The labels are reversed and followed by commas,
-// so the URLs of a site and of its subdomains sort together and
-// "http://(com,baidu," is a prefix of them all. A port comes before the closing
+// SURTPrefix returns the sort-friendly form of the URL up to the end of the first segment of its
+// path: "http://(com,baidu,www,)/news" for /news, /news?x, /news/ and all paths below. If the
+// segment is empty, as in the root, the prefix ends with the slash. The labels of the host are reversed and followed by commas,
+// so that the hosts of a site have a common prefix. A port comes before the closing
 // parenthesis, "(com,baidu,www,:8080)". An IP address is unchanged, without a
 // comma: "(127.0.0.1)", "([::1]:8080)".
-func (u URL) SURT() string {
+func (u URL) SURTPrefix() string {
 	if u.IsZero() {
 		return ""
 	}
-	b := make([]byte, 0, len(u.s)+len("(,)"))
-	b = append(append(b, u.s[:u.hostStart]...), '(')
+	b := append([]byte(u.s[:u.hostStart]), '(')
 	name, port := splitPort(string(u.Host()))
 	if u.Host().IsIP() {
 		b = append(b, name...)
@@ -28,22 +27,8 @@ func (u URL) SURT() string {
 	if port != "" {
 		b = append(append(b, ':'), port...)
 	}
-	return string(append(append(b, ')'), u.RequestURI()...))
-}
-
-// SURTPrefix returns the SURT form up to the end of the first segment of the
-// path: "http://(com,baidu,www,)/news" for /news, /news?x, /news/ and all paths below. If the
-// segment is empty, as in the root, the prefix ends with the slash.
-func (u URL) SURTPrefix() string {
-	if u.IsZero() {
-		return ""
-	}
-	s := u.SURT()
-	path := s[len(s)-len(u.RequestURI()):]
-	if end := strings.IndexAny(path[1:], "/?"); end >= 0 {
-		s = s[:len(s)-len(path)+1+end]
-	}
-	return s
+	first, _, _ := strings.Cut(u.Path()[1:], "/")
+	return string(append(append(b, ")/"...), first...))
 }
 
 // appendReversed appends the labels of name, last first, with commas between.

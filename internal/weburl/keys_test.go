@@ -6,25 +6,6 @@ import (
 	"testing"
 )
 
-func TestSURT(t *testing.T) {
-	for _, tt := range []struct{ url, want string }{
-		{"http://www.baidu.com/path", "http://(com,baidu,www,)/path"},
-		{"https://www.archive.org/", "https://(org,archive,www,)/"},
-		{"http://www.archive.org:8080/movies/movies.php?a=B", "http://(org,archive,www,:8080)/movies/movies.php?a=B"},
-		{"http://www.example.com/foo@bar", "http://(com,example,www,)/foo@bar"},
-		{"http://localhost/", "http://(localhost,)/"},
-		{"http://127.2.34.5/foo", "http://(127.2.34.5)/foo"},
-		{"http://127.2.34.5:81/foo", "http://(127.2.34.5:81)/foo"},
-		{"http://[::1]/", "http://([::1])/"},
-		{"http://[::1]:81/", "http://([::1]:81)/"},
-		{"http://xn--bcher-kva.example/(,)", "http://(example,xn--bcher-kva,)/(,)"},
-	} {
-		if got := mustParse(t, tt.url).SURT(); got != tt.want {
-			t.Errorf("SURT of %s: %s, want %s", tt.url, got, tt.want)
-		}
-	}
-}
-
 func TestSURTPrefix(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
 		{"http://www.baidu.com/", "http://(com,baidu,www,)/"},
@@ -35,7 +16,14 @@ func TestSURTPrefix(t *testing.T) {
 		{"http://www.baidu.com/news?x=/y", "http://(com,baidu,www,)/news"},
 		{"https://www.baidu.com/news", "https://(com,baidu,www,)/news"},
 		{"http://www.baidu.com//news", "http://(com,baidu,www,)/"},
+		{"http://[::1]/", "http://([::1])/"},
 		{"http://[::1]:81/a/b", "http://([::1]:81)/a"},
+		{"http://www.archive.org:8080/movies/movies.php?a=B", "http://(org,archive,www,:8080)/movies"},
+		{"http://www.example.com/foo@bar", "http://(com,example,www,)/foo@bar"},
+		{"http://localhost/", "http://(localhost,)/"},
+		{"http://127.2.34.5/foo", "http://(127.2.34.5)/foo"},
+		{"http://127.2.34.5:81/foo", "http://(127.2.34.5:81)/foo"},
+		{"http://xn--bcher-kva.example/(,)", "http://(example,xn--bcher-kva,)/(,)"},
 	} {
 		if got := mustParse(t, tt.url).SURTPrefix(); got != tt.want {
 			t.Errorf("prefix of %s: %s, want %s", tt.url, got, tt.want)

@@ -438,7 +438,7 @@ func TestZero(t *testing.T) {
 	var u URL
 	for name, got := range map[string]string{
 		"String": u.String(), "Scheme": u.Scheme(), "Host": string(u.Host()), "Path": u.Path(),
-		"RequestURI": u.RequestURI(), "SURT": u.SURT(), "Key": u.Key(),
+		"RequestURI": u.RequestURI(), "SURTPrefix": u.SURTPrefix(), "Key": u.Key(),
 		"Host.Name": u.Host().Name(), "Host.Port": u.Host().Port(),
 		"Host.RegistrableDomain": u.Host().RegistrableDomain(),
 	} {
