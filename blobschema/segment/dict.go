@@ -35,6 +35,7 @@ type dictRef struct {
 // dictWriter writes the dictionary and the lists.
 type dictWriter struct {
 	enc    listEncoder
+	first  uint32 // number of the first document in tokens
 	lists  []byte
 	dict   []byte
 	refs   []dictRef // offsets within lists and dict
@@ -45,9 +46,9 @@ type dictWriter struct {
 	tokens [NumFields]int64
 }
 
-// add appends a term, which must be higher than the previous one, with its lists. A list without documents means
-// that the field does not have the term. add overwrites the positions in lists.
-func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
+// add appends a term, which must be higher than the previous one, with its tokens in each field; see
+// listEncoder.split. A field without tokens does not have the term.
+func (w *dictWriter) add(term string, lists *[NumFields][]uint64) {
 	if len(w.block) >= dictBlock {
 		w.flush()
 	}
@@ -63,22 +64,21 @@ func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
 	b = append(b, 0)
 	later := w.later[:0]
 	for f := range NumFields {
-		l := &lists[f]
-		if len(l.docs) == 0 {
+		if len(lists[f]) == 0 {
 			continue
 		}
 		mask |= 1 << f
 		if !form {
-			w.tokens[f] += int64(len(l.positions))
+			w.tokens[f] += int64(len(lists[f]))
 		}
-		post, pos := w.enc.encode(l)
-		inline := len(post)+len(pos) <= inlineList && len(l.docs) < group
-		head := uint64(len(l.docs)) << 1
+		documents, post, pos := w.enc.encode(lists[f], w.first)
+		inline := len(post)+len(pos) <= inlineList && documents < group
+		head := uint64(documents) << 1
 		if inline {
 			head |= 1
 		}
 		b = binary.AppendUvarint(b, head)
-		b = binary.AppendUvarint(b, uint64(len(l.positions)-len(l.docs)))
+		b = binary.AppendUvarint(b, uint64(len(lists[f])-documents))
 		if inline {
 			b = binary.AppendUvarint(b, uint64(len(post)+len(pos)))
 			b = append(append(b, post...), pos...)
