@@ -241,18 +241,23 @@ func (e *evaluation) lookupTerms() error {
 
 // expand finds the terms with the prefix of a leaf.
 func (e *evaluation) expand(t *terms, l *leaf) error {
-	all, cut, err := t.opened.Terms(l.prefix, maxExpanded+1, maxExpandedBlocks)
+	var all [segment.NumFields][]segment.TermInfo
+	more := false
+	cut, err := t.opened.Terms(l.prefix, maxExpandedBlocks, func(_ string, infos [segment.NumFields]segment.TermInfo) {
+		for f, info := range infos {
+			switch {
+			case info.Documents == 0 || !l.fields.has(segment.Field(f)):
+			case len(all[f]) == maxExpanded:
+				more = true
+			default:
+				all[f] = append(all[f], info)
+			}
+		}
+	})
 	if err != nil {
 		return err
 	}
-	for f := range all {
-		if !l.fields.has(segment.Field(f)) {
-			all[f] = nil
-		} else if len(all[f]) > maxExpanded {
-			all[f], cut = all[f][:maxExpanded], true
-		}
-	}
-	if cut {
+	if cut || more {
 		e.note(fmt.Sprintf("Too many words begin with %s. The search used only the first of them in alphabetical order.", l.prefix))
 	}
 	e.mu.Lock()
