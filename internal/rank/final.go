@@ -25,8 +25,9 @@ const (
 // final makes the partition's tables.
 func (s *Step) final(t *actor.Task) (*outcome, error) {
 	w := s.warm
-	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.hosts.x, Crawled: crawledHosts(w.layout)}
-	best := bestNodes(w.layout, w.pages.x)
+	pages := w.levels[0]
+	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.levels[1].x, Crawled: crawledHosts(w.layout)}
+	best := bestNodes(w.layout, pages.x)
 	var err error
 	if hosts.URLs, err = s.urls(t, best); err != nil {
 		return nil, err
@@ -34,9 +35,9 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 	var objects [3][]byte
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for _, i := range best {
-			hosts.Best = append(hosts.Best, w.pages.x[i])
+			hosts.Best = append(hosts.Best, pages.x[i])
 		}
-		if objects[0], objects[1], err = tables(w.layout, w.pages); err != nil {
+		if objects[0], objects[1], err = tables(w.layout, pages); err != nil {
 			return nil, err
 		}
 		objects[2], err = ranks.EncodeHosts(hosts)
@@ -51,7 +52,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
-	did := &outcome{final: true, state: ranks.EncodeValues(w.past[0], w.past[1]), drop: []string{s.own().Next.Layout}}
+	did := &outcome{final: true, state: ranks.EncodeValues(pages.past, w.levels[1].past), drop: []string{s.own().Next.Layout}}
 	did.next = func(r *ranks.Result) {
 		r.Layout, r.Table, r.Rest, r.Hosts = "", names[0], names[1], names[2]
 	}

@@ -370,8 +370,8 @@ func (f previousRanks) of(l *ranks.Layout) (pages, hosts []float64) {
 
 // levels makes the two levels of a layout, with their previous ranks and their personalisation.
 func (s *Step) levels(l *ranks.Layout, previous previousRanks) {
-	s.warm.pages, s.warm.hosts = &level{Level: &l.Pages}, &level{Level: &l.Hosts}
-	s.warm.pages.x, s.warm.hosts.x = previous.of(l)
+	s.warm.levels = newLevels(l)
+	s.warm.levels[0].x, s.warm.levels[1].x = previous.of(l)
 	if len(s.job.Params.Personal) == 0 {
 		return
 	}
@@ -397,25 +397,24 @@ func (s *Step) levels(l *ranks.Layout, previous previousRanks) {
 			pages[int(l.First[h])+i] += w.Weight / float64(len(of))
 		}
 	}
-	s.warm.pages.weight, s.warm.hosts.weight = pages, hosts
+	s.warm.levels[0].weight, s.warm.levels[1].weight = pages, hosts
 }
 
 // firstSums returns the sums by which all partitions scale the first ranks.
 func (s *Step) firstSums() (sums ranks.Sums) {
-	sum := func(l *level, weight, known, fresh *float64) {
+	for k, l := range s.warm.levels {
+		all, known, fresh := sums.Weight.Level(k), sums.Known.Level(k), sums.New.Level(k)
 		for i, x := range l.x {
-			w := 1.0
+			weight := 1.0
 			if l.weight != nil {
-				w = l.weight[i]
+				weight = l.weight[i]
 			}
-			*weight += w
+			*all += weight
 			if x == 0 {
-				*fresh += w
+				*fresh += weight
 			}
 			*known += x
 		}
 	}
-	sum(s.warm.pages, &sums.Weight.Pages, &sums.Known.Pages, &sums.New.Pages)
-	sum(s.warm.hosts, &sums.Weight.Hosts, &sums.Known.Hosts, &sums.New.Hosts)
 	return sums
 }

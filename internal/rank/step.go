@@ -67,9 +67,7 @@ type Warm struct {
 	graph  []*ranks.Graph
 	out    *targets
 	layout *ranks.Layout
-	pages  *level
-	hosts  *level
-	past   [2][]float64 // residuals of pages and of hosts, by round
+	levels [2]*level // of pages and of hosts
 }
 
 // NewStep returns the actor. warm is the state that a previous step of the partition has left, or nil. No other step may

@@ -290,12 +290,12 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 				pages[fp] = rank
 			}
 		}
-		if warm := w.warm[partition.ID(p)]; warm != nil && warm.pages != nil { // tables are of float32
+		if warm := w.warm[partition.ID(p)]; warm != nil && warm.levels[0] != nil { // tables are of float32
 			for i, fp := range warm.layout.Nodes {
-				if diff := pages[fp] - warm.pages.x[i]; math.Abs(diff) > 1e-7*warm.pages.x[i] {
-					w.t.Errorf("table says %g where the rank is %g", pages[fp], warm.pages.x[i])
+				if diff := pages[fp] - warm.levels[0].x[i]; math.Abs(diff) > 1e-7*warm.levels[0].x[i] {
+					w.t.Errorf("table says %g where the rank is %g", pages[fp], warm.levels[0].x[i])
 				}
-				pages[fp] = warm.pages.x[i]
+				pages[fp] = warm.levels[0].x[i]
 			}
 		}
 		rh, err := ranks.DecodeHosts(w.Objects[r.Hosts])
