@@ -31,7 +31,7 @@ func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
 	if len(m.writers) > 0 {
 		w = m.writers[0]
 	}
-	if !reflect.DeepEqual(&w.columns.Columns, in.columns) {
+	if !reflect.DeepEqual(&w.columns, in.columns) {
 		return readError("documents", wire.Damaged("the document table has other values"))
 	}
 	got, want := w.total(), r.x.summary

@@ -5,14 +5,13 @@ import "encoding/binary"
 // writer writes a segment: all documents in order, then all terms in order.
 type writer struct {
 	docs    docsWriter
-	columns columnsWriter
+	columns Columns
 	dict    dictWriter
 	summary Summary
 }
 
 func newWriter() *writer {
-	w := &writer{columns: columnsWriter{codes: map[string]byte{"": 0}}}
-	w.columns.langs = []string{""}
+	w := &writer{columns: Columns{langs: []string{""}}}
 	w.docs.data = append(append(w.docs.data, magic...), version)
 	return w
 }

@@ -27,11 +27,10 @@ const (
 // the anchor texts belong to.
 type evaluation struct {
 	reader
-	ix      *Index
-	snap    *snapshot
-	q       *Query
-	weights Weights
-	keep    int // number of best hits wanted
+	ix   *Index
+	snap *snapshot
+	q    *Query
+	keep int // number of best hits wanted
 
 	memory *semaphore.Weighted // bytes of lists in memory
 	leaves []*leaf             // of the query; those that exclude come last

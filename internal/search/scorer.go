@@ -219,14 +219,14 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			} else {
 				length = s.cols.Length(field, doc)
 			}
-			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
+			part := fieldPart(field, freq, length, e.snap.average[f])
 			sum += part
 			if x != nil {
 				parts = append(parts, FieldScore{field.String(), freq, exact, length, part})
 			}
 		}
 		// The word counts by its saturated sum.
-		score := e.sums[i].idf * e.weights.word(sum, exactly)
+		score := e.sums[i].idf * wordPart(sum, exactly)
 		total += score
 		if x != nil {
 			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, exactly, parts, sum, score})
@@ -234,13 +234,13 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	}
 	// Words as they were written, and a title of nothing else, count extra.
 	if n := s.exact(doc); n > 0 {
-		part := e.weights.Exact * float64(n) / float64(len(s.clauses))
+		part := exactWeight * float64(n) / float64(len(s.clauses))
 		if total += part; x != nil {
 			x.Exact = part
 		}
 	}
 	if n := s.titled(doc); n > 0 {
-		part := e.weights.Titled * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
+		part := titledWeight * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
 		if total += part; x != nil {
 			x.Titled = part
 		}
@@ -250,7 +250,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	if s.ranks != nil {
 		rank = float64(s.ranks[doc])
 	}
-	part := e.weights.rankPart(rank)
+	part := rankPart(rank)
 	if total += part; x != nil {
 		x.Rank, x.Score = RankScore{rank, part}, total
 	}

@@ -151,7 +151,7 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 		return a, nil
 	}
 	e := &evaluation{
-		reader: reader{ix.store, ix.cache, rd}, ix: ix, snap: snap, q: q, weights: weights(),
+		reader: reader{ix.store, ix.cache, rd}, ix: ix, snap: snap, q: q,
 		// Grouping needs more hits than the page has results.
 		keep: 2*(req.Offset+req.Limit) + lookAhead + 200,
 	}

@@ -43,7 +43,7 @@ func (e *evaluation) suggest(ctx context.Context, req *Request) ([]Suggestion, e
 	if err != nil || !changed {
 		return nil, nil
 	}
-	other := &evaluation{reader: e.reader, ix: e.ix, snap: e.snap, q: q, weights: e.weights}
+	other := &evaluation{reader: e.reader, ix: e.ix, snap: e.snap, q: q}
 	m, err := other.run(ctx)
 	if err != nil || m.total == 0 {
 		return nil, err
