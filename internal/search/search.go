@@ -118,11 +118,7 @@ func (req *Request) parse() (*Query, error) {
 	if req.Offset < 0 || req.Limit < 0 || req.Offset > MaxResults || req.Limit > MaxResults || req.Offset+req.Limit > MaxResults {
 		return nil, badQuery("results %d to %d cannot be shown: a query has at most %d", req.Offset+1, req.Offset+req.Limit, MaxResults)
 	}
-	q, err := parse(req.Query, req)
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return parse(req.Query, req)
 }
 
 // maxKept bounds the hits that are grouped.
