@@ -127,14 +127,11 @@ func (m *mergeInput) loadText() error {
 		return nil
 	}
 	if m.text != t.piece {
-		raw, err := t.piece.read(m.src, m.raw[:0])
+		raw, err := t.piece.read(m.src, nil)
 		if err != nil {
 			return readError("text", err)
 		}
-		m.text = t.piece
-		if m.raw = raw; t.piece.raw == t.piece.length {
-			m.raw = bytes.Clone(raw) // what was read is not ours to write to
-		}
+		m.text, m.raw = t.piece, raw
 	}
 	m.now.Text = string(m.raw[t.from:t.to])
 	return nil

@@ -235,13 +235,13 @@ func (s *Step) finish(t *actor.Task) error {
 	var names [3]string
 	for i, r := range []*ranking{&hosts, &pages, &visited} {
 		text := r.text()
-		names[i] = naming.Ranks(s.cfg.Crawl, text)
+		names[i] = naming.Ranks(s.cfg.Crawl.ID, text)
 		if err := t.Put(names[i], text); err != nil {
 			return err
 		}
 	}
 	now := t.Now().Wall.UTC()
-	err = actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *ranks.Job) bool {
+	err = actor.Update(t, naming.RankKey(s.cfg.Crawl.ID), func(j *ranks.Job) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}
@@ -257,7 +257,7 @@ func (s *Step) finish(t *actor.Task) error {
 	}
 	// Wake the others, which delete the objects of the rounds.
 	others := slices.DeleteFunc(partition.All(len(s.heads)), func(p partition.ID) bool { return p == s.cfg.Partition })
-	return send(t, s.cfg.Crawl, others)
+	return send(t, s.cfg.Crawl.ID, others)
 }
 
 // ranking is a text table of the best of many.

@@ -183,7 +183,7 @@ func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error)
 // fail ends the job without a result.
 func (s *Step) fail(t *actor.Task, why error) error {
 	now := t.Now().Wall.UTC()
-	return actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *ranks.Job) bool {
+	return actor.Update(t, naming.RankKey(s.cfg.Crawl.ID), func(j *ranks.Job) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}

@@ -91,7 +91,7 @@ func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v 
 
 // commits returns the names of a partition's commits after one of them, oldest first.
 func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, error) {
-	man, err := blobschema.ReadManifest(t.Object, in.Commit(s.cfg.Crawl))
+	man, err := blobschema.ReadManifest(t.Object, in.Commit(s.cfg.Crawl.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (s *Step) join(t *actor.Task) (*outcome, error) {
 
 // put stores an object of the job's results.
 func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err error) {
-	name = naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, what, data)
+	name = naming.RankObject(s.cfg.Crawl.ID, s.cfg.Partition, s.job.Number, what, data)
 	return name, t.Put(name, data)
 }
 

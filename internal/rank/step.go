@@ -20,7 +20,7 @@ const atOnce = 32
 
 // StepConfig describes a step.
 type StepConfig struct {
-	Crawl     string
+	Crawl     blobschema.Crawl
 	Partition partition.ID
 	Deadline  time.Duration           // time after which the step begins no round; 0: none
 	Spent     func() blobschema.Calls // calls of the step so far; nil: not counted
@@ -43,7 +43,6 @@ type Step struct {
 	warm   *Warm
 	report Report
 
-	crawl   blobschema.Crawl
 	hash    partition.Hash
 	pmap    *partition.Map
 	slots   map[string]partition.Slot
@@ -75,7 +74,7 @@ type Warm struct {
 func NewStep(cfg StepConfig, warm *Warm) *Step {
 	s := &Step{cfg: cfg, warm: warm, slots: map[string]partition.Slot{}}
 	s.report.Round = -1
-	if warm == nil || warm.crawl != cfg.Crawl || warm.of != cfg.Partition {
+	if warm == nil || warm.crawl != cfg.Crawl.ID || warm.of != cfg.Partition {
 		s.warm = s.cold()
 	}
 	s.Body = func(t *actor.Task) error {
@@ -88,7 +87,7 @@ func NewStep(cfg StepConfig, warm *Warm) *Step {
 	return s
 }
 
-func (s *Step) cold() *Warm { return &Warm{crawl: s.cfg.Crawl, of: s.cfg.Partition, round: -1} }
+func (s *Step) cold() *Warm { return &Warm{crawl: s.cfg.Crawl.ID, of: s.cfg.Partition, round: -1} }
 
 // Warm returns the state for the next step of the partition, after this one has ended.
 func (s *Step) Warm() *Warm { return s.warm }
@@ -160,9 +159,9 @@ func (s *Step) over(t *actor.Task) bool {
 // readHeads reads the job and all heads.
 func (s *Step) readHeads(t *actor.Task) error {
 	for {
-		keys := []string{naming.RankKey(s.cfg.Crawl)}
+		keys := []string{naming.RankKey(s.cfg.Crawl.ID)}
 		for p := range s.heads {
-			keys = append(keys, naming.RankHeadKey(s.cfg.Crawl, partition.ID(p)))
+			keys = append(keys, naming.RankHeadKey(s.cfg.Crawl.ID, partition.ID(p)))
 		}
 		recs, err := t.Records(keys...)
 		if err != nil || !recs[0].Found {
@@ -173,7 +172,7 @@ func (s *Step) readHeads(t *actor.Task) error {
 			return err
 		}
 		if job.Version != wire.Version {
-			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl, wire.ErrVersion, job.Version)
+			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl.ID, wire.ErrVersion, job.Version)
 		}
 		if job.Number != s.job.Number {
 			s.pmap = nil
@@ -226,7 +225,7 @@ func (s *Step) wakeOthers(t *actor.Task, round int) error {
 			to = append(to, partition.ID(p))
 		}
 	}
-	return send(t, s.cfg.Crawl, to)
+	return send(t, s.cfg.Crawl.ID, to)
 }
 
 // prepare reads what all rounds need.
@@ -234,17 +233,11 @@ func (s *Step) prepare(t *actor.Task) error {
 	if s.pmap != nil {
 		return nil
 	}
-	recs, err := t.Records(naming.CrawlKey(s.cfg.Crawl))
-	if err != nil {
+	var err error
+	if s.hash, err = s.cfg.Crawl.Hash(); err != nil {
 		return err
 	}
-	if s.crawl, err = decodeCrawl(recs[0], s.cfg.Crawl); err != nil {
-		return err
-	}
-	if s.hash, err = s.crawl.Hash(); err != nil {
-		return err
-	}
-	s.pmap, err = blobschema.ReadMap(t.Object, &s.crawl, s.job.Map)
+	s.pmap, err = blobschema.ReadMap(t.Object, &s.cfg.Crawl, s.job.Map)
 	return err
 }
 
@@ -253,7 +246,7 @@ func (s *Step) prepare(t *actor.Task) error {
 func (s *Step) slot(host string) partition.Slot {
 	slot, ok := s.slots[host]
 	if !ok {
-		key, _ := s.crawl.Settings.PartitionBy.Key(host)
+		key, _ := s.cfg.Crawl.Settings.PartitionBy.Key(host)
 		slot = s.hash.Slot(key)
 		s.slots[host] = slot
 	}
@@ -331,7 +324,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	object = append(object, did.state...)
 	lengths = binary.AppendUvarint(lengths, uint64(len(did.state)))
 	// Name the object by its content. Deleting comes first, so that a crash leaves no deleted object in the head.
-	name := naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
+	name := naming.RankObject(s.cfg.Crawl.ID, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
 	if err := s.deleteDropped(t); err != nil {
 		return err
 	}
@@ -342,7 +335,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
 	late := false
-	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *ranks.Head) bool {
+	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *ranks.Head) bool {
 		late = false
 		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
 			late = true
@@ -491,7 +484,7 @@ func (s *Step) tidyUp(t *actor.Task) error {
 		return err
 	}
 	spent := s.spent()
-	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *ranks.Head) bool {
+	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *ranks.Head) bool {
 		if h.Job != s.job.Number {
 			return false
 		}

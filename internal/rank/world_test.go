@@ -160,15 +160,25 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	return v, err
 }
 
+// crawl returns the crawl of the world.
+func (w *world) crawl() blobschema.Crawl {
+	w.t.Helper()
+	c, err := actor.Decode[blobschema.Crawl](w.Table[naming.CrawlKey("c")], "crawl")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
 func (w *world) step(p partition.ID) *Step {
 	warm := w.warm[p]
 	delete(w.warm, p)
-	return NewStep(StepConfig{Crawl: "c", Partition: p, Deadline: w.deadline}, warm)
+	return NewStep(StepConfig{Crawl: w.crawl(), Partition: p, Deadline: w.deadline}, warm)
 }
 
 // start begins a job.
 func (w *world) start(cfg StartConfig) error {
-	cfg.Crawl = "c"
+	cfg.Crawl = w.crawl()
 	return w.run(NewStart(cfg))
 }
 
