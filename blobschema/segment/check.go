@@ -6,10 +6,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Check reads all of a segment, piece by piece, so its source should be in memory. It checks that the parts are intact and consistent: checksums,
-// the order of documents and of terms, the document table, every list with its positions, and the summary. It
-// calls visit, unless that is nil, for each document, with its text; d is valid until visit returns. Errors wrap
-// wire.ErrDamaged, or are those of the source or of visit.
+// Check reads all of a segment, piece by piece, so its source should be in memory. It checks that the parts are intact
+// and consistent: checksums, the order of documents and of terms, the document table, every list with its positions, and
+// the summary. It calls visit, unless that is nil, for each document, with its text; d is valid until visit returns.
+// Errors wrap wire.ErrDamaged, or are those of the source or of visit.
 //
 // A merge reads everything, so Check merges the segment with nothing, and compares what it has counted. It does not
 // compare the bytes: another version of the compressor may write others.

@@ -24,6 +24,7 @@ const (
 
 // final makes the partition's tables.
 func (s *Step) final(t *actor.Task) (*outcome, error) {
+	// Find the best pages and their URLs.
 	w := s.warm
 	pages := w.levels[0]
 	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.levels[1].x, Crawled: crawledHosts(w.layout)}
@@ -32,6 +33,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 	if hosts.URLs, err = s.urls(t, best); err != nil {
 		return nil, err
 	}
+	// Encode and store the tables. The head will name them, and the layout is no longer needed.
 	var objects [3][]byte
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for _, i := range best {
@@ -128,6 +130,7 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 			return nil, err
 		}
 	}
+	// The graph tells which commits have the records of the pages.
 	at := map[uint64]int{} // index in nodes
 	for k, i := range nodes {
 		at[s.warm.layout.Nodes[i]] = k
@@ -203,6 +206,7 @@ func (s *Step) finish(t *actor.Task) error {
 	if err := s.prepare(t); err != nil {
 		return err
 	}
+	// Read the residuals of all rounds, and sum up the sizes of the graphs.
 	round := s.own().Round(s.job.Number)
 	data, err := s.state(t, round)
 	if err != nil {

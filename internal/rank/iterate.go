@@ -80,6 +80,7 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Note the sizes of both graphs, which the shares of nodes depend on.
 	w := s.warm
 	for i, nodes := range [...]int64{all.Pages, all.Hosts} {
 		l := w.levels[i]
@@ -87,6 +88,7 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 			return nil, s.fail(t, errPersonal)
 		}
 	}
+	// Make the first ranks and give them away. The graph is not needed until the last round.
 	did := &outcome{}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for i, l := range w.levels {

@@ -19,6 +19,7 @@ const commitsAtOnce = 2
 // gather reads the commits that the last job did not have, and sorts their pages by owner. It also passes on pages
 // that the last job kept here and whose slots have moved.
 func (s *Step) gather(t *actor.Task) (*outcome, error) {
+	// Pass on the pages of the last job whose slots have moved.
 	owners := make([]builder, len(s.heads))
 	kept, since, err := s.readKept(t, s.last())
 	if err != nil {
@@ -29,6 +30,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 			owners[o].copy(p, p)
 		}
 	}
+	// Add the pages of the commits since then.
 	if in := s.job.Inputs[s.cfg.Partition]; in.Seq > since {
 		names, err := s.commits(t, in, since)
 		if err != nil {
@@ -39,6 +41,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
+	// Encode them for their owners.
 	did := &outcome{parts: make([][]byte, len(owners))}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for p := range owners {
@@ -146,10 +149,12 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 	if err != nil {
 		return err
 	}
-	of := make(map[uint64][]int, len(links)) // a page may be there twice
+	// Find the links of each page by its fingerprint. A page may be in a commit twice; then its links are in the same order.
+	of := make(map[uint64][]int, len(links))
 	for i := range links {
 		of[links[i].Source] = append(of[links[i].Source], i)
 	}
+	// Add every page whose answer means something for its links.
 	for i := range pages {
 		page := &pages[i]
 		kind, counts := kindOf(page)
@@ -264,6 +269,7 @@ func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err er
 
 // number numbers all nodes, joins the texts of links, and finds the previous ranks of the nodes.
 func (s *Step) number(t *actor.Task) (*outcome, error) {
+	// Read what the other partitions link to here, and the graph, unless it is in memory.
 	parts, err := s.parts(t, ranks.Join)
 	if err != nil {
 		return nil, err
@@ -375,6 +381,7 @@ func (s *Step) levels(l *ranks.Layout, previous previousRanks) {
 	if len(s.job.Params.Personal) == 0 {
 		return
 	}
+	// A weight of a URL counts for its page and its host. A weight of a host is divided among the host's pages.
 	pages, hosts := make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
 	for _, w := range s.job.Params.Personal {
 		name := w.Host

@@ -406,6 +406,8 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 			h.Rounds = h.Rounds[1:]
 		}
 	} else {
+		// The first round of a job drops what previous jobs have left, except the results of the last finished one, which
+		// this job starts with.
 		for _, r := range old.Rounds {
 			drop(ranks.Gather, r.Object)
 		}
@@ -421,6 +423,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 		}
 		h.Totals, h.Next = ranks.Totals{}, ranks.Result{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
 	}
+	// Note what this round has made.
 	if did.totals != nil {
 		h.Totals = *did.totals
 	}

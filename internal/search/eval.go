@@ -215,6 +215,7 @@ func (e *evaluation) lookupTerms() error {
 	var g errgroup.Group
 	g.SetLimit(parallelReads)
 	for s, t := range e.terms {
+		// Look each term up once, unless the segment has no document in a language of its forms.
 		seen := map[string]bool{}
 		for _, l := range e.leaves {
 			if l.prefix != "" {
@@ -281,6 +282,7 @@ func (e *evaluation) sum() {
 	for _, l := range e.leaves {
 		var s sums
 		if l.prefix != "" {
+			// For a prefix it is the sum of its terms, in the field that has most of them.
 			var by [segment.NumFields]float64
 			for _, t := range e.terms {
 				for f, infos := range t.prefixes[l] {
@@ -292,6 +294,7 @@ func (e *evaluation) sum() {
 			s.documents = min(n, slices.Max(by[:]))
 			s.idf = idf(n, s.documents)
 		}
+		// Of several words the rarest counts, and each adds its own weight.
 		for i, w := range l.words {
 			df := min(n, e.have(w, l.fields))
 			if i == 0 || df < s.documents {
@@ -387,6 +390,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 					found[s] = append(found[s], hit{to.of[doc].doc, int32(n), int32(cols.Length(segment.Anchor, doc))})
 				}
 			}
+			// Add them to those of the other segments of anchor texts.
 			e.mu.Lock()
 			for s, hits := range found {
 				if e.hits[s] == nil {
