@@ -117,7 +117,7 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	}
 	// Evaluate the segments in parallel, and keep the best.
 	all := &matches{langs: map[string]int64{}}
-	err := parallel(parallelSegments, e.segments(), func(_ int, s *seg) error {
+	err := parallel(parallelSegments, e.snap.segments, func(_ int, s *seg) error {
 		m, err := e.segment(ctx, s)
 		if err != nil {
 			return bad(s, err)
@@ -160,22 +160,6 @@ func (m *matches) offer(f found, keep int) {
 	}
 }
 
-// segments returns the segments of documents that are not empty.
-func (e *evaluation) segments() (out []*seg) {
-	for _, p := range e.snap.parts {
-		out = append(out, p.segments...)
-	}
-	return slices.DeleteFunc(out, (*seg).empty)
-}
-
-// anchorSegments returns the segments of anchor texts that are not empty.
-func (e *evaluation) anchorSegments() (out []*seg) {
-	for _, p := range e.snap.parts {
-		out = append(out, p.anchors...)
-	}
-	return slices.DeleteFunc(out, (*seg).empty)
-}
-
 // parallel calls f for each item, for at most n at a time, and returns the first error after all calls have returned.
 func parallel[T any](n int, items []T, f func(i int, item T) error) error {
 	var g errgroup.Group
@@ -189,7 +173,7 @@ func parallel[T any](n int, items []T, f func(i int, item T) error) error {
 // lookup opens all segments and looks all terms up in them.
 func (e *evaluation) lookup(ctx context.Context) error {
 	e.terms = map[*seg]*terms{}
-	err := parallel(parallelReads, append(e.segments(), e.anchorSegments()...), func(_ int, s *seg) error {
+	err := parallel(parallelReads, slices.Concat(e.snap.segments, e.snap.anchors), func(_ int, s *seg) error {
 		o, err := e.open(ctx, s)
 		if err != nil {
 			return err
@@ -257,21 +241,14 @@ func (e *evaluation) expand(t *terms, l *leaf) error {
 	if err != nil {
 		return err
 	}
-	if cut || more {
-		e.note(fmt.Sprintf("Too many words begin with %s. The search used only the first of them in alphabetical order.", l.prefix))
-	}
+	text := fmt.Sprintf("Too many words begin with %s. The search used only the first of them in alphabetical order.", l.prefix)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t.prefixes[l] = all
-	return nil
-}
-
-func (e *evaluation) note(text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Contains(e.notes, text) {
+	if (cut || more) && !slices.Contains(e.notes, text) {
 		e.notes = append(e.notes, text)
 	}
+	return nil
 }
 
 // sum estimates how many documents have each leaf, because lists do not say which documents they share. For a word it
@@ -338,7 +315,7 @@ func (t *terms) have(at token.Term, f segment.Field) (most int) {
 // anchors finds the documents that anchor texts belong to: the texts of links to a document count as its own.
 func (e *evaluation) anchors(ctx context.Context) error {
 	e.hits = map[*seg][][]hit{}
-	err := parallel(parallelReads, e.anchorSegments(), func(_ int, a *seg) error { return bad(a, e.anchorHits(ctx, a)) })
+	err := parallel(parallelReads, e.snap.anchors, func(_ int, a *seg) error { return bad(a, e.anchorHits(ctx, a)) })
 	if err != nil {
 		return err
 	}

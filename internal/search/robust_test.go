@@ -332,7 +332,7 @@ func TestListsAreReleased(t *testing.T) {
 	if err != nil || m.total != 2400 {
 		t.Fatal(m.total, err)
 	}
-	for _, s := range e.segments() {
+	for _, s := range e.snap.segments {
 		lists := e.lister(t.Context(), e.terms[s])
 		for _, l := range e.leaves {
 			for f := range segment.NumFields {

@@ -87,7 +87,7 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	if letters > 5 {
 		most = 2
 	}
-	segs := e.segments()
+	segs := slices.Clone(e.snap.segments)
 	slices.SortFunc(segs, func(a, b *seg) int {
 		return cmp.Or(cmp.Compare(b.ref.Documents, a.ref.Documents), strings.Compare(a.ref.Object, b.ref.Object))
 	})
