@@ -48,7 +48,6 @@ type Step struct {
 	slots   map[string]partition.Slot
 	job     ranks.Job
 	heads   []ranks.Head
-	tried   int  // last round that was begun
 	late    bool // another step of the partition was faster
 	began   time.Duration
 	counted blobschema.Calls
@@ -115,16 +114,16 @@ func (s *Step) run(t *actor.Task) error {
 			return nil
 		}
 		// After the last round make the tables of the whole job.
+		round := own.Round(job) + 1
 		if own.Final && own.Job == job {
-			s.tried = own.Round(job) + 1
 			if err := s.finish(t); err != nil {
-				return s.unlessOvertaken(t, err)
+				return s.unlessOvertaken(t, round, err)
 			}
 			continue
 		}
 		// This step may have been the last to finish the round.
 		if !first {
-			if err := s.wakeOthers(t, own.Round(job)); err != nil {
+			if err := s.wakeOthers(t, round-1); err != nil {
 				return err
 			}
 			if s.over(t) {
@@ -135,8 +134,8 @@ func (s *Step) run(t *actor.Task) error {
 		if err := s.prepare(t); err != nil {
 			return err
 		}
-		if err := s.next(t); err != nil {
-			return s.unlessOvertaken(t, err)
+		if err := s.next(t, round); err != nil {
+			return s.unlessOvertaken(t, round, err)
 		}
 		if s.late {
 			return nil
@@ -199,9 +198,9 @@ func (s *Step) least() int {
 	return p.Round
 }
 
-// unlessOvertaken returns nil for an error that is due to a faster step of this partition, which has deleted what no
-// partition needs any more. Otherwise it returns the error.
-func (s *Step) unlessOvertaken(t *actor.Task, err error) error {
+// unlessOvertaken returns nil for an error in a round that is due to a faster step of this partition, which has deleted
+// what no partition needs any more. Otherwise it returns the error.
+func (s *Step) unlessOvertaken(t *actor.Task, round int, err error) error {
 	if !errors.Is(err, actor.ErrNotFound) {
 		return err
 	}
@@ -209,7 +208,7 @@ func (s *Step) unlessOvertaken(t *actor.Task, err error) error {
 	if lerr := s.readHeads(t); lerr != nil {
 		return errors.Join(err, lerr)
 	}
-	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < s.tried {
+	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < round {
 		return err
 	}
 	s.warm = s.cold()
@@ -269,13 +268,11 @@ type outcome struct {
 }
 
 // next does the partition's next round and stores it.
-func (s *Step) next(t *actor.Task) error {
+func (s *Step) next(t *actor.Task, round int) error {
 	// The state in memory serves only the round after the one that left it.
-	round := s.own().Round(s.job.Number) + 1
 	if s.warm.job != s.job.Number || s.warm.round != round-1 {
 		s.warm = s.cold()
 	}
-	s.tried = round
 	did, err := s.round(t, round)
 	if err != nil {
 		return fmt.Errorf("rank job %d, round %d of partition %d: %w", s.job.Number, round, s.cfg.Partition, err)
