@@ -37,7 +37,8 @@ const (
 	anchorsAtOnce  = 1 << 16
 )
 
-// EncodeAnchors encodes the anchor texts of targets, in their order.
+// EncodeAnchors encodes the anchor texts of targets, in their order. It does not check their bounds, which
+// DecodeAnchors demands.
 func EncodeAnchors(targets []AnchorTarget) (_ []byte, err error) {
 	defer name(&err, "encode anchors")
 	sections, err := anchorSections(targets)
@@ -50,17 +51,6 @@ func EncodeAnchors(targets []AnchorTarget) (_ []byte, err error) {
 func anchorSections(targets []AnchorTarget) (sections []wire.Section, err error) {
 	if len(targets) > maxPieces*anchorsAtOnce {
 		return nil, fmt.Errorf("%d targets with texts, more than %d: the crawl needs more partitions", len(targets), maxPieces*anchorsAtOnce)
-	}
-	for i := range targets {
-		t := &targets[i]
-		if t.Slot > partition.MaxSlots-1 || len(t.Host) > wire.MaxHost || len(t.Texts) > MaxAnchorTexts {
-			return nil, fmt.Errorf("target of slot %d, of a host of %d bytes, with %d texts", t.Slot, len(t.Host), len(t.Texts))
-		}
-		for j := range t.Texts {
-			if len(t.Texts[j].Text) > MaxAnchorText {
-				return nil, fmt.Errorf("text of %d bytes", len(t.Texts[j].Text))
-			}
-		}
 	}
 	for some := range slices.Chunk(targets, anchorsAtOnce) {
 		s, err := packSection(fmt.Sprint(sectionAnchors, len(sections)), func(x *coder) { codeAnchors(x, &some) })

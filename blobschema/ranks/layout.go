@@ -168,14 +168,6 @@ func (h *Hosts) HasCrawled(i int) bool { return h.Crawled == nil || h.Crawled[i/
 // EncodeHosts encodes the ranks of hosts.
 func EncodeHosts(h *Hosts) (_ []byte, err error) {
 	defer name(&err, "encode ranks of hosts")
-	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) || h.Crawled != nil && len(h.Crawled) != (len(h.Names)+7)/8 {
-		return nil, fmt.Errorf("%d names, %d ranks", len(h.Names), len(h.Ranks))
-	}
-	for _, u := range h.URLs {
-		if len(u) > wire.MaxURL {
-			return nil, fmt.Errorf("URL of %d bytes", len(u))
-		}
-	}
 	names, err := packSection("names", h.code)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,9 @@ type Residual struct {
 	Hosts float64 `json:"hosts"`
 }
 
+// Level returns the figure of a level: 0 is that of pages, 1 that of hosts.
+func (r *Residual) Level(i int) *float64 { return [...]*float64{&r.Pages, &r.Hosts}[i] }
+
 // Totals are the sizes of the two graphs.
 type Totals struct {
 	Pages         int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`          // nodes: known URLs, fetched or not

@@ -180,11 +180,12 @@ func (b *Builder) Finish() Output {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(b.names[x], b.names[y]) })
-	var lists [NumFields]rawList
+	var lists [NumFields][]uint64
 	for _, t := range order {
 		for f, n := range b.counts[t] {
-			lists[f].reset()
-			lists[f].fill(tokens[ends[t][f]-n : ends[t][f]])
+			if lists[f] = tokens[ends[t][f]-n : ends[t][f]]; !slices.IsSorted(lists[f]) {
+				slices.Sort(lists[f]) // the positions of a document were not in order
+			}
 		}
 		w.dict.add(b.names[t], &lists)
 	}
@@ -209,21 +210,5 @@ func scatter(doc uint64, b []byte, tokens []uint64, ends [][NumFields]uint32) {
 			tokens[*end] = doc<<32 | uint64(position)
 			*end++
 		}
-	}
-}
-
-// fill makes the list of tokens, which are in order of documents.
-func (l *rawList) fill(tokens []uint64) {
-	if !slices.IsSorted(tokens) { // the positions of a document were not in order
-		slices.Sort(tokens)
-	}
-	for _, t := range tokens {
-		doc := uint32(t >> 32)
-		if n := len(l.docs); n == 0 || l.docs[n-1] != doc {
-			l.docs = append(l.docs, doc)
-			l.freqs = append(l.freqs, 0)
-		}
-		l.freqs[len(l.freqs)-1]++
-		l.positions = append(l.positions, uint32(t))
 	}
 }

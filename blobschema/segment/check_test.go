@@ -83,17 +83,17 @@ func TestCheckFindsDamage(t *testing.T) {
 
 // TestCheckFindsDisagreement makes segments whose parts are whole, and do not agree.
 func TestCheckFindsDisagreement(t *testing.T) {
-	make := func(change func(*writer), list func(*rawList)) []byte {
+	make := func(change func(*writer), list func([]uint64)) []byte {
 		w := newWriter()
 		for i := range 3 {
 			s := &stored{host: "org,"}
 			s.URL, s.Host, s.Fingerprint, s.Slot, s.Text = "https://org/"+string(rune('a'+i)), "org", uint64(i+1), 7, "text"
 			w.add(s)
 		}
-		var lists [NumFields]rawList
-		lists[Body] = rawList{docs: []uint32{0, 2}, freqs: []uint32{1, 2}, positions: []uint32{4, 5, 6}}
+		var lists [NumFields][]uint64
+		lists[Body] = []uint64{4, 2<<32 | 5, 2<<32 | 6}
 		if list != nil {
-			list(&lists[Body])
+			list(lists[Body])
 		}
 		w.dict.add("term", &lists)
 		if change != nil {
@@ -106,19 +106,19 @@ func TestCheckFindsDisagreement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{
-		"a slot of the table":       make(func(w *writer) { w.columns.words[columnSlots][1]++ }, nil),
-		"a fingerprint":             make(func(w *writer) { w.columns.longs[columnFingerprints][2]++ }, nil),
-		"a generation":              make(func(w *writer) { w.columns.words[columnGenerations][0]++ }, nil),
-		"a time":                    make(func(w *writer) { w.columns.words[columnTimes][0]++ }, nil),
-		"a language":                make(func(w *writer) { w.columns.langs, w.columns.lang[0] = []string{"", "xx"}, 1 }, nil),
-		"a SimHash":                 make(func(w *writer) { w.columns.longs[columnSimHashes][0]++ }, nil),
-		"the first slot":            make(func(w *writer) { w.summary.First-- }, nil),
-		"the last slot":             make(func(w *writer) { w.summary.Last++ }, nil),
-		"bytes of text":             make(func(w *writer) { w.summary.TextBytes++ }, nil),
-		"number of terms":           make(func(w *writer) { w.dict.terms++ }, nil),
-		"tokens of a field":         make(func(w *writer) { w.dict.tokens[Title]++ }, nil),
-		"a document that is none":   make(nil, func(l *rawList) { l.docs[1] = 3 }),
-		"positions without a place": make(nil, func(l *rawList) { l.positions = append(l.positions, 9) }),
+		"a slot of the table":           make(func(w *writer) { w.columns.words[columnSlots][1]++ }, nil),
+		"a fingerprint":                 make(func(w *writer) { w.columns.longs[columnFingerprints][2]++ }, nil),
+		"a generation":                  make(func(w *writer) { w.columns.words[columnGenerations][0]++ }, nil),
+		"a time":                        make(func(w *writer) { w.columns.words[columnTimes][0]++ }, nil),
+		"a language":                    make(func(w *writer) { w.columns.langs, w.columns.lang[0] = []string{"", "xx"}, 1 }, nil),
+		"a SimHash":                     make(func(w *writer) { w.columns.longs[columnSimHashes][0]++ }, nil),
+		"the first slot":                make(func(w *writer) { w.summary.First-- }, nil),
+		"the last slot":                 make(func(w *writer) { w.summary.Last++ }, nil),
+		"bytes of text":                 make(func(w *writer) { w.summary.TextBytes++ }, nil),
+		"number of terms":               make(func(w *writer) { w.dict.terms++ }, nil),
+		"tokens of a field":             make(func(w *writer) { w.dict.tokens[Title]++ }, nil),
+		"a document that is none":       make(nil, func(l []uint64) { l[1], l[2] = 3<<32|5, 3<<32|6 }),
+		"a frequency of the dictionary": make(func(w *writer) { w.dict.block[len("\x00\x04term")+2]++ }, nil),
 		"order of documents": make(func(w *writer) {
 			w.docs.block[0].URL, w.docs.block[1].URL = w.docs.block[1].URL, w.docs.block[0].URL
 		}, nil),

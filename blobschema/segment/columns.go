@@ -81,29 +81,23 @@ type Columns struct {
 	longs   [numColumns][]uint64 // columns of eight bytes
 }
 
-// columnsWriter builds the document table.
-type columnsWriter struct {
-	Columns
-	codes map[string]byte // of langs
-}
-
-func (w *columnsWriter) add(s *stored) {
+// add adds a document to a table that is built.
+func (c *Columns) add(s *stored) {
 	for f, n := range s.lengths {
-		w.lengths[f] = append(w.lengths[f], n)
+		c.lengths[f] = append(c.lengths[f], n)
 	}
-	code, ok := w.codes[s.Lang]
-	if !ok && len(w.langs) <= maxLangs {
-		code = byte(len(w.langs))
-		w.langs, w.codes[s.Lang] = append(w.langs, s.Lang), code
+	code := slices.Index(c.langs, s.Lang)
+	if code < 0 && len(c.langs) <= maxLangs {
+		code, c.langs = len(c.langs), append(c.langs, s.Lang)
 	}
-	w.lang = append(w.lang, code)
-	word := func(i int, v uint32) { w.words[i] = append(w.words[i], v) }
+	c.lang = append(c.lang, byte(max(code, 0)))
+	word := func(i int, v uint32) { c.words[i] = append(c.words[i], v) }
 	word(columnSlots, uint32(s.Slot))
 	word(columnTimes, unixColumn(s.Time))
 	word(columnPublished, unixColumn(s.Published))
 	word(columnGenerations, s.Generation)
-	w.longs[columnFingerprints] = append(w.longs[columnFingerprints], s.Fingerprint)
-	w.longs[columnSimHashes] = append(w.longs[columnSimHashes], s.SimHash)
+	c.longs[columnFingerprints] = append(c.longs[columnFingerprints], s.Fingerprint)
+	c.longs[columnSimHashes] = append(c.longs[columnSimHashes], s.SimHash)
 }
 
 // count returns Summary.Langs.
@@ -165,15 +159,11 @@ func (r *Reader) Columns() (*Columns, error) {
 }
 
 // Bytes returns the memory of the columns.
-func (c *Columns) Bytes() int64 {
-	n := len(c.lang)
-	for _, l := range c.lengths {
-		n += len(l)
-	}
+func (c *Columns) Bytes() (n int64) {
 	for i := range numColumns {
-		n += 4*len(c.words[i]) + 8*len(c.longs[i])
+		n += int64(columnWidth(i)) * int64(len(c.lang))
 	}
-	return int64(n)
+	return n
 }
 
 // load keeps a column of n documents.

@@ -32,12 +32,12 @@ func walk(src Source, size int64) error {
 		}
 	}
 	for f := range NumFields {
-		infos, err := termsOf(r, f, "", 1<<20)
+		infos, err := termsOf(r, f, "")
 		if err != nil {
 			return err
 		}
 		for _, info := range infos {
-			p, err := r.Postings(info, true)
+			p, err := r.Postings(info.TermInfo, true)
 			if err != nil {
 				return err
 			}

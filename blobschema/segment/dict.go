@@ -35,6 +35,7 @@ type dictRef struct {
 // dictWriter writes the dictionary and the lists.
 type dictWriter struct {
 	enc    listEncoder
+	first  uint32 // number of the first document in tokens
 	lists  []byte
 	dict   []byte
 	refs   []dictRef // offsets within lists and dict
@@ -45,9 +46,9 @@ type dictWriter struct {
 	tokens [NumFields]int64
 }
 
-// add appends a term, which must be higher than the previous one, with its lists. A list without documents means
-// that the field does not have the term. add overwrites the positions in lists.
-func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
+// add appends a term, which must be higher than the previous one, with its tokens in each field; see
+// listEncoder.split. A field without tokens does not have the term.
+func (w *dictWriter) add(term string, lists *[NumFields][]uint64) {
 	if len(w.block) >= dictBlock {
 		w.flush()
 	}
@@ -63,22 +64,21 @@ func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
 	b = append(b, 0)
 	later := w.later[:0]
 	for f := range NumFields {
-		l := &lists[f]
-		if len(l.docs) == 0 {
+		if len(lists[f]) == 0 {
 			continue
 		}
 		mask |= 1 << f
 		if !form {
-			w.tokens[f] += int64(len(l.positions))
+			w.tokens[f] += int64(len(lists[f]))
 		}
-		post, pos := w.enc.encode(l)
-		inline := len(post)+len(pos) <= inlineList && len(l.docs) < group
-		head := uint64(len(l.docs)) << 1
+		documents, post, pos := w.enc.encode(lists[f], w.first)
+		inline := len(post)+len(pos) <= inlineList && documents < group
+		head := uint64(documents) << 1
 		if inline {
 			head |= 1
 		}
 		b = binary.AppendUvarint(b, head)
-		b = binary.AppendUvarint(b, uint64(len(l.positions)-len(l.docs)))
+		b = binary.AppendUvarint(b, uint64(len(lists[f])-documents))
 		if inline {
 			b = binary.AppendUvarint(b, uint64(len(post)+len(pos)))
 			b = append(append(b, post...), pos...)
@@ -111,7 +111,7 @@ type dictCursor struct {
 	lists     int64
 	end       int64
 	term      []byte
-	infos     [NumFields]TermInfo // without Term; inline lists are views of the block
+	infos     [NumFields]TermInfo // inline lists are views of the block
 }
 
 func (ref *dictRef) open(raw []byte, documents int) *dictCursor {
@@ -133,7 +133,7 @@ func (d *dictCursor) next() bool {
 		c.Fail("term in no field, or none")
 	}
 	for f := range NumFields {
-		d.infos[f] = TermInfo{Field: f}
+		d.infos[f] = TermInfo{}
 		if mask&(1<<f) == 0 {
 			continue
 		}
@@ -145,9 +145,7 @@ func (d *dictCursor) next() bool {
 			c.Fail("term in no document")
 		}
 		if head&1 != 0 {
-			if info.list.inline = c.Prefixed(inlineList); info.list.inline == nil {
-				info.list.inline = []byte{}
-			}
+			info.list.inline = c.Prefixed(inlineList)
 			continue
 		}
 		info.list.size = int64(c.Uvarint(uint64(max(d.end-d.lists, 0))))
@@ -167,12 +165,13 @@ func (d *dictCursor) next() bool {
 	return c.Err == nil
 }
 
-// info returns what next found in a field. It does not refer to the block.
-func (d *dictCursor) info(f Field, term string) TermInfo {
-	info := d.infos[f]
-	info.Term = term
-	info.list.inline = bytes.Clone(info.list.inline)
-	return info
+// kept returns what next found, without references to the block.
+func (d *dictCursor) kept() [NumFields]TermInfo {
+	infos := d.infos
+	for f := range infos {
+		infos[f].list.inline = bytes.Clone(infos[f].list.inline)
+	}
+	return infos
 }
 
 // blockOf returns the block of the dictionary that has the term if any has it; -1 if the term is before
@@ -184,77 +183,49 @@ func (x *index) blockOf(term string) int {
 // Lookup looks a term up in all fields: Documents is 0 in those that do not have it. It reads one range, or none
 // if the term is before all others.
 func (r *Reader) Lookup(term string) (infos [NumFields]TermInfo, err error) {
-	for f := range infos {
-		infos[f] = TermInfo{Term: term, Field: Field(f)}
-	}
 	b := r.x.blockOf(term)
 	if b < 0 || len(term) > MaxTerm {
 		return infos, nil
 	}
 	err = r.eachTerm(b, func(d *dictCursor) bool {
-		if string(d.term) < term {
-			return true
-		}
 		if string(d.term) == term {
-			for f := range infos {
-				infos[f] = d.info(Field(f), term)
-			}
+			infos = d.kept()
 		}
-		return false
+		return string(d.term) < term
 	})
 	return infos, err
 }
 
-// Terms returns the first terms of each field that begin with prefix, in order, at most limit of a
-// field; it skips forms ([FormMark]). It reads one range for each block of the dictionary (some thousand
-// terms), at most the given number of blocks; cut reports that more blocks may have such terms.
-func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]TermInfo, cut bool, err error) {
-	full := 0 // fields that have reached the limit
-	if limit <= 0 {
-		return infos, false, nil
-	}
-	more := true
-	for b := max(r.x.blockOf(prefix), 0); more && b < len(r.x.dict); b++ {
-		if first := r.x.dict[b].first; first > prefix && !strings.HasPrefix(first, prefix) {
-			break
-		}
-		if blocks--; blocks < 0 {
-			return infos, true, nil
-		}
-		err := r.eachTerm(b, func(d *dictCursor) bool {
-			if string(d.term) < prefix {
-				return true
+// Terms calls f for each term that begins with prefix, in order, except forms ([FormMark]). It reads one range for each
+// block of the dictionary (some thousand terms), at most the given number of blocks; cut reports that more blocks may have
+// such terms.
+func (r *Reader) Terms(prefix string, blocks int, f func(term string, infos [NumFields]TermInfo)) (cut bool, err error) {
+	first, n := r.blocks(prefix)
+	for b := first; b < first+min(n, blocks) && err == nil; b++ {
+		err = r.eachTerm(b, func(d *dictCursor) bool {
+			begins := bytes.HasPrefix(d.term, []byte(prefix))
+			if begins && !bytes.HasSuffix(d.term, []byte(FormMark)) {
+				f(string(d.term), d.kept())
 			}
-			if more = bytes.HasPrefix(d.term, []byte(prefix)); !more {
-				return false
-			}
-			if bytes.HasSuffix(d.term, []byte(FormMark)) {
-				return true
-			}
-			for f := range infos {
-				if d.infos[f].Documents == 0 || len(infos[f]) == limit {
-					continue
-				}
-				if infos[f] = append(infos[f], d.info(Field(f), string(d.term))); len(infos[f]) == limit {
-					full++
-				}
-			}
-			more = full < len(infos)
-			return more
+			return begins || string(d.term) < prefix
 		})
-		if err != nil {
-			return infos, false, err
-		}
 	}
-	return infos, false, nil
+	return n > blocks, err
 }
 
 // Blocks returns how many blocks of the dictionary may have terms that begin with prefix. It reads nothing.
-func (r *Reader) Blocks(prefix string) (n int) {
-	for b := max(r.x.blockOf(prefix), 0); b < len(r.x.dict) && (r.x.dict[b].first <= prefix || strings.HasPrefix(r.x.dict[b].first, prefix)); b++ {
-		n++
-	}
+func (r *Reader) Blocks(prefix string) int {
+	_, n := r.blocks(prefix)
 	return n
+}
+
+// blocks returns the blocks of the dictionary that may have terms that begin with prefix.
+func (r *Reader) blocks(prefix string) (first, n int) {
+	first = max(r.x.blockOf(prefix), 0)
+	return first, sort.Search(len(r.x.dict)-first, func(i int) bool {
+		term := r.x.dict[first+i].first
+		return term > prefix && !strings.HasPrefix(term, prefix)
+	})
 }
 
 // eachTerm reads a block of the dictionary and calls f for each of its terms, until f returns false.

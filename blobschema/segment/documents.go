@@ -79,9 +79,9 @@ func (s *stored) compare(t *stored) int {
 		cmp.Compare(s.Fingerprint, t.Fingerprint))
 }
 
-// newer reports whether s replaces t, which has the same slot and fingerprint.
-func (s *stored) newer(t *stored) bool {
-	return cmp.Or(cmp.Compare(s.Generation, t.Generation), s.Time.Compare(t.Time)) > 0
+// version compares versions of a document: the higher one stays.
+func (s *stored) version(t *stored) int {
+	return cmp.Or(cmp.Compare(s.Generation, t.Generation), s.Time.Compare(t.Time))
 }
 
 // textRef is where a document's text is.

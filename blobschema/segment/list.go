@@ -32,30 +32,35 @@ type list struct {
 	length    int64 // of the positions, with the checksum
 }
 
-// rawList is a list that is not encoded.
-type rawList struct {
-	docs      []uint32 // ascending
-	freqs     []uint32 // of each, at least 1
-	positions []uint32 // of all, one document after another, each ascending
-}
-
-func (l *rawList) reset() {
-	l.docs, l.freqs, l.positions = l.docs[:0], l.freqs[:0], l.positions[:0]
-}
-
 // listEncoder encodes lists. It reuses its buffers.
 type listEncoder struct {
+	docs, freqs, places      []uint32 // of the list: documents, the frequency in each, and the positions in all
 	heads, blocks, positions []byte
 }
 
-// encode returns both pieces without checksums, valid until the next call. It turns the positions of l into
-// differences.
-func (e *listEncoder) encode(l *rawList) (postings, positions []byte) {
+// split takes a list apart. tokens has a number for each occurrence: the document, above 32 bits of the position.
+// Documents count from first.
+func (e *listEncoder) split(tokens []uint64, first uint32) {
+	e.docs, e.freqs, e.places = e.docs[:0], e.freqs[:0], e.places[:0]
+	for _, t := range tokens {
+		doc := uint32(t>>32) - first
+		if n := len(e.docs); n == 0 || e.docs[n-1] != doc {
+			e.docs, e.freqs = append(e.docs, doc), append(e.freqs, 0)
+		}
+		e.freqs[len(e.freqs)-1]++
+		e.places = append(e.places, uint32(t))
+	}
+}
+
+// encode encodes ascending tokens; see split. It returns the number of documents, and both pieces without checksums,
+// which are valid until the next call.
+func (e *listEncoder) encode(tokens []uint64, first uint32) (documents int, postings, positions []byte) {
+	e.split(tokens, first)
 	e.heads, e.blocks, e.positions = e.heads[:0], e.blocks[:0], e.positions[:0]
-	rest := l.positions
+	docs, freqs, rest := e.docs, e.freqs, e.places
 	next := uint32(0) // the lowest document that may follow
 	var v [group]uint32
-	docs, freqs := l.docs, l.freqs
+	// Pack full blocks. The head of each tells where the next one begins.
 	for ; len(docs) >= group; docs, freqs = docs[group:], freqs[group:] {
 		base, block, pos := next, len(e.blocks), len(e.positions)
 		count := 0
@@ -75,6 +80,7 @@ func (e *listEncoder) encode(l *rawList) (postings, positions []byte) {
 		e.heads = binary.AppendUvarint(e.heads, uint64(len(e.blocks)-block))
 		e.heads = binary.AppendUvarint(e.heads, uint64(len(e.positions)-pos))
 	}
+	// The rest takes varints.
 	for i, d := range docs {
 		v := uint64(d-next) << 1
 		next = d + 1
@@ -86,7 +92,7 @@ func (e *listEncoder) encode(l *rawList) (postings, positions []byte) {
 	}
 	e.positions = appendPositions(e.positions, freqs, rest)
 	e.heads = append(e.heads, e.blocks...)
-	return e.heads, e.positions
+	return len(e.docs), e.heads, e.positions
 }
 
 func appendPositions(dst []byte, freqs, positions []uint32) []byte {

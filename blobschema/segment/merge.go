@@ -2,7 +2,9 @@ package segment
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
@@ -21,11 +23,8 @@ func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 		}
 		m.inputs = append(m.inputs, from)
 	}
-	if err := m.documents(); err != nil {
-		return nil, fmt.Errorf("merge documents: %w", err)
-	}
-	if err := m.terms(); err != nil {
-		return nil, fmt.Errorf("merge terms: %w", err)
+	if err := m.run(); err != nil {
+		return nil, fmt.Errorf("merge: %w", err)
 	}
 	var out []Output
 	for _, w := range m.writers {
@@ -39,11 +38,17 @@ type merge struct {
 	maxBytes int64
 	inputs   []*mergeInput
 	writers  []*writer
-	firsts   []uint32 // new number of each output's first document
-	next     uint32   // new number of the next document
-	bytes    float64  // estimated size of the last output
-	lists    [][NumFields]rawList
-	buf      []int32
+	next     uint32                              // new number of the next document
+	bytes    float64                             // estimated size of the last output
+	visit    func(doc uint32, d *Document) error // called for each document, unless nil
+}
+
+// run writes all documents and terms.
+func (m *merge) run() error {
+	if err := m.documents(); err != nil {
+		return err
+	}
+	return m.terms()
 }
 
 // mergeInput is a segment that is read in order.
@@ -66,7 +71,7 @@ type mergeInput struct {
 	dictBlock int
 	dict      *dictCursor // nil at the end
 	list      Postings
-	to        uint32 // new number of the list's current document
+	buf       []int32 // positions
 }
 
 func newMergeInput(in Input) (*mergeInput, error) {
@@ -122,14 +127,11 @@ func (m *mergeInput) loadText() error {
 		return nil
 	}
 	if m.text != t.piece {
-		raw, err := t.piece.read(m.src, m.raw[:0])
+		raw, err := t.piece.read(m.src, nil)
 		if err != nil {
 			return readError("text", err)
 		}
-		m.text = t.piece
-		if m.raw = raw; t.piece.raw == t.piece.length {
-			m.raw = bytes.Clone(raw) // what was read is not ours to write to
-		}
+		m.text, m.raw = t.piece, raw
 	}
 	m.now.Text = string(m.raw[t.from:t.to])
 	return nil
@@ -137,33 +139,23 @@ func (m *mergeInput) loadText() error {
 
 // documents writes all documents.
 func (m *merge) documents() error {
-	for {
-		var best *mergeInput
-		for _, in := range m.inputs {
-			if in.now == nil {
-				continue
-			}
-			if best == nil {
-				best = in
-			} else if c := in.now.compare(best.now); c < 0 || c == 0 && in.now.newer(best.now) {
-				best = in
-			}
-		}
-		if best == nil {
+	for active := slices.Clone(m.inputs); ; {
+		active = slices.DeleteFunc(active, func(in *mergeInput) bool { return in.now == nil })
+		if len(active) == 0 {
 			return nil
 		}
+		best := slices.MinFunc(active, func(a, b *mergeInput) int {
+			return cmp.Or(a.now.compare(b.now), b.now.version(a.now))
+		})
 		if err := m.document(best); err != nil {
 			return err
 		}
-		for _, in := range m.inputs { // the best one moves last, because the others are compared with it
-			if in != best && in.now != nil && in.now.compare(best.now) == 0 {
-				if err := in.nextDocument(); err != nil {
-					return err
-				}
+		// The best one moves last, because the others are compared with it.
+		same := slices.DeleteFunc(slices.Clone(active), func(in *mergeInput) bool { return in == best || in.now.compare(best.now) != 0 })
+		for _, in := range append(same, best) {
+			if err := in.nextDocument(); err != nil {
+				return err
 			}
-		}
-		if err := best.nextDocument(); err != nil {
-			return err
 		}
 	}
 }
@@ -173,10 +165,15 @@ func (m *merge) document(in *mergeInput) error {
 	if err := in.loadText(); err != nil {
 		return err
 	}
+	if m.visit != nil {
+		if err := m.visit(uint32(in.doc), &in.now.Document); err != nil {
+			return err
+		}
+	}
 	if m.full(in.now) {
-		m.writers = append(m.writers, newWriter())
-		m.firsts = append(m.firsts, m.next)
-		m.bytes = 0
+		w := newWriter()
+		w.dict.first, m.bytes = m.next, 0
+		m.writers = append(m.writers, w)
 	}
 	m.writers[len(m.writers)-1].add(in.now)
 	m.bytes += in.share
@@ -219,127 +216,88 @@ func (m *mergeInput) nextTerm() error {
 
 // terms writes all terms.
 func (m *merge) terms() error {
-	m.lists = make([][NumFields]rawList, len(m.writers))
-	var term []byte
-	for first := true; ; first = false {
-		var least []byte
-		for _, in := range m.inputs {
-			if in.dict != nil && (least == nil || bytes.Compare(in.dict.term, least) < 0) {
-				least = in.dict.term
-			}
-		}
-		if least == nil {
+	var before []byte
+	var lists [NumFields][]uint64
+	for active := slices.Clone(m.inputs); ; {
+		active = slices.DeleteFunc(active, func(in *mergeInput) bool { return in.dict == nil })
+		if len(active) == 0 {
 			return nil
 		}
-		if !first && bytes.Compare(least, term) <= 0 {
-			return wire.Damaged("order of terms")
+		// Collect the tokens of the least term of all inputs.
+		least := slices.MinFunc(active, func(a, b *mergeInput) int { return bytes.Compare(a.dict.term, b.dict.term) })
+		term := bytes.Clone(least.dict.term)
+		if bytes.Compare(term, before) <= 0 {
+			return readError("dictionary", wire.Damaged("order of terms"))
 		}
-		term = append(term[:0], least...)
-		if err := m.term(term); err != nil {
-			return err
+		before = term
+		for f := range lists {
+			lists[f] = lists[f][:0]
 		}
-	}
-}
-
-// term writes a term with its lists, and moves all inputs to their next term.
-func (m *merge) term(term []byte) error {
-	var with []*mergeInput
-	for _, in := range m.inputs {
-		if in.dict != nil && bytes.Equal(in.dict.term, term) {
-			with = append(with, in)
-		}
-	}
-	for o := range m.lists {
-		for f := range NumFields {
-			m.lists[o][f].reset()
-		}
-	}
-	for f := range NumFields {
-		if err := m.field(f, with); err != nil {
-			return readError("postings", err)
-		}
-	}
-	for o := range m.lists {
-		for f := range NumFields {
-			if len(m.lists[o][f].docs) > 0 {
-				m.writers[o].dict.add(string(term), &m.lists[o])
-				break
+		for _, in := range active {
+			if !bytes.Equal(in.dict.term, term) {
+				continue
+			}
+			for f := range lists {
+				var err error
+				if lists[f], err = in.appendTokens(lists[f], &in.dict.infos[f]); err != nil {
+					return readError("postings", err)
+				}
+			}
+			if err := in.nextTerm(); err != nil {
+				return err
 			}
 		}
-	}
-	for _, in := range with {
-		if err := in.nextTerm(); err != nil {
-			return err
+		// Write them to the outputs, whose documents are ranges of the new numbers.
+		for f := range lists {
+			slices.Sort(lists[f])
 		}
+		m.write(string(term), lists)
 	}
-	return nil
 }
 
-// field joins the lists of the inputs in one field.
-func (m *merge) field(f Field, inputs []*mergeInput) error {
-	var active []*mergeInput
-	for _, in := range inputs {
-		info := &in.dict.infos[f]
-		if info.Documents == 0 {
+// write writes the tokens of a term to the outputs that have their documents.
+func (m *merge) write(term string, lists [NumFields][]uint64) {
+	for _, w := range m.writers {
+		var own [NumFields][]uint64
+		some := false
+		for f, list := range lists {
+			n, _ := slices.BinarySearch(list, uint64(w.dict.first+uint32(w.summary.Documents))<<32)
+			own[f], lists[f] = list[:n], list[n:]
+			some = some || n > 0
+		}
+		if some {
+			w.dict.add(term, &own)
+		}
+	}
+}
+
+// appendTokens appends the tokens of a list, by the new numbers of documents; see listEncoder.split. It leaves out those
+// of documents without a new number. It checks the list against the dictionary.
+func (m *mergeInput) appendTokens(dst []uint64, info *TermInfo) ([]uint64, error) {
+	if info.Documents == 0 {
+		return dst, nil
+	}
+	list := &m.list
+	if err := m.postings(list, info, true); err != nil {
+		return nil, err
+	}
+	documents, occurrences := 0, int64(0)
+	for ; list.Next(); documents++ {
+		occurrences += int64(list.Freq())
+		doc := m.renamed[list.Doc()]
+		if doc == noDocument {
 			continue
 		}
-		if err := in.postings(&in.list, info, true); err != nil {
-			return err
-		}
-		more, err := in.nextPosting()
-		if err != nil {
-			return err
-		}
-		if more {
-			active = append(active, in)
+		m.buf = list.Positions(m.buf[:0])
+		for _, p := range m.buf {
+			dst = append(dst, uint64(doc)<<32|uint64(p))
 		}
 	}
-	o := 0
-	for len(active) > 0 {
-		at := 0
-		for i, in := range active {
-			if in.to < active[at].to {
-				at = i
-			}
-		}
-		in := active[at]
-		for o+1 < len(m.firsts) && m.firsts[o+1] <= in.to {
-			o++
-		}
-		if err := m.posting(&m.lists[o][f], in, m.firsts[o]); err != nil {
-			return err
-		}
-		more, err := in.nextPosting()
-		if err != nil {
-			return err
-		}
-		if !more {
-			active = append(active[:at], active[at+1:]...)
-		}
+	if err := list.Err(); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// posting appends the current posting of an input. first is the new number of the output's first document.
-func (m *merge) posting(l *rawList, in *mergeInput, first uint32) error {
-	m.buf = in.list.Positions(m.buf[:0])
-	if err := in.list.Err(); err != nil {
-		return err
+	if documents != info.Documents || occurrences != info.Occurrences {
+		return nil, wire.Damaged("%d documents and %d occurrences, not %d and %d", documents, occurrences, info.Documents, info.Occurrences)
 	}
-	l.docs = append(l.docs, in.to-first)
-	l.freqs = append(l.freqs, uint32(len(m.buf)))
-	for _, p := range m.buf {
-		l.positions = append(l.positions, uint32(p))
-	}
-	return nil
-}
-
-// nextPosting goes to the next posting of a document that was not left out.
-func (m *mergeInput) nextPosting() (bool, error) {
-	for m.list.Next() {
-		if m.to = m.renamed[m.list.Doc()]; m.to != noDocument {
-			return true, nil
-		}
-	}
-	return false, m.list.Err()
+	return dst, nil
 }

@@ -103,8 +103,6 @@ type Source func(off, length int64) ([]byte, error)
 
 // TermInfo is what the dictionary has of a term in one field.
 type TermInfo struct {
-	Term        string
-	Field       Field
 	Documents   int   // number of documents with the term in the field
 	Occurrences int64 // in all of them
 

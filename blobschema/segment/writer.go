@@ -1,20 +1,17 @@
 package segment
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // writer writes a segment: all documents in order, then all terms in order.
 type writer struct {
 	docs    docsWriter
-	columns columnsWriter
+	columns Columns
 	dict    dictWriter
 	summary Summary
 }
 
 func newWriter() *writer {
-	w := &writer{columns: columnsWriter{codes: map[string]byte{"": 0}}}
-	w.columns.langs = []string{""}
+	w := &writer{columns: Columns{langs: []string{""}}}
 	w.docs.data = append(append(w.docs.data, magic...), version)
 	return w
 }
@@ -32,14 +29,18 @@ func (w *writer) add(s *stored) {
 	w.docs.add(*s)
 }
 
+// total returns the summary of all that was added. The size of the object is not known yet.
+func (w *writer) total() Summary {
+	sum := w.summary
+	sum.Terms, sum.Lengths, sum.Langs = w.dict.terms, w.dict.tokens, w.columns.count()
+	return sum
+}
+
 // finish returns the object.
 func (w *writer) finish() Output {
 	w.docs.flush()
 	w.dict.flush()
-	x := &index{summary: w.summary, docs: w.docs.refs, dict: w.dict.refs}
-	x.summary.Terms = w.dict.terms
-	x.summary.Lengths = w.dict.tokens
-	x.summary.Langs = w.columns.count()
+	x := &index{summary: w.total(), docs: w.docs.refs, dict: w.dict.refs}
 	out := w.docs.data
 	lists := int64(len(w.dict.lists))
 	out = append(out, w.dict.lists...)
@@ -51,7 +52,7 @@ func (w *writer) finish() Output {
 	return Output{out, x.summary}
 }
 
-// seal appends an index and the tail that tells of it.
+// seal appends an index and the tail that locates it.
 func seal(out, index []byte) []byte {
 	out, p := appendPiece(out, index)
 	tail := binary.LittleEndian.AppendUint32(nil, uint32(p.raw))

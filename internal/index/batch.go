@@ -33,8 +33,6 @@ type batch struct {
 	commits  []start
 	pages    map[segment.ID]*change
 	previous []map[uint32]segment.ID // by segment of the manifest: documents that the batch changes
-	replaced []segment.ID            // documents whose previous versions are to be hidden, in order
-	written  map[segment.ID]bool
 	moved    map[partition.Slot]bool // slots that the partition took or gave
 	totals   blobschema.IndexTotals
 }
@@ -48,12 +46,13 @@ type start struct {
 // change is the last answer of a URL that counts, and its effect.
 type change struct {
 	*blobschema.Page
-	does effect
-	at   int64 // position in the batch: number of page records before it, without those of robots.txt
+	does   effect
+	stored bool  // a segment has the new version
+	at     int64 // position in the batch: number of page records before it, without those of robots.txt
 }
 
 func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
-	return &batch{s: s, moved: moved, pages: map[segment.ID]*change{}, written: map[segment.ID]bool{}}
+	return &batch{s: s, moved: moved, pages: map[segment.ID]*change{}}
 }
 
 // read adds the pages of a commit. If a URL was fetched more than once, the last answer that counts stays.
@@ -120,7 +119,7 @@ func (b *batch) take(id segment.ID, p *blobschema.Page) {
 	}
 	switch {
 	case does != kept:
-		b.pages[id] = &change{p, does, b.totals.Pages}
+		b.pages[id] = &change{Page: p, does: does, at: b.totals.Pages}
 	case was != nil:
 		was.Generation = p.Generation
 	}
@@ -323,16 +322,11 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 	if err := flush(); err != nil {
 		return nil, err
 	}
-	// Every page that was fetched before may have a previous version to hide.
-	for id, p := range b.pages {
-		if p.Generation > 0 {
-			b.replaced = append(b.replaced, id)
-		}
+	for _, p := range b.pages {
 		if p.Outcome == blobschema.OutcomeOK && p.NoIndex {
 			b.totals.NoIndex++
 		}
 	}
-	slices.SortFunc(b.replaced, segment.ID.Compare)
 	m.Totals.Add(&b.totals)
 	return refs, nil
 }
@@ -363,7 +357,7 @@ func (b *batch) add(builder *segment.Builder, docs []document) {
 			continue
 		}
 		b.totals.Text += docs[i].text
-		b.written[segment.ID{Slot: docs[i].Slot, Fingerprint: docs[i].Fingerprint}] = true
+		b.pages[segment.ID{Slot: docs[i].Slot, Fingerprint: docs[i].Fingerprint}].stored = true
 	}
 }
 
@@ -440,11 +434,7 @@ func (b *batch) readPieces(t *actor.Task, todo []piece, add func([]document) err
 // hide marks previous versions of documents as deleted in the segments of a manifest. A removed document of a slot
 // that was moved is listed in the manifest too, because the index of a previous owner of the slot may have it.
 func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
-	ids := b.replaced
-	if len(ids) == 0 {
-		return nil
-	}
-	gone := map[segment.ID]bool{}
+	// Delete the previous versions in their segments.
 	for i, docs := range b.previous {
 		if len(docs) == 0 {
 			continue
@@ -455,31 +445,26 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 			return err
 		}
 		for doc, id := range docs {
-			if b.pages[id] == nil {
-				continue // the next batch has it
+			switch c := b.pages[id]; {
+			case c == nil: // the next batch has it
+				continue
+			case c.stored:
+				m.Totals.Replaced++
+			default:
+				m.Totals.Deleted++
 			}
 			set.Add(doc)
-			gone[id] = true
 		}
 		ref.Deleted, ref.Gone = set.AppendTo(nil), uint32(set.Len())
 	}
-	removed := map[segment.ID]bool{}
-	for _, id := range ids {
-		removed[id] = !b.written[id]
-		switch {
-		case gone[id] && removed[id]:
-			m.Totals.Deleted++
-		case gone[id]:
-			m.Totals.Replaced++
-		}
-	}
+	// List the removed documents of moved slots. A page that was never fetched before has no other version anywhere.
 	m.Removed = slices.DeleteFunc(slices.Clone(m.Removed), func(d blobschema.RemovedDocument) bool {
-		_, news := removed[segment.ID{Slot: d.Slot, Fingerprint: d.Fingerprint}]
-		return news
+		c := b.pages[segment.ID{Slot: d.Slot, Fingerprint: d.Fingerprint}]
+		return c != nil && c.Generation > 0
 	})
-	for _, id := range ids {
-		if removed[id] && b.hasMoved(id.Slot) && len(m.Removed) < maxRemoved {
-			m.Removed = append(m.Removed, blobschema.RemovedDocument{Fingerprint: id.Fingerprint, Slot: id.Slot, Generation: b.pages[id].Generation})
+	for _, id := range slices.SortedFunc(maps.Keys(b.pages), segment.ID.Compare) {
+		if c := b.pages[id]; c.Generation > 0 && !c.stored && b.hasMoved(id.Slot) && len(m.Removed) < maxRemoved {
+			m.Removed = append(m.Removed, blobschema.RemovedDocument{Fingerprint: id.Fingerprint, Slot: id.Slot, Generation: c.Generation})
 		}
 	}
 	slices.SortFunc(m.Removed, blobschema.RemovedDocument.Compare)

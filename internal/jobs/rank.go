@@ -58,7 +58,7 @@ func (j *Jobs) RankStep(ctx context.Context, p partition.ID, atMost time.Duratio
 	if j.Config().MemoryMB > 0 {
 		most = 1
 	}
-	s := rank.NewStep(rank.StepConfig{Crawl: j.Crawl().ID, Partition: p, Deadline: atMost, Spent: spent}, j.take(p, most))
+	s := rank.NewStep(rank.StepConfig{Crawl: j.Crawl(), Partition: p, Deadline: atMost, Spent: spent}, j.take(p, most))
 	if err := j.RunUntil(ctx, s); err != nil {
 		return rank.Report{}, err
 	}
@@ -71,7 +71,7 @@ func (j *Jobs) RankStep(ctx context.Context, p partition.ID, atMost time.Duratio
 // StartRanks starts a rank job of the service's crawl, or returns the one under way; see [rank.NewStart]. It runs no
 // steps.
 func (j *Jobs) StartRanks(cfg rank.StartConfig) (job ranks.Job, begun bool, err error) {
-	cfg.Crawl = j.Crawl().ID
+	cfg.Crawl = j.Crawl()
 	s := rank.NewStart(cfg)
 	if err := j.Engine.Run(s); err != nil {
 		return job, false, err

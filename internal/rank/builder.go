@@ -113,7 +113,7 @@ func (b *builder) copy(page, from node) {
 // node is a page of a graph and where its links begin.
 type node struct {
 	g          *ranks.Graph
-	i          int
+	piece, i   int    // the number of g, and of the page in it
 	link, outI uint32 // its first link and out
 }
 
@@ -125,8 +125,8 @@ func (p node) outs() []uint32      { return p.g.Outs[p.outI:][:p.page().Outs] }
 // allNodes yields all pages of some pieces.
 func allNodes(pieces []*ranks.Graph) func(yield func(node) bool) {
 	return func(yield func(node) bool) {
-		for _, g := range pieces {
-			p := node{g: g}
+		for piece, g := range pieces {
+			p := node{g: g, piece: piece}
 			for i := range g.Pages {
 				p.i = i
 				if !yield(p) {

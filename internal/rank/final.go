@@ -24,19 +24,22 @@ const (
 
 // final makes the partition's tables.
 func (s *Step) final(t *actor.Task) (*outcome, error) {
+	// Find the best pages and their URLs.
 	w := s.warm
-	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.hosts.x, Crawled: crawledHosts(w.layout)}
-	best := bestNodes(w.layout, w.pages.x)
+	pages := w.levels[0]
+	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.levels[1].x, Crawled: crawledHosts(w.layout)}
+	best := bestNodes(w.layout, pages.x)
 	var err error
 	if hosts.URLs, err = s.urls(t, best); err != nil {
 		return nil, err
 	}
+	// Encode and store the tables. The head will name them, and the layout is no longer needed.
 	var objects [3][]byte
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for _, i := range best {
-			hosts.Best = append(hosts.Best, w.pages.x[i])
+			hosts.Best = append(hosts.Best, pages.x[i])
 		}
-		if objects[0], objects[1], err = tables(w.layout, w.pages); err != nil {
+		if objects[0], objects[1], err = tables(w.layout, pages); err != nil {
 			return nil, err
 		}
 		objects[2], err = ranks.EncodeHosts(hosts)
@@ -51,7 +54,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
-	did := &outcome{final: true, state: ranks.EncodeValues(w.past[0], w.past[1]), drop: []string{s.own().Next.Layout}}
+	did := &outcome{final: true, state: ranks.EncodeValues(pages.past, w.levels[1].past), drop: []string{s.own().Next.Layout}}
 	did.next = func(r *ranks.Result) {
 		r.Layout, r.Table, r.Rest, r.Hosts = "", names[0], names[1], names[2]
 	}
@@ -127,6 +130,7 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 			return nil, err
 		}
 	}
+	// The graph tells which commits have the records of the pages.
 	at := map[uint64]int{} // index in nodes
 	for k, i := range nodes {
 		at[s.warm.layout.Nodes[i]] = k
@@ -202,6 +206,7 @@ func (s *Step) finish(t *actor.Task) error {
 	if err := s.prepare(t); err != nil {
 		return err
 	}
+	// Read the residuals of all rounds, and sum up the sizes of the graphs.
 	round := s.own().Round(s.job.Number)
 	data, err := s.state(t, round)
 	if err != nil {
@@ -234,13 +239,13 @@ func (s *Step) finish(t *actor.Task) error {
 	var names [3]string
 	for i, r := range []*ranking{&hosts, &pages, &visited} {
 		text := r.text()
-		names[i] = naming.Ranks(s.cfg.Crawl, text)
+		names[i] = naming.Ranks(s.cfg.Crawl.ID, text)
 		if err := t.Put(names[i], text); err != nil {
 			return err
 		}
 	}
 	now := t.Now().Wall.UTC()
-	err = actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *ranks.Job) bool {
+	err = actor.Update(t, naming.RankKey(s.cfg.Crawl.ID), func(j *ranks.Job) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}
@@ -256,7 +261,7 @@ func (s *Step) finish(t *actor.Task) error {
 	}
 	// Wake the others, which delete the objects of the rounds.
 	others := slices.DeleteFunc(partition.All(len(s.heads)), func(p partition.ID) bool { return p == s.cfg.Partition })
-	return send(t, s.cfg.Crawl, others)
+	return send(t, s.cfg.Crawl.ID, others)
 }
 
 // ranking is a text table of the best of many.

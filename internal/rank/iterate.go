@@ -16,14 +16,14 @@ const stateLists = 7
 
 // encode returns the partition's state.
 func (w *Warm) encode() []byte {
-	return ranks.EncodeValues(w.pages.x, w.hosts.x, w.pages.weight, w.hosts.weight,
-		[]float64{w.pages.nodes, w.pages.sum, w.hosts.nodes, w.hosts.sum}, w.past[0], w.past[1])
+	p, h := w.levels[0], w.levels[1]
+	return ranks.EncodeValues(p.x, h.x, p.weight, h.weight, []float64{p.nodes, p.sum, h.nodes, h.sum}, p.past, h.past)
 }
 
 // resume loads the layout and the state of a stored round, unless they are in memory.
 func (s *Step) resume(t *actor.Task, round int) error {
 	w := s.warm
-	if w.job == s.job.Number && w.round == round && w.pages != nil {
+	if w.job == s.job.Number && w.round == round && w.layout != nil {
 		return nil
 	}
 	l, err := read(t, s.own().Next.Layout, func(data []byte) (*ranks.Layout, error) {
@@ -37,19 +37,21 @@ func (s *Step) resume(t *actor.Task, round int) error {
 		return err
 	}
 	v, err := ranks.DecodeValues(data, stateLists)
-	if err == nil && (len(v[0]) != len(l.Nodes) || len(v[1]) != len(l.HostNames) || len(v[4]) != 4 || len(v[5]) != len(v[6]) ||
-		len(v[2]) != 0 && len(v[2]) != len(v[0]) || len(v[3]) != 0 && len(v[3]) != len(v[1])) {
-		err = fmt.Errorf("state of round %d: %w", round, wire.ErrDamaged)
-	}
 	if err != nil {
 		return err
 	}
-	w.layout, w.past = l, [2][]float64{v[5], v[6]}
-	w.pages = &level{Level: &l.Pages, x: v[0], nodes: v[4][0], sum: v[4][1]}
-	w.hosts = &level{Level: &l.Hosts, x: v[1], nodes: v[4][2], sum: v[4][3]}
-	if len(s.job.Params.Personal) > 0 {
-		w.pages.weight, w.hosts.weight = v[2], v[3]
+	levels := newLevels(l)
+	for i, level := range levels {
+		x, weight := v[i], v[2+i]
+		if len(x) != level.size() || len(weight) != 0 && len(weight) != len(x) || len(v[4]) != 4 || len(v[5]) != len(v[6]) {
+			return fmt.Errorf("state of round %d: %w", round, wire.ErrDamaged)
+		}
+		level.x, level.nodes, level.sum, level.past = x, v[4][2*i], v[4][2*i+1], v[5+i]
+		if len(s.job.Params.Personal) > 0 {
+			level.weight = weight
+		}
 	}
+	w.layout, w.levels = l, levels
 	return nil
 }
 
@@ -78,16 +80,20 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Note the sizes of both graphs, which the shares of nodes depend on.
 	w := s.warm
-	w.pages.nodes, w.pages.sum = float64(all.Pages), sums.Weight.Pages
-	w.hosts.nodes, w.hosts.sum = float64(all.Hosts), sums.Weight.Hosts
-	if all.Pages > 0 && (w.pages.sum == 0 || w.hosts.sum == 0) {
-		return nil, s.fail(t, errPersonal)
+	for i, nodes := range [...]int64{all.Pages, all.Hosts} {
+		l := w.levels[i]
+		if l.nodes, l.sum = float64(nodes), *sums.Weight.Level(i); nodes > 0 && l.sum == 0 {
+			return nil, s.fail(t, errPersonal)
+		}
 	}
+	// Make the first ranks and give them away. The graph is not needed until the last round.
 	did := &outcome{}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		w.pages.start(sums.Known.Pages, sums.New.Pages)
-		w.hosts.start(sums.Known.Hosts, sums.New.Hosts)
+		for i, l := range w.levels {
+			l.start(*sums.Known.Level(i), *sums.New.Level(i))
+		}
 		w.graph = nil
 		s.send(did)
 		return nil, nil
@@ -98,15 +104,14 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 // send computes what the nodes give, and encodes it for each partition, with the state for the next round.
 func (s *Step) send(did *outcome) {
 	w := s.warm
-	if !w.pages.done {
-		did.sums.Dangling.Pages = w.pages.send()
-	}
-	if !w.hosts.done {
-		did.sums.Dangling.Hosts = w.hosts.send()
+	for i, l := range w.levels {
+		if !l.done {
+			*did.sums.Dangling.Level(i) = l.send()
+		}
 	}
 	did.parts = make([][]byte, len(s.heads))
 	for q := range did.parts {
-		if pages, hosts := w.pages.part(q), w.hosts.part(q); len(pages)+len(hosts) > 0 {
+		if pages, hosts := w.levels[0].part(q), w.levels[1].part(q); len(pages)+len(hosts) > 0 {
 			did.parts[q] = ranks.EncodeValues(pages, hosts)
 		}
 	}
@@ -125,9 +130,13 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	// Decide by the sums of the round before whether a level has settled.
 	w, p := s.warm, &s.job.Params
 	if round > ranks.Iterate {
-		w.past[0], w.past[1] = append(w.past[0], sums.Residual.Pages), append(w.past[1], sums.Residual.Hosts)
-		w.pages.done, w.hosts.done = sums.Residual.Pages <= p.Tolerance, sums.Residual.Hosts <= p.Tolerance
-		if w.pages.done && w.hosts.done || len(w.past[0]) >= p.MaxRounds {
+		settled := true
+		for i, l := range w.levels {
+			change := *sums.Residual.Level(i)
+			l.past, l.done = append(l.past, change), change <= p.Tolerance
+			settled = settled && l.done
+		}
+		if settled || len(w.levels[0].past) >= p.MaxRounds {
 			return s.final(t)
 		}
 	}
@@ -136,15 +145,13 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := s.own().At(round - 1).Sums.Residual
 	did := &outcome{}
-	did.sums.Residual = own // stays for a level that has settled
+	did.sums.Residual = s.own().At(round - 1).Sums.Residual // stays for a level that has settled
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		if !w.pages.done {
-			did.sums.Residual.Pages = w.pages.receive(gifts[0], sums.Dangling.Pages, p.Damping)
-		}
-		if !w.hosts.done {
-			did.sums.Residual.Hosts = w.hosts.receive(gifts[1], sums.Dangling.Hosts, p.Damping)
+		for i, l := range w.levels {
+			if !l.done {
+				*did.sums.Residual.Level(i) = l.receive(gifts[i], *sums.Dangling.Level(i), p.Damping)
+			}
 		}
 		s.send(did)
 		return nil, nil
@@ -154,26 +161,23 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 
 // gifts reads what each partition gives to the nodes of this one, by level.
 func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error) {
-	n := len(s.heads)
-	gifts[0], gifts[1] = make([][]float64, n), make([][]float64, n)
-	w := s.warm
 	parts, err := s.parts(t, round)
 	if err != nil {
 		return gifts, err
 	}
 	for q, part := range parts {
-		var pages, hosts []float64
+		v := make([][]float64, len(gifts))
 		if part != nil {
-			v, err := ranks.DecodeValues(part, 2)
-			if err != nil {
+			if v, err = ranks.DecodeValues(part, len(gifts)); err != nil {
 				return gifts, fmt.Errorf("what partition %d gives in round %d: %w", q, round, err)
 			}
-			pages, hosts = v[0], v[1]
 		}
-		if !w.pages.fits(q, pages) || !w.hosts.fits(q, hosts) {
-			return gifts, fmt.Errorf("what partition %d gives in round %d: %w: %d and %d numbers", q, round, wire.ErrDamaged, len(pages), len(hosts))
+		for i, l := range s.warm.levels {
+			if !l.fits(q, v[i]) {
+				return gifts, fmt.Errorf("what partition %d gives in round %d: %w: %d numbers", q, round, wire.ErrDamaged, len(v[i]))
+			}
+			gifts[i] = append(gifts[i], v[i])
 		}
-		gifts[0][q], gifts[1][q] = pages, hosts
 	}
 	return gifts, nil
 }
@@ -181,7 +185,7 @@ func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error)
 // fail ends the job without a result.
 func (s *Step) fail(t *actor.Task, why error) error {
 	now := t.Now().Wall.UTC()
-	return actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *ranks.Job) bool {
+	return actor.Update(t, naming.RankKey(s.cfg.Crawl.ID), func(j *ranks.Job) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}

@@ -463,10 +463,10 @@ func TestDamage(t *testing.T) {
 			t.Errorf("restored %s: %v", name, err)
 		}
 	}
-	if err := w.run(NewStep(StepConfig{Crawl: "c", Partition: 9}, nil)); err != nil {
+	if err := w.run(NewStep(StepConfig{Crawl: w.crawl(), Partition: 9}, nil)); err != nil {
 		t.Errorf("a step without a job: %v", err)
 	}
-	if ended, err := actor.Actor(NewStart(StartConfig{Crawl: "none", Params: rough})).Ended(); ended || err != nil {
+	if ended, err := actor.Actor(NewStart(StartConfig{Params: rough})).Ended(); ended || err != nil {
 		t.Error("an actor that was not started has ended")
 	}
 }

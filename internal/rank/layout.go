@@ -85,8 +85,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 	l.Pages.Targets, l.Hosts.Targets = out.first, out.hostFirst
 	l.Pages.OutFirst, l.Hosts.OutFirst = make([]uint32, 1, len(l.Nodes)+1), make([]uint32, 1, len(l.HostNames)+1)
 	// A host ends when a page of another host comes: then its links are those of all its pages, each once.
-	piece, host := -1, 0
-	var last *ranks.Graph
+	host := 0
 	var to []uint32 // hosts that the pages of a host link to
 	endHost := func() {
 		slices.Sort(to)
@@ -96,9 +95,6 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		to, host = to[:0], host+1
 	}
 	for p := range allNodes(pieces) {
-		if p.g != last {
-			last, piece = p.g, piece+1
-		}
 		// Find the page's node. The nodes before it that are no pages give nothing, nor do such hosts.
 		for l.HostNames[host] != p.host().Name {
 			endHost()
@@ -112,13 +108,13 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		begin := len(l.Pages.Out)
 		hosts := len(to)
 		add := func(h uint32) {
-			t := out.ofHost[piece][h]
+			t := out.ofHost[p.piece][h]
 			if h != p.page().Host && (len(to) == hosts || to[len(to)-1] != t) {
 				to = append(to, t)
 			}
 		}
 		for _, k := range p.links() {
-			l.Pages.Out = append(l.Pages.Out, out.ofNode[piece][k.Node])
+			l.Pages.Out = append(l.Pages.Out, out.ofNode[p.piece][k.Node])
 			add(p.g.Nodes[k.Node].Host)
 		}
 		for _, h := range p.outs() {

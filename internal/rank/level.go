@@ -14,9 +14,16 @@ type level struct {
 	nodes  float64   // number of nodes of all partitions
 	sum    float64   // of all weights of all partitions
 	give   []float64 // what the nodes give to each target
+	past   []float64 // residuals, by round
 	done   bool      // it has settled
 	next   []float64 // scratch
 }
+
+// newLevels returns the levels of a layout: pages, then hosts.
+func newLevels(l *ranks.Layout) [2]*level { return [2]*level{{Level: &l.Pages}, {Level: &l.Hosts}} }
+
+// size returns the number of nodes here.
+func (l *level) size() int { return len(l.OutFirst) - 1 }
 
 // share returns the share of a node in the personalisation.
 func (l *level) share(i int) float64 {
@@ -91,8 +98,5 @@ func (l *level) part(q int) []float64 {
 
 // fits reports whether a partition gave as many numbers as it has targets here.
 func (l *level) fits(q int, gift []float64) bool {
-	if l.done {
-		return true
-	}
-	return len(gift) == int(l.InFirst[q+1]-l.InFirst[q])
+	return l.done || len(gift) == int(l.InFirst[q+1]-l.InFirst[q])
 }

@@ -27,7 +27,7 @@ func TestInStep(t *testing.T) {
 	begun, most := 0, 0
 	for len(w.queue)+len(live) > 0 {
 		for _, p := range w.queue {
-			a := &running{actor: NewStep(StepConfig{Crawl: "c", Partition: p}, nil), p: p}
+			a := &running{actor: NewStep(StepConfig{Crawl: w.crawl(), Partition: p}, nil), p: p}
 			a.queue = a.actor.Start(w.clock())
 			live, begun = append(live, a), begun+1
 		}
@@ -147,7 +147,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range 3 { // a round each
-		if err := w.run(NewStep(StepConfig{Crawl: "c", Partition: partition.ID(p), Deadline: 1}, nil)); err != nil {
+		if err := w.run(NewStep(StepConfig{Crawl: w.crawl(), Partition: partition.ID(p), Deadline: 1}, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package rank
 import (
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
@@ -66,7 +67,7 @@ type Read struct {
 func NewRead(id string) *Read {
 	r := &Read{}
 	r.Body = func(t *actor.Task) (err error) {
-		s := &Step{cfg: StepConfig{Crawl: id}}
+		s := &Step{cfg: StepConfig{Crawl: blobschema.Crawl{ID: id}}}
 		if err = s.readHeads(t); err == nil {
 			r.progress = NewProgress(s.job, s.heads)
 		}
@@ -84,7 +85,7 @@ func (r *Read) Progress() Progress { return r.progress }
 func NewRemind(id string, idle time.Duration) *Start {
 	s := &Start{}
 	s.Body = func(t *actor.Task) error {
-		l := &Step{cfg: StepConfig{Crawl: id}}
+		l := &Step{cfg: StepConfig{Crawl: blobschema.Crawl{ID: id}}}
 		if err := l.readHeads(t); err != nil || l.job.Number == 0 || !l.job.Done.IsZero() {
 			return err
 		}

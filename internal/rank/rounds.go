@@ -19,6 +19,7 @@ const commitsAtOnce = 2
 // gather reads the commits that the last job did not have, and sorts their pages by owner. It also passes on pages
 // that the last job kept here and whose slots have moved.
 func (s *Step) gather(t *actor.Task) (*outcome, error) {
+	// Pass on the pages of the last job whose slots have moved.
 	owners := make([]builder, len(s.heads))
 	kept, since, err := s.readKept(t, s.last())
 	if err != nil {
@@ -29,6 +30,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 			owners[o].copy(p, p)
 		}
 	}
+	// Add the pages of the commits since then.
 	if in := s.job.Inputs[s.cfg.Partition]; in.Seq > since {
 		names, err := s.commits(t, in, since)
 		if err != nil {
@@ -39,6 +41,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
+	// Encode them for their owners.
 	did := &outcome{parts: make([][]byte, len(owners))}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for p := range owners {
@@ -91,7 +94,7 @@ func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v 
 
 // commits returns the names of a partition's commits after one of them, oldest first.
 func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, error) {
-	man, err := blobschema.ReadManifest(t.Object, in.Commit(s.cfg.Crawl))
+	man, err := blobschema.ReadManifest(t.Object, in.Commit(s.cfg.Crawl.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +149,12 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 	if err != nil {
 		return err
 	}
-	of := make(map[uint64][]int, len(links)) // a page may be there twice
+	// Find the links of each page by its fingerprint. A page may be in a commit twice; then its links are in the same order.
+	of := make(map[uint64][]int, len(links))
 	for i := range links {
 		of[links[i].Source] = append(of[links[i].Source], i)
 	}
+	// Add every page whose answer means something for its links.
 	for i := range pages {
 		page := &pages[i]
 		kind, counts := kindOf(page)
@@ -258,12 +263,13 @@ func (s *Step) join(t *actor.Task) (*outcome, error) {
 
 // put stores an object of the job's results.
 func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err error) {
-	name = naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, what, data)
+	name = naming.RankObject(s.cfg.Crawl.ID, s.cfg.Partition, s.job.Number, what, data)
 	return name, t.Put(name, data)
 }
 
 // number numbers all nodes, joins the texts of links, and finds the previous ranks of the nodes.
 func (s *Step) number(t *actor.Task) (*outcome, error) {
+	// Read what the other partitions link to here, and the graph, unless it is in memory.
 	parts, err := s.parts(t, ranks.Join)
 	if err != nil {
 		return nil, err
@@ -370,11 +376,12 @@ func (f previousRanks) of(l *ranks.Layout) (pages, hosts []float64) {
 
 // levels makes the two levels of a layout, with their previous ranks and their personalisation.
 func (s *Step) levels(l *ranks.Layout, previous previousRanks) {
-	s.warm.pages, s.warm.hosts = &level{Level: &l.Pages}, &level{Level: &l.Hosts}
-	s.warm.pages.x, s.warm.hosts.x = previous.of(l)
+	s.warm.levels = newLevels(l)
+	s.warm.levels[0].x, s.warm.levels[1].x = previous.of(l)
 	if len(s.job.Params.Personal) == 0 {
 		return
 	}
+	// A weight of a URL counts for its page and its host. A weight of a host is divided among the host's pages.
 	pages, hosts := make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
 	for _, w := range s.job.Params.Personal {
 		name := w.Host
@@ -397,25 +404,24 @@ func (s *Step) levels(l *ranks.Layout, previous previousRanks) {
 			pages[int(l.First[h])+i] += w.Weight / float64(len(of))
 		}
 	}
-	s.warm.pages.weight, s.warm.hosts.weight = pages, hosts
+	s.warm.levels[0].weight, s.warm.levels[1].weight = pages, hosts
 }
 
 // firstSums returns the sums by which all partitions scale the first ranks.
 func (s *Step) firstSums() (sums ranks.Sums) {
-	sum := func(l *level, weight, known, fresh *float64) {
+	for k, l := range s.warm.levels {
+		all, known, fresh := sums.Weight.Level(k), sums.Known.Level(k), sums.New.Level(k)
 		for i, x := range l.x {
-			w := 1.0
+			weight := 1.0
 			if l.weight != nil {
-				w = l.weight[i]
+				weight = l.weight[i]
 			}
-			*weight += w
+			*all += weight
 			if x == 0 {
-				*fresh += w
+				*fresh += weight
 			}
 			*known += x
 		}
 	}
-	sum(s.warm.pages, &sums.Weight.Pages, &sums.Known.Pages, &sums.New.Pages)
-	sum(s.warm.hosts, &sums.Weight.Hosts, &sums.Known.Hosts, &sums.New.Hosts)
 	return sums
 }

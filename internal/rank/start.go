@@ -21,8 +21,8 @@ var (
 
 // StartConfig describes the job to start. Its JSON is what an operator may choose.
 type StartConfig struct {
-	Crawl  string       `json:"-"`
-	Params ranks.Params `json:"params"`
+	Crawl  blobschema.Crawl `json:"-"`
+	Params ranks.Params     `json:"params"`
 	// Same takes the parameters of the last finished job. Params, or the defaults if they are zero, are for the
 	// first job only. A job under way is not reminded.
 	Same  bool `json:"-"`
@@ -63,26 +63,23 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	if err := cfg.Params.Check(); err != nil {
 		return fmt.Errorf("begin ranks: %w", err)
 	}
-	recs, err := t.Records(naming.CrawlKey(cfg.Crawl), naming.MapKey(cfg.Crawl))
+	id := cfg.Crawl.ID
+	rec, err := t.Record(naming.MapKey(id))
 	if err != nil {
 		return err
 	}
-	c, err := decodeCrawl(recs[0], cfg.Crawl)
-	if err != nil {
-		return err
-	}
-	m := blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}
-	if recs[1].Found {
-		if m, err = actor.Decode[blobschema.MapRecord](recs[1], "partition map"); err != nil {
+	m := blobschema.MapRecord{Epoch: 1, Partitions: cfg.Crawl.Partitions}
+	if rec.Found {
+		if m, err = actor.Decode[blobschema.MapRecord](rec, "partition map"); err != nil {
 			return err
 		}
 	}
-	inputs, err := readInputs(t, cfg.Crawl, m.Partitions)
+	inputs, err := readInputs(t, id, m.Partitions)
 	if err != nil {
 		return err
 	}
 	var refused error
-	err = actor.Update(t, naming.RankKey(cfg.Crawl), func(j *ranks.Job) bool {
+	err = actor.Update(t, naming.RankKey(id), func(j *ranks.Job) bool {
 		refused, s.begun = nil, false
 		if j.Number > 0 && j.Done.IsZero() && !cfg.Force {
 			s.job = *j
@@ -116,7 +113,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	if err != nil || cfg.Same && !s.begun {
 		return err
 	}
-	return send(t, cfg.Crawl, partition.All(len(s.job.Inputs)))
+	return send(t, id, partition.All(len(s.job.Inputs)))
 }
 
 // readInputs returns the commits that heads name; nothing if there is no commit at all.
@@ -153,19 +150,6 @@ func readInputs(t *actor.Task, id string, partitions int) ([]ranks.Input, error)
 		return nil, nil
 	}
 	return inputs, nil
-}
-
-func decodeCrawl(rec actor.Record, id string) (c blobschema.Crawl, err error) {
-	if !rec.Found {
-		return c, fmt.Errorf("crawl %s has no record", id)
-	}
-	if c, err = actor.Decode[blobschema.Crawl](rec, "crawl"); err != nil {
-		return c, err
-	}
-	if c.Version != wire.Version {
-		return c, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
-	}
-	return c, nil
 }
 
 func sameParams(a, b *ranks.Params) bool {

@@ -20,7 +20,7 @@ const atOnce = 32
 
 // StepConfig describes a step.
 type StepConfig struct {
-	Crawl     string
+	Crawl     blobschema.Crawl
 	Partition partition.ID
 	Deadline  time.Duration           // time after which the step begins no round; 0: none
 	Spent     func() blobschema.Calls // calls of the step so far; nil: not counted
@@ -43,13 +43,11 @@ type Step struct {
 	warm   *Warm
 	report Report
 
-	crawl   blobschema.Crawl
 	hash    partition.Hash
 	pmap    *partition.Map
 	slots   map[string]partition.Slot
 	job     ranks.Job
 	heads   []ranks.Head
-	tried   int  // last round that was begun
 	late    bool // another step of the partition was faster
 	began   time.Duration
 	counted blobschema.Calls
@@ -67,9 +65,7 @@ type Warm struct {
 	graph  []*ranks.Graph
 	out    *targets
 	layout *ranks.Layout
-	pages  *level
-	hosts  *level
-	past   [2][]float64 // residuals of pages and of hosts, by round
+	levels [2]*level // of pages and of hosts
 }
 
 // NewStep returns the actor. warm is the state that a previous step of the partition has left, or nil. No other step may
@@ -77,7 +73,7 @@ type Warm struct {
 func NewStep(cfg StepConfig, warm *Warm) *Step {
 	s := &Step{cfg: cfg, warm: warm, slots: map[string]partition.Slot{}}
 	s.report.Round = -1
-	if warm == nil || warm.crawl != cfg.Crawl || warm.of != cfg.Partition {
+	if warm == nil || warm.crawl != cfg.Crawl.ID || warm.of != cfg.Partition {
 		s.warm = s.cold()
 	}
 	s.Body = func(t *actor.Task) error {
@@ -90,7 +86,7 @@ func NewStep(cfg StepConfig, warm *Warm) *Step {
 	return s
 }
 
-func (s *Step) cold() *Warm { return &Warm{crawl: s.cfg.Crawl, of: s.cfg.Partition, round: -1} }
+func (s *Step) cold() *Warm { return &Warm{crawl: s.cfg.Crawl.ID, of: s.cfg.Partition, round: -1} }
 
 // Warm returns the state for the next step of the partition, after this one has ended.
 func (s *Step) Warm() *Warm { return s.warm }
@@ -118,16 +114,16 @@ func (s *Step) run(t *actor.Task) error {
 			return nil
 		}
 		// After the last round make the tables of the whole job.
+		round := own.Round(job) + 1
 		if own.Final && own.Job == job {
-			s.tried = own.Round(job) + 1
 			if err := s.finish(t); err != nil {
-				return s.unlessOvertaken(t, err)
+				return s.unlessOvertaken(t, round, err)
 			}
 			continue
 		}
 		// This step may have been the last to finish the round.
 		if !first {
-			if err := s.wakeOthers(t, own.Round(job)); err != nil {
+			if err := s.wakeOthers(t, round-1); err != nil {
 				return err
 			}
 			if s.over(t) {
@@ -138,8 +134,8 @@ func (s *Step) run(t *actor.Task) error {
 		if err := s.prepare(t); err != nil {
 			return err
 		}
-		if err := s.next(t); err != nil {
-			return s.unlessOvertaken(t, err)
+		if err := s.next(t, round); err != nil {
+			return s.unlessOvertaken(t, round, err)
 		}
 		if s.late {
 			return nil
@@ -162,9 +158,9 @@ func (s *Step) over(t *actor.Task) bool {
 // readHeads reads the job and all heads.
 func (s *Step) readHeads(t *actor.Task) error {
 	for {
-		keys := []string{naming.RankKey(s.cfg.Crawl)}
+		keys := []string{naming.RankKey(s.cfg.Crawl.ID)}
 		for p := range s.heads {
-			keys = append(keys, naming.RankHeadKey(s.cfg.Crawl, partition.ID(p)))
+			keys = append(keys, naming.RankHeadKey(s.cfg.Crawl.ID, partition.ID(p)))
 		}
 		recs, err := t.Records(keys...)
 		if err != nil || !recs[0].Found {
@@ -175,7 +171,7 @@ func (s *Step) readHeads(t *actor.Task) error {
 			return err
 		}
 		if job.Version != wire.Version {
-			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl, wire.ErrVersion, job.Version)
+			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl.ID, wire.ErrVersion, job.Version)
 		}
 		if job.Number != s.job.Number {
 			s.pmap = nil
@@ -202,9 +198,9 @@ func (s *Step) least() int {
 	return p.Round
 }
 
-// unlessOvertaken returns nil for an error that is due to a faster step of this partition, which has deleted what no
-// partition needs any more. Otherwise it returns the error.
-func (s *Step) unlessOvertaken(t *actor.Task, err error) error {
+// unlessOvertaken returns nil for an error in a round that is due to a faster step of this partition, which has deleted
+// what no partition needs any more. Otherwise it returns the error.
+func (s *Step) unlessOvertaken(t *actor.Task, round int, err error) error {
 	if !errors.Is(err, actor.ErrNotFound) {
 		return err
 	}
@@ -212,7 +208,7 @@ func (s *Step) unlessOvertaken(t *actor.Task, err error) error {
 	if lerr := s.readHeads(t); lerr != nil {
 		return errors.Join(err, lerr)
 	}
-	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < s.tried {
+	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < round {
 		return err
 	}
 	s.warm = s.cold()
@@ -228,7 +224,7 @@ func (s *Step) wakeOthers(t *actor.Task, round int) error {
 			to = append(to, partition.ID(p))
 		}
 	}
-	return send(t, s.cfg.Crawl, to)
+	return send(t, s.cfg.Crawl.ID, to)
 }
 
 // prepare reads what all rounds need.
@@ -236,17 +232,11 @@ func (s *Step) prepare(t *actor.Task) error {
 	if s.pmap != nil {
 		return nil
 	}
-	recs, err := t.Records(naming.CrawlKey(s.cfg.Crawl))
-	if err != nil {
+	var err error
+	if s.hash, err = s.cfg.Crawl.Hash(); err != nil {
 		return err
 	}
-	if s.crawl, err = decodeCrawl(recs[0], s.cfg.Crawl); err != nil {
-		return err
-	}
-	if s.hash, err = s.crawl.Hash(); err != nil {
-		return err
-	}
-	s.pmap, err = blobschema.ReadMap(t.Object, &s.crawl, s.job.Map)
+	s.pmap, err = blobschema.ReadMap(t.Object, &s.cfg.Crawl, s.job.Map)
 	return err
 }
 
@@ -255,7 +245,7 @@ func (s *Step) prepare(t *actor.Task) error {
 func (s *Step) slot(host string) partition.Slot {
 	slot, ok := s.slots[host]
 	if !ok {
-		key, _ := s.crawl.Settings.PartitionBy.Key(host)
+		key, _ := s.cfg.Crawl.Settings.PartitionBy.Key(host)
 		slot = s.hash.Slot(key)
 		s.slots[host] = slot
 	}
@@ -278,13 +268,11 @@ type outcome struct {
 }
 
 // next does the partition's next round and stores it.
-func (s *Step) next(t *actor.Task) error {
+func (s *Step) next(t *actor.Task, round int) error {
 	// The state in memory serves only the round after the one that left it.
-	round := s.own().Round(s.job.Number) + 1
 	if s.warm.job != s.job.Number || s.warm.round != round-1 {
 		s.warm = s.cold()
 	}
-	s.tried = round
 	did, err := s.round(t, round)
 	if err != nil {
 		return fmt.Errorf("rank job %d, round %d of partition %d: %w", s.job.Number, round, s.cfg.Partition, err)
@@ -333,7 +321,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	object = append(object, did.state...)
 	lengths = binary.AppendUvarint(lengths, uint64(len(did.state)))
 	// Name the object by its content. Deleting comes first, so that a crash leaves no deleted object in the head.
-	name := naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
+	name := naming.RankObject(s.cfg.Crawl.ID, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
 	if err := s.deleteDropped(t); err != nil {
 		return err
 	}
@@ -344,7 +332,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
 	late := false
-	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *ranks.Head) bool {
+	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *ranks.Head) bool {
 		late = false
 		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
 			late = true
@@ -415,6 +403,8 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 			h.Rounds = h.Rounds[1:]
 		}
 	} else {
+		// The first round of a job drops what previous jobs have left, except the results of the last finished one, which
+		// this job starts with.
 		for _, r := range old.Rounds {
 			drop(ranks.Gather, r.Object)
 		}
@@ -430,6 +420,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 		}
 		h.Totals, h.Next = ranks.Totals{}, ranks.Result{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
 	}
+	// Note what this round has made.
 	if did.totals != nil {
 		h.Totals = *did.totals
 	}
@@ -493,7 +484,7 @@ func (s *Step) tidyUp(t *actor.Task) error {
 		return err
 	}
 	spent := s.spent()
-	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *ranks.Head) bool {
+	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *ranks.Head) bool {
 		if h.Job != s.job.Number {
 			return false
 		}

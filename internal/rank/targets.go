@@ -108,33 +108,30 @@ type text struct{ target, text, host uint32 }
 
 // anchors returns the texts of the links to each target, by the partitions that own the targets.
 func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.AnchorTarget {
+	// Number the texts of all pieces.
 	names := map[string]uint32{}
 	var list []string
-	var all []text
-	host, hosts := "", uint32(0) // pages are in order of host
-	at := -1
-	var last *ranks.Graph
-	var ofText []uint32
-	// Collect all links with a text. Hosts are numbered in order of pages.
-	for p := range allNodes(pieces) {
-		if p.g != last {
-			last, at = p.g, at+1
-			ofText = make([]uint32, len(p.g.Texts))
-			for i, s := range p.g.Texts {
-				n, ok := names[s]
-				if !ok {
-					n = uint32(len(list))
-					list, names[s] = append(list, s), n
-				}
-				ofText[i] = n
+	ofText := make([][]uint32, len(pieces))
+	for i, g := range pieces {
+		for _, s := range g.Texts {
+			n, ok := names[s]
+			if !ok {
+				n = uint32(len(list))
+				list, names[s] = append(list, s), n
 			}
+			ofText[i] = append(ofText[i], n)
 		}
+	}
+	// Collect all links with a text. Hosts are numbered in order of pages, which are in order of host.
+	var all []text
+	host, hosts := "", uint32(0)
+	for p := range allNodes(pieces) {
 		if name := p.host().Name; name != host {
 			host, hosts = name, hosts+1
 		}
 		for _, l := range p.links() {
 			if p.g.Texts[l.Text] != "" {
-				all = append(all, text{t.ofNode[at][l.Node], ofText[l.Text], hosts})
+				all = append(all, text{t.ofNode[p.piece][l.Node], ofText[p.piece][l.Text], hosts})
 			}
 		}
 	}

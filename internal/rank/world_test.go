@@ -160,15 +160,25 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	return v, err
 }
 
+// crawl returns the crawl of the world.
+func (w *world) crawl() blobschema.Crawl {
+	w.t.Helper()
+	c, err := actor.Decode[blobschema.Crawl](w.Table[naming.CrawlKey("c")], "crawl")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
 func (w *world) step(p partition.ID) *Step {
 	warm := w.warm[p]
 	delete(w.warm, p)
-	return NewStep(StepConfig{Crawl: "c", Partition: p, Deadline: w.deadline}, warm)
+	return NewStep(StepConfig{Crawl: w.crawl(), Partition: p, Deadline: w.deadline}, warm)
 }
 
 // start begins a job.
 func (w *world) start(cfg StartConfig) error {
-	cfg.Crawl = "c"
+	cfg.Crawl = w.crawl()
 	return w.run(NewStart(cfg))
 }
 
@@ -290,12 +300,12 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 				pages[fp] = rank
 			}
 		}
-		if warm := w.warm[partition.ID(p)]; warm != nil && warm.pages != nil { // tables are of float32
+		if warm := w.warm[partition.ID(p)]; warm != nil && warm.levels[0] != nil { // tables are of float32
 			for i, fp := range warm.layout.Nodes {
-				if diff := pages[fp] - warm.pages.x[i]; math.Abs(diff) > 1e-7*warm.pages.x[i] {
-					w.t.Errorf("table says %g where the rank is %g", pages[fp], warm.pages.x[i])
+				if diff := pages[fp] - warm.levels[0].x[i]; math.Abs(diff) > 1e-7*warm.levels[0].x[i] {
+					w.t.Errorf("table says %g where the rank is %g", pages[fp], warm.levels[0].x[i])
 				}
-				pages[fp] = warm.pages.x[i]
+				pages[fp] = warm.levels[0].x[i]
 			}
 		}
 		rh, err := ranks.DecodeHosts(w.Objects[r.Hosts])

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +31,7 @@ type kind uint8
 const (
 	kindBlock   kind = iota // at: its number
 	kindRange               // at: its offset; length: its length
+	kindRun                 // blocks that are being read, from number at on; length: how many
 	kindReader              // an open segment
 	kindColumns             // of the document table, all of them
 	kindTable               // page ranks of a partition
@@ -84,13 +86,25 @@ func (c *cache) claim(k key) (e *entry, mine bool) {
 	return e, true
 }
 
-// fill sets the value of a claimed entry. An error goes to those who wait, but is not kept.
+// get returns a value that is kept.
+func (c *cache) get(k key) (value any, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[k]
+	if e == nil || e.at == nil {
+		return nil, false
+	}
+	c.order.MoveToFront(e.at)
+	return e.value, true
+}
+
+// fill sets the value of a claimed entry. An error, and a value of kind [kindRun], goes to those who wait, but is not kept.
 func (c *cache) fill(e *entry, value any, size int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.value, e.bytes, e.err = value, size, err
 	close(e.done)
-	if err != nil {
+	if err != nil || e.key.kind == kindRun {
 		delete(c.entries, e.key)
 		return
 	}
@@ -176,84 +190,53 @@ func (r *reader) source(ctx context.Context, object string, size int64) segment.
 		if err != nil {
 			return nil, err
 		}
-		if len(blocks) == 1 {
-			at := off - first*blockSize
-			return blocks[0][at : at+length : at+length], nil
+		b, at := blocks[0], off-first*blockSize
+		if len(blocks) > 1 {
+			b = bytes.Join(blocks, nil)
 		}
-		at := off - first*blockSize
-		return bytes.Join(blocks, nil)[at : at+length], nil
+		return b[at : at+length : at+length], nil
 	}
 }
 
-// blocks returns some blocks of an object. Neighbours that are missing are read together.
+// blocks returns some blocks of an object. It reads those that are missing, and the ones between them, in one call. If
+// another call reads the same blocks at this moment, it waits for that.
 func (r *reader) blocks(ctx context.Context, object string, size, first, last int64) ([][]byte, error) {
 	out := make([][]byte, last-first+1)
-	for {
-		// Claim the missing blocks. Others may be read by another call already.
-		var mine, others []*entry
-		for i := range out {
-			if out[i] != nil {
-				continue
-			}
-			e, claimed := r.cache.claim(key{object, kindBlock, first + int64(i), 0})
-			if claimed {
-				mine = append(mine, e)
-			} else {
-				others = append(others, e)
-			}
-		}
-		if err := r.fill(ctx, object, size, mine); err != nil {
-			return nil, err
-		}
-		for _, e := range mine {
-			out[e.key.at-first] = e.value.([]byte)
-		}
-		// Wait for the others. Claim again those whose call was cancelled.
-		retry := false
-		for _, e := range others {
-			again, err := e.wait(ctx)
-			switch {
-			case again:
-				retry = true
-			case err != nil:
-				return nil, err
-			default:
-				out[e.key.at-first] = e.value.([]byte)
-			}
-		}
-		if !retry {
-			return out, nil
+	from, to := last+1, first // of the missing blocks, to is behind the last
+	for i := range out {
+		at := first + int64(i)
+		if b, ok := r.cache.get(key{object, kindBlock, at, 0}); ok {
+			out[i] = b.([]byte)
+		} else {
+			from, to = min(from, at), at+1
 		}
 	}
-}
-
-// fill reads the blocks that the caller has claimed, in their order. It settles all of them, even after an error.
-func (r *reader) fill(ctx context.Context, object string, size int64, claimed []*entry) (failed error) {
-	for len(claimed) > 0 {
-		n := 1
-		for n < len(claimed) && claimed[n].key.at == claimed[0].key.at+int64(n) {
-			n++
-		}
-		run := claimed[:n]
-		claimed = claimed[n:]
-		from := run[0].key.at * blockSize
-		to := min(size, from+int64(n)*blockSize)
-		data, err := []byte(nil), failed
-		if err == nil {
-			data, err = r.direct(ctx, object, from, to-from)
-		}
-		for i, e := range run {
-			if err != nil {
-				failed = err
-				r.cache.fill(e, nil, 0, err)
-				continue
-			}
-			block := data[i*blockSize : min((i+1)*blockSize, len(data))]
-			if n > 1 {
-				block = bytes.Clone(block) // the cache drops each by itself
-			}
-			r.cache.fill(e, block, int64(len(block)), nil)
-		}
+	if from >= to {
+		return out, nil
 	}
-	return failed
+	read, err := cached(ctx, r.cache, key{object, kindRun, from, to - from}, func() ([][]byte, int64, error) {
+		length := min(size, to*blockSize) - from*blockSize
+		data, err := r.direct(ctx, object, from*blockSize, length)
+		if err == nil && int64(len(data)) != length {
+			err = fmt.Errorf("%w: %s has %d of %d bytes", wire.ErrDamaged, object, len(data), length)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		run := slices.Collect(slices.Chunk(data, blockSize))
+		for i, b := range run {
+			if len(run) > 1 {
+				run[i] = bytes.Clone(b) // the cache drops each by itself
+			}
+			if e, mine := r.cache.claim(key{object, kindBlock, from + int64(i), 0}); mine {
+				r.cache.fill(e, run[i], int64(len(b)), nil)
+			}
+		}
+		return run, 0, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	copy(out[from-first:], read)
+	return out, nil
 }

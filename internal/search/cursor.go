@@ -108,20 +108,12 @@ type formCursor struct {
 
 func (c *formCursor) seek(to uint32) {
 	if c.in == nil {
-		c.in = c.terms.in(c.alt)
+		c.in = c.terms.cols.InLangs(func(lang string) bool { return token.LangOf(lang)&c.alt.Langs != 0 })
 	}
 	c.cursor.seek(to)
 	for doc := c.at(); doc != end && !c.in(doc); doc = c.at() {
 		c.cursor.seek(doc + 1)
 	}
-}
-
-// in returns a function that reports whether a document is in the languages of an alternative.
-func (t *terms) in(alt *token.Alternative) func(doc uint32) bool {
-	if t.documents(alt) == t.opened.Documents() {
-		return func(uint32) bool { return true }
-	}
-	return t.cols.InLangs(func(lang string) bool { return token.LangOf(lang)&alt.Langs != 0 })
 }
 
 func (c *formCursor) freq() (n, exact int) {

@@ -27,11 +27,10 @@ const (
 // the anchor texts belong to.
 type evaluation struct {
 	reader
-	ix      *Index
-	snap    *snapshot
-	q       *Query
-	weights Weights
-	keep    int // number of best hits wanted
+	ix   *Index
+	snap *snapshot
+	q    *Query
+	keep int // number of best hits wanted
 
 	memory *semaphore.Weighted // bytes of lists in memory
 	leaves []*leaf             // of the query; those that exclude come last
@@ -118,7 +117,7 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	}
 	// Evaluate the segments in parallel, and keep the best.
 	all := &matches{langs: map[string]int64{}}
-	err := parallel(parallelSegments, e.segments(), func(_ int, s *seg) error {
+	err := parallel(parallelSegments, e.snap.segments, func(_ int, s *seg) error {
 		m, err := e.segment(ctx, s)
 		if err != nil {
 			return bad(s, err)
@@ -161,22 +160,6 @@ func (m *matches) offer(f found, keep int) {
 	}
 }
 
-// segments returns the segments of documents that are not empty.
-func (e *evaluation) segments() (out []*seg) {
-	for _, p := range e.snap.parts {
-		out = append(out, p.segments...)
-	}
-	return slices.DeleteFunc(out, (*seg).empty)
-}
-
-// anchorSegments returns the segments of anchor texts that are not empty.
-func (e *evaluation) anchorSegments() (out []*seg) {
-	for _, p := range e.snap.parts {
-		out = append(out, p.anchors...)
-	}
-	return slices.DeleteFunc(out, (*seg).empty)
-}
-
 // parallel calls f for each item, for at most n at a time, and returns the first error after all calls have returned.
 func parallel[T any](n int, items []T, f func(i int, item T) error) error {
 	var g errgroup.Group
@@ -190,7 +173,7 @@ func parallel[T any](n int, items []T, f func(i int, item T) error) error {
 // lookup opens all segments and looks all terms up in them.
 func (e *evaluation) lookup(ctx context.Context) error {
 	e.terms = map[*seg]*terms{}
-	err := parallel(parallelReads, append(e.segments(), e.anchorSegments()...), func(_ int, s *seg) error {
+	err := parallel(parallelReads, slices.Concat(e.snap.segments, e.snap.anchors), func(_ int, s *seg) error {
 		o, err := e.open(ctx, s)
 		if err != nil {
 			return err
@@ -216,6 +199,7 @@ func (e *evaluation) lookupTerms() error {
 	var g errgroup.Group
 	g.SetLimit(parallelReads)
 	for s, t := range e.terms {
+		// Look each term up once, unless the segment has no document in a language of its forms.
 		seen := map[string]bool{}
 		for _, l := range e.leaves {
 			if l.prefix != "" {
@@ -241,32 +225,30 @@ func (e *evaluation) lookupTerms() error {
 
 // expand finds the terms with the prefix of a leaf.
 func (e *evaluation) expand(t *terms, l *leaf) error {
-	all, cut, err := t.opened.Terms(l.prefix, maxExpanded+1, maxExpandedBlocks)
+	var all [segment.NumFields][]segment.TermInfo
+	more := false
+	cut, err := t.opened.Terms(l.prefix, maxExpandedBlocks, func(_ string, infos [segment.NumFields]segment.TermInfo) {
+		for f, info := range infos {
+			switch {
+			case info.Documents == 0 || !l.fields.has(segment.Field(f)):
+			case len(all[f]) == maxExpanded:
+				more = true
+			default:
+				all[f] = append(all[f], info)
+			}
+		}
+	})
 	if err != nil {
 		return err
 	}
-	for f := range all {
-		if !l.fields.has(segment.Field(f)) {
-			all[f] = nil
-		} else if len(all[f]) > maxExpanded {
-			all[f], cut = all[f][:maxExpanded], true
-		}
-	}
-	if cut {
-		e.note(fmt.Sprintf("Too many words begin with %s. The search used only the first of them in alphabetical order.", l.prefix))
-	}
+	text := fmt.Sprintf("Too many words begin with %s. The search used only the first of them in alphabetical order.", l.prefix)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t.prefixes[l] = all
-	return nil
-}
-
-func (e *evaluation) note(text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Contains(e.notes, text) {
+	if (cut || more) && !slices.Contains(e.notes, text) {
 		e.notes = append(e.notes, text)
 	}
+	return nil
 }
 
 // sum estimates how many documents have each leaf, because lists do not say which documents they share. For a word it
@@ -277,6 +259,7 @@ func (e *evaluation) sum() {
 	for _, l := range e.leaves {
 		var s sums
 		if l.prefix != "" {
+			// For a prefix it is the sum of its terms, in the field that has most of them.
 			var by [segment.NumFields]float64
 			for _, t := range e.terms {
 				for f, infos := range t.prefixes[l] {
@@ -288,6 +271,7 @@ func (e *evaluation) sum() {
 			s.documents = min(n, slices.Max(by[:]))
 			s.idf = idf(n, s.documents)
 		}
+		// Of several words the rarest counts, and each adds its own weight.
 		for i, w := range l.words {
 			df := min(n, e.have(w, l.fields))
 			if i == 0 || df < s.documents {
@@ -331,7 +315,7 @@ func (t *terms) have(at token.Term, f segment.Field) (most int) {
 // anchors finds the documents that anchor texts belong to: the texts of links to a document count as its own.
 func (e *evaluation) anchors(ctx context.Context) error {
 	e.hits = map[*seg][][]hit{}
-	err := parallel(parallelReads, e.anchorSegments(), func(_ int, a *seg) error { return bad(a, e.anchorHits(ctx, a)) })
+	err := parallel(parallelReads, e.snap.anchors, func(_ int, a *seg) error { return bad(a, e.anchorHits(ctx, a)) })
 	if err != nil {
 		return err
 	}
@@ -383,6 +367,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 					found[s] = append(found[s], hit{to.of[doc].doc, int32(n), int32(cols.Length(segment.Anchor, doc))})
 				}
 			}
+			// Add them to those of the other segments of anchor texts.
 			e.mu.Lock()
 			for s, hits := range found {
 				if e.hits[s] == nil {

@@ -88,10 +88,12 @@ func (ix *Index) Documents() int64 { return ix.now.Load().documents }
 
 // snapshot is the state of the index at one moment. It is immutable, and shares its parts with other snapshots.
 type snapshot struct {
-	at     time.Time               // when the reading of the records began
-	number int                     // grows when the records have changed
-	parts  []*part                 // of partitions with an index, by partition
-	tables map[partition.ID]string // objects: ranks of the pages of each partition
+	at     time.Time // when the reading of the records began
+	number int       // grows when the records have changed
+	parts  []*part   // of partitions with an index, by partition
+	// The segments of all parts that are not empty.
+	segments, anchors []*seg
+	tables            map[partition.ID]string // objects: ranks of the pages of each partition
 	// moved reports that slots have moved, or depend on addresses. Then several partitions may have something of a document.
 	moved     bool
 	hidden    map[*seg]*segment.Set // documents that another partition knows better, if moved
@@ -114,8 +116,6 @@ type seg struct {
 	deleted *segment.Set // by its manifest
 	part    *part
 }
-
-func (s *seg) empty() bool { return s.ref.Documents == 0 }
 
 // gone returns a function that reports whether a document of a segment does not count any more.
 func (s *snapshot) gone(of *seg) func(doc uint32) bool {
@@ -282,25 +282,29 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	return p, nil
 }
 
-// count sums up what scores need to know of all documents.
+// count collects the segments, and sums up what scores need to know of all documents.
 func (s *snapshot) count() {
 	var lengths, of [segment.NumFields]float64
 	for _, p := range s.parts {
-		for _, g := range slices.Concat(p.segments, p.anchors) {
-			anchors := slices.Contains(p.anchors, g)
-			if !anchors {
-				s.documents += int64(g.ref.Documents - g.ref.Gone)
-				s.stored += int64(g.ref.Documents)
-			}
-			for f, n := range g.ref.Lengths {
-				if anchors == (segment.Field(f) == segment.Anchor) {
-					lengths[f] += float64(n)
-					of[f] += float64(g.ref.Documents)
-				}
+		for _, g := range p.segments {
+			s.documents += int64(g.ref.Documents - g.ref.Gone)
+			s.stored += int64(g.ref.Documents)
+		}
+		s.segments, s.anchors = append(s.segments, p.segments...), append(s.anchors, p.anchors...)
+	}
+	empty := func(g *seg) bool { return g.ref.Documents == 0 }
+	s.segments, s.anchors = slices.DeleteFunc(s.segments, empty), slices.DeleteFunc(s.anchors, empty)
+	for f := range segment.NumFields {
+		in := s.segments
+		if f == segment.Anchor {
+			in = s.anchors
+		}
+		for _, g := range in {
+			if int(f) < len(g.ref.Lengths) {
+				lengths[f] += float64(g.ref.Lengths[f])
+				of[f] += float64(g.ref.Documents)
 			}
 		}
-	}
-	for f := range lengths {
 		s.average[f] = 1
 		if of[f] > 0 && lengths[f] > 0 {
 			s.average[f] = lengths[f] / of[f]

@@ -249,7 +249,6 @@ type scored struct {
 
 // search is the whole of it.
 func (m *model) search(q *Query, nodes float64) (out []scored) {
-	w := weights()
 	idfs := map[*leaf]float64{}
 	for _, l := range q.leaves() {
 		idfs[l] = m.idf(l)
@@ -266,7 +265,7 @@ func (m *model) search(q *Query, nodes float64) (out []scored) {
 				of.at[segment.Anchor], of.lengths[segment.Anchor] = a.at[segment.Anchor], a.lengths[segment.Anchor]
 			}
 		}
-		if s, ok := m.score(&of, q, idfs, &w, nodes); ok {
+		if s, ok := m.score(&of, q, idfs, nodes); ok {
 			out = append(out, scored{d.url, s, d.id})
 		}
 	}
@@ -276,7 +275,7 @@ func (m *model) search(q *Query, nodes float64) (out []scored) {
 	return out
 }
 
-func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights, nodes float64) (total float64, ok bool) {
+func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, nodes float64) (total float64, ok bool) {
 	u, _ := weburl.Parse(d.url)
 	in := func(site string) bool {
 		return string(u.Host()) == site || strings.HasSuffix(string(u.Host()), "."+site)
@@ -300,11 +299,11 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 		for f := range segment.NumFields {
 			if n, _ := d.freq(l, f); n > 0 {
 				any = true
-				b := w.Field[f].B
-				sum += w.Field[f].Weight * float64(n) / (1 - b + b*float64(rounded(d.lengths[f]))/m.average[f])
+				b := fieldWeights[f].b
+				sum += fieldWeights[f].weight * float64(n) / (1 - b + b*float64(rounded(d.lengths[f]))/m.average[f])
 			}
 		}
-		sum /= w.K1 + sum
+		sum /= k1 + sum
 		if exactly(l) {
 			sum++
 		}
@@ -339,7 +338,7 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 		}
 	}
 	if words > 0 {
-		total += w.Exact * words / float64(len(q.clauses))
+		total += exactWeight * words / float64(len(q.clauses))
 	}
 	titled := 0
 	for _, clause := range q.clauses {
@@ -348,10 +347,10 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 		}
 	}
 	if titled > 0 && titled == len(q.clauses) {
-		total += w.Titled * float64(titled) / math.Max(float64(titled), float64(rounded(d.lengths[segment.Title])))
+		total += titledWeight * float64(titled) / math.Max(float64(titled), float64(rounded(d.lengths[segment.Title])))
 	}
 	if r := float64(float32(float64(float32(d.rank)) * nodes)); r > 0 {
-		total += w.Rank * math.Pow(r, w.RankA) / (math.Pow(w.RankK, w.RankA) + math.Pow(r, w.RankA))
+		total += rankWeight * math.Pow(r, rankA) / (math.Pow(rankK, rankA) + math.Pow(r, rankA))
 	}
 	return total, true
 }

@@ -99,16 +99,14 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 	if err != nil {
 		return nil, err
 	}
+	// Note the documents of the anchor segment, and their slots.
 	of := make([]target, a.ref.Documents)
-	by := make(map[segment.ID]int, len(of))
+	by, slots := make(map[segment.ID]int, len(of)), map[partition.Slot]bool{}
 	for doc := range of {
-		of[doc].seg = -1
-		by[cols[len(in)].ID(uint32(doc))] = doc
+		id := cols[len(in)].ID(uint32(doc))
+		of[doc].seg, by[id], slots[id.Slot] = -1, doc, true
 	}
-	slots := map[partition.Slot]bool{}
-	for doc := range of {
-		slots[cols[len(in)].Slot(uint32(doc))] = true
-	}
+	// Find them in the other segments.
 	for i, s := range in {
 		gone := snap.gone(s)
 		for doc := uint32(0); doc < s.ref.Documents; doc++ {

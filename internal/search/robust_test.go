@@ -327,12 +327,12 @@ func TestListsAreReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &evaluation{reader: reader{ix.store, ix.cache, &reads{}}, ix: ix, snap: ix.now.Load(), q: q, weights: weights(), keep: 100}
+	e := &evaluation{reader: reader{ix.store, ix.cache, &reads{}}, ix: ix, snap: ix.now.Load(), q: q, keep: 100}
 	m, err := e.run(t.Context())
 	if err != nil || m.total != 2400 {
 		t.Fatal(m.total, err)
 	}
-	for _, s := range e.segments() {
+	for _, s := range e.snap.segments {
 		lists := e.lister(t.Context(), e.terms[s])
 		for _, l := range e.leaves {
 			for f := range segment.NumFields {

@@ -6,39 +6,28 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 )
 
-// Weights are the parameters of scores; see docs/search.md for the formula and its reasons.
-type Weights struct {
-	Field [segment.NumFields]FieldWeight
-	// Exact is added for a document that has all words as they were written, or a part of it for a part of the
+// The parameters of scores; see docs/search.md for the formula and its reasons. BM25F is by Robertson, Zaragoza and
+// Taylor (2004); the part of the rank, with its values, by Craswell, Robertson, Zaragoza and Taylor (2005).
+const (
+	// exactWeight is added for a document that has all words as they were written, or a part of it for a part of the
 	// words. It is more than rank and title can add.
-	Exact float64
-	K1    float64 // how soon a repeated word adds nothing
-	// Rank, RankK and RankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank times the number of
+	exactWeight = 4
+	k1          = 1.2 // how soon a repeated word adds nothing
+	// rankWeight, rankK and rankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank times the number of
 	// pages: its mean is 1.
-	Rank, RankK, RankA float64
-	// Titled is added for a title that consists of the words of the query; a longer title adds less.
-	Titled float64
-}
+	rankWeight, rankK, rankA = 1.8, 1, 0.6
+	// titledWeight is added for a title that consists of the words of the query; a longer title adds less.
+	titledWeight = 2
+)
 
-// FieldWeight is the weight of a word in a field, and by how much (0 to 1) a long field reduces it.
-type FieldWeight struct {
-	Weight, B float64
-}
-
-// weights returns the weights in use. BM25F is by Robertson, Zaragoza and Taylor (2004); the part of the rank,
-// with its values, by Craswell, Robertson, Zaragoza and Taylor (2005).
-func weights() Weights {
-	return Weights{
-		Field: [segment.NumFields]FieldWeight{
-			segment.Title:    {5, 0.5},
-			segment.Headings: {3, 0.5},
-			segment.Anchor:   {2.5, 0.4},
-			segment.URL:      {2, 0.5},
-			segment.Body:     {1, 0.75},
-			segment.Aside:    {0.2, 0.75},
-		},
-		Exact: 4, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
-	}
+// fieldWeights has the weight of a word in each field, and by how much (0 to 1) a long field reduces it.
+var fieldWeights = [segment.NumFields]struct{ weight, b float64 }{
+	segment.Title:    {5, 0.5},
+	segment.Headings: {3, 0.5},
+	segment.Anchor:   {2.5, 0.4},
+	segment.URL:      {2, 0.5},
+	segment.Body:     {1, 0.75},
+	segment.Aside:    {0.2, 0.75},
 }
 
 // idf returns the weight of a word that df of n documents have. It is always above 0.
@@ -48,27 +37,27 @@ func idf(n, df float64) float64 {
 }
 
 // fieldPart returns what freq occurrences in a field add, before saturation.
-func (w *Weights) fieldPart(f segment.Field, freq, length int, average float64) float64 {
-	fw := &w.Field[f]
-	return fw.Weight * float64(freq) / (1 - fw.B + fw.B*float64(length)/average)
+func fieldPart(f segment.Field, freq, length int, average float64) float64 {
+	w := &fieldWeights[f]
+	return w.weight * float64(freq) / (1 - w.b + w.b*float64(length)/average)
 }
 
-// word returns the factor of a word's idf for the sum of its parts. If the document has the word as it was
+// wordPart returns the factor of a word's idf for the sum of its parts. If the document has the word as it was
 // written, it is 1 more, which no frequency of another form reaches.
-func (w *Weights) word(sum float64, exact bool) float64 {
-	if sum /= w.K1 + sum; exact {
+func wordPart(sum float64, exact bool) float64 {
+	if sum /= k1 + sum; exact {
 		sum++
 	}
 	return sum
 }
 
 // rankPart returns what a page's rank adds. The mean rank is 1.
-func (w *Weights) rankPart(rank float64) float64 {
+func rankPart(rank float64) float64 {
 	if rank <= 0 {
 		return 0
 	}
-	p := math.Pow(rank, w.RankA)
-	return w.Rank * p / (math.Pow(w.RankK, w.RankA) + p)
+	p := math.Pow(rank, rankA)
+	return rankWeight * p / (math.Pow(rankK, rankA) + p)
 }
 
 // Explanation lists the parts of a result's score: Score is the sum of the scores of its words, of Exact, of

@@ -30,6 +30,9 @@ type leafCursor struct {
 	fields [segment.NumFields]cursor // nil where it is not
 	doc    uint32
 	docs   float64
+
+	// Of the document that was scored last: it has the leaf as it was written, or in its title.
+	exact, titled bool
 }
 
 func (l *leafCursor) seek(to uint32) uint32 {
@@ -202,10 +205,11 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	// Add up what each field of each leaf gives.
 	for i := range len(s.leaves) - len(s.not) {
 		l := &s.leaves[i]
+		l.exact, l.titled = false, false
 		if l.seek(doc) != doc {
 			continue
 		}
-		sum, exactly := 0.0, l.exact(doc)
+		sum := 0.0
 		var parts []FieldScore
 		for f, c := range l.fields {
 			if c == nil || c.at() != doc {
@@ -213,34 +217,44 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			}
 			field := segment.Field(f)
 			freq, exact := c.freq()
+			l.exact, l.titled = l.exact || exact > 0, l.titled || field == segment.Title
 			length := 0
 			if h, ok := c.(*hitsCursor); ok {
 				length = int(h.hits[h.i].length)
 			} else {
 				length = s.cols.Length(field, doc)
 			}
-			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
+			part := fieldPart(field, freq, length, e.snap.average[f])
 			sum += part
 			if x != nil {
 				parts = append(parts, FieldScore{field.String(), freq, exact, length, part})
 			}
 		}
 		// The word counts by its saturated sum.
-		score := e.sums[i].idf * e.weights.word(sum, exactly)
+		score := e.sums[i].idf * wordPart(sum, l.exact)
 		total += score
 		if x != nil {
-			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, exactly, parts, sum, score})
+			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, l.exact, parts, sum, score})
 		}
 	}
-	// Words as they were written, and a title of nothing else, count extra.
-	if n := s.exact(doc); n > 0 {
-		part := e.weights.Exact * float64(n) / float64(len(s.clauses))
+	// Words as they were written, and a title that has all words, count extra.
+	exact, titled := 0, len(s.clauses)
+	for _, clause := range s.clauses {
+		if slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.exact }) {
+			exact++
+		}
+		if !slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.titled }) {
+			titled = 0
+		}
+	}
+	if exact > 0 {
+		part := exactWeight * float64(exact) / float64(len(s.clauses))
 		if total += part; x != nil {
 			x.Exact = part
 		}
 	}
-	if n := s.titled(doc); n > 0 {
-		part := e.weights.Titled * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
+	if titled > 0 {
+		part := titledWeight * float64(titled) / float64(max(titled, s.cols.Length(segment.Title, doc)))
 		if total += part; x != nil {
 			x.Titled = part
 		}
@@ -250,46 +264,11 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	if s.ranks != nil {
 		rank = float64(s.ranks[doc])
 	}
-	part := e.weights.rankPart(rank)
+	part := rankPart(rank)
 	if total += part; x != nil {
 		x.Rank, x.Score = RankScore{rank, part}, total
 	}
 	return total
-}
-
-// exact returns the number of clauses that a document has as they were written.
-func (s *scorer) exact(doc uint32) (n int) {
-	for _, clause := range s.clauses {
-		if slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.exact(doc) }) {
-			n++
-		}
-	}
-	return n
-}
-
-// exact reports whether a document has the leaf as it was written.
-func (l *leafCursor) exact(doc uint32) bool {
-	has := func(c cursor) bool {
-		if c == nil || c.at() != doc {
-			return false
-		}
-		_, exact := c.freq()
-		return exact > 0
-	}
-	return l.doc == doc && slices.ContainsFunc(l.fields[:], has)
-}
-
-// titled returns the number of clauses if the title of a document has all of them, and otherwise 0.
-func (s *scorer) titled(doc uint32) int {
-	for _, clause := range s.clauses {
-		if !slices.ContainsFunc(clause, func(l *leafCursor) bool {
-			c := l.fields[segment.Title]
-			return l.doc == doc && c != nil && c.at() == doc
-		}) {
-			return 0
-		}
-	}
-	return len(s.clauses)
 }
 
 // segment finds the matches of a segment.

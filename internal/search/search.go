@@ -118,11 +118,7 @@ func (req *Request) parse() (*Query, error) {
 	if req.Offset < 0 || req.Limit < 0 || req.Offset > MaxResults || req.Limit > MaxResults || req.Offset+req.Limit > MaxResults {
 		return nil, badQuery("results %d to %d cannot be shown: a query has at most %d", req.Offset+1, req.Offset+req.Limit, MaxResults)
 	}
-	q, err := parse(req.Query, req)
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return parse(req.Query, req)
 }
 
 // maxKept bounds the hits that are grouped.
@@ -151,7 +147,7 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 		return a, nil
 	}
 	e := &evaluation{
-		reader: reader{ix.store, ix.cache, rd}, ix: ix, snap: snap, q: q, weights: weights(),
+		reader: reader{ix.store, ix.cache, rd}, ix: ix, snap: snap, q: q,
 		// Grouping needs more hits than the page has results.
 		keep: 2*(req.Offset+req.Limit) + lookAhead + 200,
 	}

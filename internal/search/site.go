@@ -51,6 +51,7 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 // below it, and other ports, may have slots of their own: slots finds them by the documents that have the name in
 // their URL.
 func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
+	// The name's own slot is enough if a port is given, or if all names below the name share its politeness key.
 	by := e.ix.record.Settings.PartitionBy
 	key, _ := by.Key(string(host))
 	out := []partition.Slot{e.ix.hash.Slot(key)}
@@ -61,6 +62,8 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 	if another, _ := by.Key(string(other)); exact || another == key {
 		return out, nil
 	}
+	// Otherwise take the slots of all documents that have the words of the name in a row in their URL, or of all documents
+	// if the name has no words.
 	cols, err := e.columns(ctx, t.seg)
 	if err != nil {
 		return nil, err

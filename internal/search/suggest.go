@@ -43,7 +43,7 @@ func (e *evaluation) suggest(ctx context.Context, req *Request) ([]Suggestion, e
 	if err != nil || !changed {
 		return nil, nil
 	}
-	other := &evaluation{reader: e.reader, ix: e.ix, snap: e.snap, q: q, weights: e.weights}
+	other := &evaluation{reader: e.reader, ix: e.ix, snap: e.snap, q: q}
 	m, err := other.run(ctx)
 	if err != nil || m.total == 0 {
 		return nil, err
@@ -87,7 +87,7 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	if letters > 5 {
 		most = 2
 	}
-	segs := e.segments()
+	segs := slices.Clone(e.snap.segments)
 	slices.SortFunc(segs, func(a, b *seg) int {
 		return cmp.Or(cmp.Compare(b.ref.Documents, a.ref.Documents), strings.Compare(a.ref.Object, b.ref.Object))
 	})
@@ -96,16 +96,17 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		infos, err := around(e.terms[s].opened, word)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, list := range infos {
-			for _, info := range list {
-				if distance(word, info.Term, most) <= most {
-					documents[info.Term] += info.Documents
-				}
+		r := e.terms[s].opened
+		_, err := r.Terms(beginning(r, word), nearBlocks, func(term string, infos [segment.NumFields]segment.TermInfo) {
+			if distance(word, term, most) > most {
+				return
 			}
-		}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for _, info := range infos {
+				documents[term] += info.Documents
+			}
+		})
 		return bad(s, err)
 	})
 	if err != nil {
@@ -120,8 +121,8 @@ func (e *evaluation) near(ctx context.Context, w token.Word) (string, error) {
 	return best, nil
 }
 
-// around returns terms that begin as a word does: with its first letter, or more letters if there are too many.
-func around(r *segment.Reader, word string) (infos [segment.NumFields][]segment.TermInfo, err error) {
+// beginning returns the first letter of a word, or more letters if too many terms begin with it.
+func beginning(r *segment.Reader, word string) string {
 	end := 0
 	for range 4 {
 		_, n := utf8.DecodeRuneInString(word[end:])
@@ -129,8 +130,7 @@ func around(r *segment.Reader, word string) (infos [segment.NumFields][]segment.
 			break
 		}
 	}
-	infos, _, err = r.Terms(word[:end], 1<<20, nearBlocks)
-	return infos, err
+	return word[:end]
 }
 
 // distance returns the number of letters to change, add, remove or swap with the next one to turn one word into

@@ -63,7 +63,7 @@ func (w *world) indexStep(p *proc) (actor.Actor, error) {
 
 // rankStep returns a rank step.
 func (w *world) rankStep(p *proc) (actor.Actor, error) {
-	cfg := rank.StepConfig{Crawl: w.crawl.ID, Partition: p.part}
+	cfg := rank.StepConfig{Crawl: w.crawl, Partition: p.part}
 	if p.rng.IntN(4) == 0 {
 		cfg.Deadline = p.between(time.Second, time.Minute)
 	}
@@ -80,7 +80,7 @@ func (w *world) startRanks(rep *crawl.Report) {
 	case rep.WantsRanks:
 		params := ranks.DefaultParams()
 		params.MaxRounds = 1 + int(w.cfg.Seed%16) // few rounds, because most of the simulation would otherwise be rounds without faults
-		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Params: params, Same: true})
+		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl, Params: params, Same: true})
 	case rep.Ranking && w.Mono-w.reminded >= remindAfter:
 		p.actor = rank.NewRemind(w.crawl.ID, 0)
 	default:

@@ -190,11 +190,9 @@ func rank(a atom.Atom) int {
 	return 0
 }
 
-// imply closes the elements that a start tag ends (HTML Living Standard, 13.1.2.4 optional tags). A heading without an end
-// tag ends too, because the text behind it is no heading.
+// imply closes the elements that a start tag ends (HTML Living Standard, 13.1.2.4 optional tags).
 func (p *page) imply(a atom.Atom) {
-	inHeading := a == atom.Div || a == atom.Section || a == atom.Header
-	if t := p.top().element; t == atom.P || isHeading(t) && !inHeading {
+	if p.top().element == atom.P {
 		p.closeTo(len(p.open) - 1)
 	}
 	r := rank(a)

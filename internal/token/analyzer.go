@@ -276,7 +276,8 @@ func (a *analyzer) split() {
 	for at := 0; at < len(raw); {
 		if r, n := utf8.DecodeRuneInString(raw[at:]); normal(r) {
 			if next, _ := utf8.DecodeRuneInString(raw[at+n:]); at+n == len(raw) || normal(next) {
-				u.addNormal(r, n, at)
+				u.norm = utf8.AppendRune(u.norm, r)
+				u.end(r, len(u.norm), at, at+n)
 				at += n
 				continue
 			}
@@ -309,30 +310,28 @@ func normal(r rune) bool {
 	return r >= 0x4E00 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0x3041 && r <= 0x3096 || r >= 0x30A1 && r <= 0x30FC
 }
 
-// addNormal adds such a character of n bytes.
-func (u *units) addNormal(r rune, n, start int) {
-	u.norm = utf8.AppendRune(u.norm, r)
-	u.ends, u.starts, u.stops = append(u.ends, int32(len(u.norm))), append(u.starts, int32(start)), append(u.stops, int32(start+n))
+// end ends a character at norm[end], whose source is [start, stop).
+func (u *units) end(r rune, end, start, stop int) {
+	if r > 0xFFFF {
+		r = 0
+	}
+	u.ends, u.starts, u.stops = append(u.ends, int32(end)), append(u.starts, int32(start)), append(u.stops, int32(stop))
 	u.han = append(u.han, uint16(r))
 }
 
 // add adds the normalized form of the source [start, stop), which ends at a boundary of normalization.
 // If one source becomes several characters, they share its place in the text.
 func (u *units) add(raw string, start int) {
-	stop := int32(start + len(raw))
+	stop := start + len(raw)
 	i := len(u.norm)
 	u.norm = norm.NFKC.AppendString(u.norm, raw)
 	for i < len(u.norm) {
 		r, n := utf8.DecodeRune(u.norm[i:])
 		i += n
 		if last := len(u.han) - 1; last >= 0 && scriptOf(r) == mark {
-			u.ends[last+1], u.stops[last], u.han[last] = int32(i), stop, 0
+			u.ends[last+1], u.stops[last], u.han[last] = int32(i), int32(stop), 0
 			continue
 		}
-		if r > 0xFFFF {
-			r = 0
-		}
-		u.ends, u.starts, u.stops = append(u.ends, int32(i)), append(u.starts, int32(start)), append(u.stops, stop)
-		u.han = append(u.han, uint16(r))
+		u.end(r, i, start, stop)
 	}
 }

@@ -79,14 +79,13 @@ func plain(s string) string {
 		if !unicode.IsMark(r) {
 			base = r
 		}
-		if to := alike(r); to != "" {
-			b = append(b, to...)
-		} else {
-			b = utf8.AppendRune(b, r)
-		}
+		b = utf8.AppendRune(b, r)
 	}
-	return norm.NFC.String(string(b))
+	return alike.Replace(norm.NFC.String(string(b)))
 }
+
+// alike has the usual replacements of letters that a keyboard lacks.
+var alike = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i", "æ", "ae", "œ", "oe")
 
 const (
 	softHyphen = '\u00ad'
@@ -99,25 +98,6 @@ const (
 func vowelPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x0652 || r == 0x0670 || r >= 0x0591 && r <= 0x05BD || r == 0x05BF ||
 		r == 0x05C1 || r == 0x05C2 || r == 0x05C4 || r == 0x05C5 || r == 0x05C7
-}
-
-// alike returns the usual replacement of a letter that a keyboard lacks, or "" for most letters.
-func alike(r rune) string {
-	switch r {
-	case 'ø':
-		return "o"
-	case 'ł':
-		return "l"
-	case 'đ':
-		return "d"
-	case 'ı':
-		return "i"
-	case 'æ':
-		return "ae"
-	case 'œ':
-		return "oe"
-	}
-	return ""
 }
 
 func ascii(s string) bool {

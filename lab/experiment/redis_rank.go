@@ -83,7 +83,7 @@ func (t *rankTrial) run(pages []made.Page) (err error) {
 		return err
 	}
 	f := &farm{platform: p}
-	if t.took, err = f.rank(c.Record.ID); err != nil {
+	if t.took, err = f.rank(c.Record); err != nil {
 		return err
 	}
 	t.busy, t.calls, t.steps = f.busy, f.calls, f.steps
@@ -109,7 +109,7 @@ func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
 
 // rank works out the ranks of a crawl: a step of a partition begins when a message for it comes and none is
 // at work, and has what the one before kept in memory.
-func (f *farm) rank(id string) (time.Duration, error) {
+func (f *farm) rank(c blobschema.Crawl) (time.Duration, error) {
 	warm, atWork, asked := map[partition.ID]*rank.Warm{}, map[partition.ID]bool{}, map[partition.ID]bool{}
 	var look func(p partition.ID)
 	look = func(p partition.ID) {
@@ -119,7 +119,7 @@ func (f *farm) rank(id string) (time.Duration, error) {
 		}
 		atWork[p] = true
 		f.steps++
-		s := rank.NewStep(rank.StepConfig{Crawl: id, Partition: p}, warm[p])
+		s := rank.NewStep(rank.StepConfig{Crawl: c, Partition: p}, warm[p])
 		f.start(s, func() {
 			warm[p], atWork[p] = s.Warm(), false
 			if asked[p] {
@@ -135,7 +135,7 @@ func (f *farm) rank(id string) (time.Duration, error) {
 		}
 		return err
 	}
-	f.start(rank.NewStart(rank.StartConfig{Crawl: id, Params: ranks.DefaultParams()}), nil)
+	f.start(rank.NewStart(rank.StartConfig{Crawl: c, Params: ranks.DefaultParams()}), nil)
 	return f.run()
 }
 
