@@ -38,7 +38,7 @@ type Web struct {
 	byAuthority map[string]int // to the host's number
 	text        *text
 	zipped      *sync.Map // compressed bodies ([]byte) by version, host and page; they depend on the authorities
-	versions    *versions
+	versions    *sync.Map // changes (*atomic.Int32) by pageKey; all copies of a web share it
 }
 
 // kind says what is special about a page. The order up to busy is that of
@@ -118,8 +118,7 @@ func New(cfg Config) (*Web, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes),
-		versions: &versions{of: make(map[uint64]int)}}
+	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes), versions: new(sync.Map)}
 	total := 0
 	for i := range w.hosts {
 		w.hosts[i].pages = w.drawPages(i)
