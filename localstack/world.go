@@ -206,7 +206,7 @@ func (w *world) begin(ctx context.Context, mappings map[string]lambdalocal.Mappi
 	}
 	for _, s := range schedules {
 		s.Log = log
-		w.working.Go(func() { s.Run(ctx) }) //nolint:errcheck // only of a schedule of no time
+		w.working.Go(func() { s.Run(ctx) })
 	}
 	return nil
 }
