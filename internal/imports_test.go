@@ -77,7 +77,7 @@ internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
 infra/zip:
-localstack:               blobschema blobschema/naming blobschema/ranks internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap
+localstack:               blobschema internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap partition
 infra/emulated:
 infra/account:
 cmd/orbweaver:            ...
