@@ -7,8 +7,8 @@
 // the orbweaver program, used through its commands. There are two phases:
 //
 //   - crawl: from index.html until nothing is left. Then the pages are indexed and ranked.
-//   - recrawl: each page is requested again, after five pages got a new word and five others
-//     a new time only, and five more were removed.
+//   - recrawl: each page is requested again, after five pages got another word and five others
+//     another time only, and five more were removed.
 //
 // Each phase compares page records and stored payloads with the files, the server's log with
 // the requests that the files call for, the crawler's figures with the log and the archive,
@@ -38,7 +38,6 @@ type settings struct {
 	docs    string
 	binary  string
 	maxTime time.Duration
-	keep    bool
 }
 
 func main() {
@@ -46,7 +45,6 @@ func main() {
 	flag.StringVar(&s.docs, "docs", "/usr/share/doc/linux-doc/html", "`folder` of HTML files with an index.html")
 	flag.StringVar(&s.binary, "binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
 	flag.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which the run fails")
-	flag.BoolVar(&s.keep, "keep", false, "keep the temporary folder")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, &s, os.Stdout)
@@ -74,11 +72,7 @@ func run(ctx context.Context, s *settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.keep {
-		fmt.Fprintln(out, "folder:", dir)
-	} else {
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	srv, err := newServer(dir)
 	if err != nil {
 		return err
