@@ -13,8 +13,8 @@
 // Each phase compares page records and stored payloads with the files, the server's log with
 // the requests that the files call for, the crawler's figures with the log and the archive,
 // ranks with those of the files' links, and searches with the files' text. [trial.compare]
-// makes every comparison, of two tables of text. Links, words and ranks of the files are
-// computed here, without the crawler's packages.
+// makes every comparison, of two tables of text. Links and ranks of the files are
+// computed here, without the crawler's packages, which only read what is stored.
 //
 // The exit status is 0 only if no comparison differs.
 package main
