@@ -128,8 +128,8 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"records": n, "seconds": took.Seconds(), "killed": killed, "disturbed_calls": faults.Load()}, nil
 }
 
-// kill kills instances of some functions in the middle of their work, one every so often and up
-// to three times later, until it is told to stop or has killed so many.
+// kill kills instances of some functions in the middle of their work, until ctx ends or it has killed the most allowed.
+// From one kill to the next it waits once to three times the given time.
 func (w *world) kill(ctx context.Context, most int, every time.Duration, names ...string) (killed int) {
 	for killed < most {
 		select {
@@ -153,7 +153,7 @@ func (w *world) kill(ctx context.Context, most int, every time.Duration, names .
 	return killed
 }
 
-// answered waits until a URL has so many records, and says how long that took.
+// answered waits until a URL has this many records, and returns how long that took.
 func (w *world) answered(ctx context.Context, raw string, records int) (time.Duration, error) {
 	v, err := w.openView(ctx)
 	if err != nil {

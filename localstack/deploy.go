@@ -38,7 +38,7 @@ const (
 	tickEvery   = 2 * time.Second
 	stepTime    = 15 * time.Second // less than deployed, so that steps end because their time is up
 	indexTime   = 30 * time.Second // the same: on a busy machine the processor may be away for ten seconds
-	visibility  = "15"             // of mail: that of a step that is killed waits so long
+	visibility  = "15"             // of mail, in seconds: how long the mail of a killed step waits
 )
 
 // deployed are the functions, as Terraform deploys them.

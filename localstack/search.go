@@ -25,7 +25,7 @@ type sought struct {
 	urls  []string // of the English pages
 }
 
-// english are pages with words in other forms than they are asked for in.
+// english are pages whose words have other forms than those in the queries.
 var english = map[string]string{
 	"/":        `<title>A shelf of small books</title><h1>Small books</h1><p>Each of these stories is told in a few pages. <a href="/foxes">The running foxes</a> come first.</p>`,
 	"/foxes":   `<title>The running foxes</title><h1>The running foxes</h1><p>Two foxes were running through the orchards at night, because the gardener had hidden apples there.</p>`,
@@ -132,7 +132,7 @@ func documents(s view.Status) (n int64) {
 	return n
 }
 
-// found is what a search answers, as far as it matters here.
+// found has the parts of a search's answer that are checked here.
 type found struct {
 	Total     int      `json:"total"`
 	Results   []result `json:"results"`

@@ -12,7 +12,7 @@
 // where the state and the profile file NAME.json are kept between the verbs.
 //
 // Exit status: 0 done, 1 an error or a second plan that is not as it should be, 2 wrong
-// use, 3 Terraform or its provider is not to be had here.
+// use, 3 Terraform or its provider is missing and cannot be downloaded.
 package main
 
 import (
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var errs error
 	for i, step := range steps {
 		if errs != nil && i < len(steps)-1 {
-			continue // what was begun is destroyed all the same
+			continue // the last step still destroys what was begun
 		}
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		errs = errors.Join(errs, step(ctx))
@@ -133,9 +133,9 @@ func (d *deployment) prepare() (err error) {
 	return nil
 }
 
-// plugins is a folder of this machine that has the AWS provider, laid out as a mirror:
-// one of those that Terraform looks into by itself, or what somebody put below /opt. ""
-// if there is none, and it has to be downloaded.
+// plugins returns a folder of this machine that has the AWS provider, laid out as a mirror:
+// one that Terraform searches by itself, or one below /opt. Without one it returns "", and
+// Terraform downloads the provider.
 func plugins() string {
 	const provider = "registry.terraform.io/hashicorp/aws"
 	for _, pattern := range []string{"/opt/*", "/usr/local/share/terraform/plugins", "/usr/share/terraform/plugins"} {
@@ -199,7 +199,7 @@ func (d *deployment) apply(ctx context.Context) error {
 	}
 	if err := d.tf(ctx, args...); err != nil {
 		if strings.Contains(err.Error(), "query available provider packages") {
-			return fmt.Errorf("the AWS provider is %w, and cannot be had from here: TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it", errMissing)
+			return fmt.Errorf("the AWS provider is %w, and cannot be downloaded from here: TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it", errMissing)
 		}
 		return err
 	}
@@ -221,7 +221,7 @@ func (d *deployment) apply(ctx context.Context) error {
 	return nil
 }
 
-// planAgain says what Terraform would change of what it has just made.
+// planAgain reports what Terraform would change in what it has just made.
 func (d *deployment) planAgain(ctx context.Context) error {
 	found, err := d.plan(ctx)
 	if err != nil {
@@ -243,7 +243,7 @@ func (d *deployment) planAgain(ctx context.Context) error {
 	return nil
 }
 
-// account plans what an account gets besides. Nothing is asked about it: what there is, is known from the state.
+// account plans what an account gets in addition. It makes no calls, because the state says what exists.
 func (d *deployment) account(ctx context.Context) error {
 	found, err := d.plan(ctx, "-refresh=false", "-var=emulated=false", "-var=concurrency_quota=1000", "-var=allow_net=[]", "-target=module.functions.aws_lambda_function_recursion_config.chains")
 	if err != nil {

@@ -24,8 +24,8 @@ type Invocation struct {
 	RequestID string
 
 	Cold     bool
-	Init     time.Duration // from the process's start until it first asked for work, 0 if warm
-	Duration time.Duration // from handing over the payload until it asked for more
+	Init     time.Duration // from the start of the process to its first request for work; 0 if warm
+	Duration time.Duration // from the payload to the next request for work
 	// Billed is Init and Duration, rounded up to a millisecond.
 	Billed      time.Duration
 	MaxMemoryMB int // the most that the instance has had so far, rounded up

@@ -317,7 +317,7 @@ func (p *Poller) event(batch []types.Message) events.SQSEvent {
 // succeeded are the messages that a response does not report as failed. A response that
 // cannot be understood fails the whole batch, and so does an identifier that is empty,
 // null or of no message of the batch; no response, or one that reports nothing, is
-// success. Names count to the letter, so that a misspelt report is none, as on AWS.
+// success. As on AWS, names must be exact: a misspelt report counts as no report.
 // (Lambda developer guide, "Handling errors for an SQS event source", success and
 // failure conditions.)
 func succeeded(response []byte, batch []types.Message) []types.Message {

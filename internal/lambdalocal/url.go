@@ -16,7 +16,7 @@ import (
 )
 
 // URL answers HTTP requests by a function, as its function URL does in the mode BUFFERED:
-// payloads of version 2.0 both ways. Whoever asks is let in, whatever the type of
+// payloads of version 2.0 both ways. It admits every request, whatever the type of
 // authorization would be.
 //
 // Source: the Lambda developer guide, "Invoking Lambda function URLs", request and
@@ -96,7 +96,7 @@ func respond(w http.ResponseWriter, response []byte) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // whoever asked is gone
+	w.Write(body) //nolint:errcheck // the client may be gone
 }
 
 func readResponse(response []byte) (status int, header http.Header, body []byte, err error) {

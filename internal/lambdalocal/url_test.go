@@ -76,7 +76,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestURLThrottled: where the function is busy, whoever asks is told to come again.
+// TestURLThrottled checks that a client of a busy function gets status 429.
 func TestURLThrottled(t *testing.T) {
 	f, _ := open(t, func(c *Config) { c.Concurrency = 1 })
 	srv := httptest.NewServer(URL{Function: f})

@@ -24,7 +24,7 @@ func mustNew(t testing.TB, c Config) *Web {
 	return w
 }
 
-// faultless is a small web in which all pages are to be had.
+// faultless returns a small web that serves all of its pages.
 func faultless() Config {
 	return Config{Seed: 7, Hosts: 9, Pages: Pages{Min: 3, Max: 40}, PageBytes: 2000, LinksPerPage: 10, Names: true}
 }

@@ -99,7 +99,7 @@ func (t *Tap) servePartial(x *exchange, r *http.Request) {
 }
 
 // splitKeys divides a BatchGetItem. It returns a request for the first half of each table's
-// keys, nil if there are none, and the addition to its reply, nil if no key is left over.
+// keys (nil without keys), and the addition to its reply (nil if no key is left over).
 func splitKeys(body []byte) (some, rest []byte) {
 	type table map[string]json.RawMessage // Keys, and how to read them
 	var in map[string]json.RawMessage
@@ -157,7 +157,7 @@ func splitEntries(body []byte) (some, rest []byte) {
 	return encode(in), rest
 }
 
-// merge adds the members of one JSON object to another, in place of those with the same name.
+// merge adds the members of one JSON object to another, and replaces those with the same name.
 func merge(object, more []byte) []byte {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(object, &a) != nil || json.Unmarshal(more, &b) != nil {

@@ -99,7 +99,7 @@ func plain(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// findWords compares the results of words with the keys of pages; "" stands for no page.
+// findWords compares the results of words with the keys of pages; "" means no page.
 func (t *trial) findWords(ctx context.Context, want table) error {
 	got := table{}
 	for word := range want {
