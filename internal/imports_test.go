@@ -76,7 +76,7 @@ internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
 infra/zip:
-localstack:               blobschema blobschema/naming blobschema/ranks internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap
+localstack:               blobschema internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap partition
 infra/emulated:
 infra/account:
 cmd/orbweaver:            ...
@@ -102,7 +102,7 @@ go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/drivers internal/drivers/aws internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver internal/engine internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 `

@@ -216,9 +216,7 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, cancel := context.WithTimeout(ctx, 20*time.Minute)
-	defer cancel()
-	out, err := w.crawl(limit, web.Seeds(), "--new", "--json", "--index", "--delay", "0s")
+	out, err := w.crawl(ctx, web.Seeds(), "--new", "--json", "--index", "--delay", "0s")
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +225,11 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	if _, _, err := w.followed(limit, v); err != nil {
+	if _, err := w.followed(ctx, v); err != nil {
 		return nil, err
 	}
 	if err := w.quiet(ctx); err != nil {
@@ -366,9 +363,7 @@ func few(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	steps := w.functions["fetch"].Totals()
-	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
-	if _, err := w.crawl(limit, web.Seeds(), "--new", "--json", "--delay", "10s", "--partitions", "1"); err != nil {
+	if _, err := w.crawl(ctx, web.Seeds(), "--new", "--json", "--delay", "10s", "--partitions", "1"); err != nil {
 		return nil, err
 	}
 	took := time.Since(k.begin)
@@ -393,9 +388,7 @@ func heavy(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	f := w.functions["fetch"]
 	before := f.Totals()
-	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	_, err = w.crawl(limit, srv.Web().Seeds(), "--new", "--json", "--delay", "0s")
+	_, err = w.crawl(ctx, srv.Web().Seeds(), "--new", "--json", "--delay", "0s")
 	after := f.Totals()
 	figures := map[string]any{
 		"max_memory_mb": after.MaxMemoryMB, "of_mb": f.Config().MemoryMB,

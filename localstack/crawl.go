@@ -28,30 +28,26 @@ func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, e
 	if err != nil {
 		return nil, err
 	}
-	w.served = append(w.served, srv.Close)
+	w.opened = append(w.opened, srv.Close)
 	return srv, nil
 }
 
-// openView opens what is stored, as the command line does.
-func (w *world) openView(ctx context.Context) (*view.View, func(), error) {
+// openView opens what is stored, as the command line does. It stays open until the scenario ends.
+func (w *world) openView(ctx context.Context) (*view.View, error) {
 	p, err := drivers.Open(ctx, w.deployed.platform, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	v, err := view.New(ctx, engine.Store{Platform: p})
-	if err != nil {
-		return nil, nil, errors.Join(err, p.Close())
-	}
-	return v, func() { _ = p.Close() }, nil
+	w.opened = append(w.opened, func() { p.Close() })
+	return view.New(ctx, engine.Store{Platform: p})
 }
 
 // compare compares the pages that are stored with the truth about the web.
 func (w *world) compare(ctx context.Context, web *simweb.Web) (pages int, err error) {
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer done()
 	got := map[string]simweb.Got{}
 	for pg, err := range v.Pages(ctx, view.EveryRecord) {
 		if err != nil {
@@ -113,9 +109,7 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	go func() { kills <- w.kill(quiet, most, 300*time.Millisecond, "fetch") }()
 	begin := time.Now()
-	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	_, err = w.crawl(limit, web.Seeds(), "--json", "--delay", "0s", "--timeout", "8s")
+	_, err = w.crawl(ctx, web.Seeds(), "--json", "--delay", "0s", "--timeout", "8s")
 	took := time.Since(begin)
 	stop()
 	killed := <-kills
@@ -134,10 +128,8 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"records": n, "seconds": took.Seconds(), "killed": killed, "disturbed_calls": faults.Load()}, nil
 }
 
-func tail(s string) string { return s[max(0, len(s)-2000):] }
-
-// kill kills instances of some functions in the middle of their work, one every so often and up
-// to three times later, until it is told to stop or has killed so many.
+// kill kills instances of some functions in the middle of their work, until ctx ends or it has killed the most allowed.
+// From one kill to the next it waits once to three times the given time.
 func (w *world) kill(ctx context.Context, most int, every time.Duration, names ...string) (killed int) {
 	for killed < most {
 		select {
@@ -161,13 +153,12 @@ func (w *world) kill(ctx context.Context, most int, every time.Duration, names .
 	return killed
 }
 
-// answered waits until a URL has so many records, and says how long that took.
+// answered waits until a URL has this many records, and returns how long that took.
 func (w *world) answered(ctx context.Context, raw string, records int) (time.Duration, error) {
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer done()
 	u, err := weburl.Parse(raw)
 	if err != nil {
 		return 0, err
@@ -188,11 +179,10 @@ func (w *world) answered(ctx context.Context, raw string, records int) (time.Dur
 
 // seed is the first seed of the active crawl: its record is there, once.
 func (w *world) seed(ctx context.Context) (string, error) {
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer done()
 	for pg, err := range v.Pages(ctx, view.EveryRecord) {
 		if err != nil {
 			return "", err
@@ -231,11 +221,10 @@ func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 		}
 	}
 	time.Sleep(2 * tickEvery)
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	u, err := weburl.Parse(url)
 	if err != nil {
 		return nil, err
@@ -295,11 +284,10 @@ func busy(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	figures["message_to_stored_page_s"] = took.Seconds()
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	begin := time.Now()
 	if _, err := w.orbweaver(ctx, "stop"); err != nil {
 		return nil, err
@@ -344,11 +332,10 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	for {
 		// Mail is put aside when it could not be read twice, by two steps here.
 		if err := w.send(ctx, "wakes", string(blobschema.EncodeWake(v.ID(), 1))); err != nil {

@@ -38,7 +38,7 @@ const (
 	tickEvery   = 2 * time.Second
 	stepTime    = 15 * time.Second // less than deployed, so that steps end because their time is up
 	indexTime   = 30 * time.Second // the same: on a busy machine the processor may be away for ten seconds
-	visibility  = "15"             // of mail: that of a step that is killed waits so long
+	visibility  = "15"             // of mail, in seconds: how long the mail of a killed step waits
 )
 
 // deployed are the functions, as Terraform deploys them.
@@ -78,24 +78,20 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 	d := &w.deployed
 	var functions map[string]function
 	var err error
-	switch _, lookErr := exec.LookPath(terraform()); {
-	case w.set.Moto == "":
+	how := "by Terraform"
+	if w.set.Moto == "" {
 		w.skip("Terraform: no moto runs, which holds the functions")
-	case lookErr != nil:
-		w.skip("Terraform: %s is not installed", terraform())
-	default:
-		d.terraform = true
-	}
-	if d.terraform {
+	} else {
 		functions, err = w.apply(ctx)
-		if exitCode(err) == 3 {
-			w.skip("Terraform: %v", err)
-			d.terraform = false
+		var exit *exec.ExitError
+		if d.terraform = err == nil; errors.As(err, &exit) && exit.ExitCode() == 3 {
+			w.skip("Terraform: %v", err) // it is not installed
 		} else if err != nil {
 			return nil, err
 		}
 	}
 	if !d.terraform {
+		how = "by the SDK"
 		if functions, err = w.create(ctx); err != nil {
 			return nil, err
 		}
@@ -109,10 +105,6 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 			f.timeout = stepTime
 		}
 		functions[name] = f
-	}
-	how := "by the SDK"
-	if d.terraform {
-		how = "by Terraform"
 	}
 	return map[string]any{"how": how, "platform": d.platform}, w.drive(ctx, functions)
 }
@@ -130,7 +122,7 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 		}
 	}
 	address, done := page(lambdalocal.URL{Function: opened["query"]})
-	w.searchURL, w.served = address, append(w.served, done)
+	w.searchURL, w.opened = address, append(w.opened, done)
 	return w.begin(ctx, map[string]lambdalocal.Mapping{
 		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency},
 		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
@@ -143,13 +135,6 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 func page(h http.Handler) (address string, done func()) {
 	s := httptest.NewServer(h)
 	return s.URL, s.Close
-}
-
-func terraform() string {
-	if t := os.Getenv("TERRAFORM"); t != "" {
-		return t
-	}
-	return "terraform"
 }
 
 func (w *world) queueURL(queue string) string {

@@ -39,22 +39,20 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	limit, cancel := context.WithTimeout(ctx, 4*time.Minute) // two crawls, on a busy machine
-	defer cancel()
-	list, err := w.twoWorkers(limit, srv.Web().Seeds())
+	list, err := w.twoWorkers(ctx, srv.Web().Seeds())
 	if err != nil {
 		return nil, err
 	}
-	records, err := w.snapshot(limit, from.name)
+	records, err := w.snapshot(ctx, from.name)
 	if err != nil {
 		return nil, err
 	}
 	at, pages := time.Now(), list[0].told().Pages+list[1].told().Pages
-	late, err := w.worker(limit, "--idle-exit")
+	late, err := w.worker(ctx, "--idle-exit")
 	if err != nil {
 		return nil, err
 	}
-	if err := late.ends(limit); err != nil {
+	if err := late.ends(ctx); err != nil {
 		return nil, err
 	}
 	for _, k := range list {
@@ -69,14 +67,14 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("before: %w", err)
 	}
-	deleted, err := w.sweepAll(limit, from.bucket)
+	deleted, err := w.sweepAll(ctx, from.bucket)
 	if err != nil {
 		return nil, err
 	}
 	if pages == 0 || int(pages) >= all {
 		return nil, fmt.Errorf("the moment, after %d pages of %d, is not in the middle", pages, all)
 	}
-	again, err := w.goOn(limit, from.bucket, at, records)
+	again, err := w.goOn(ctx, from.bucket, at, records)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // scenario is the steps in order.
@@ -54,12 +55,14 @@ func (w *world) command(ctx context.Context, env []string, name string, args ...
 	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = 10 * time.Second // for the processes of a command that was killed
 	if err := cmd.Run(); err != nil {
-		tail := stdout.String() + stderr.String()
-		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, tail[max(0, len(tail)-4000):])
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, tail(stdout.String()+stderr.String()))
 	}
 	return stdout.String(), nil
 }
+
+func tail(s string) string { return s[max(0, len(s)-4000):] }
 
 // program builds a program of the module and returns its path.
 func (w *world) program(ctx context.Context, folder string) (string, error) {
@@ -119,15 +122,6 @@ func failures(out string) string {
 		}
 	}
 	return failed.String()
-}
-
-// exitCode is the status that a command ended with.
-func exitCode(err error) int {
-	var e *exec.ExitError
-	if errors.As(err, &e) {
-		return e.ExitCode()
-	}
-	return 0
 }
 
 // invocationLine is what a function writes to its log about an invocation.

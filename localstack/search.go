@@ -4,19 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // sought is a web like the demo's, but without faults, and a site beside it that is in English.
@@ -26,7 +25,7 @@ type sought struct {
 	urls  []string // of the English pages
 }
 
-// english are pages with words in other forms than they are asked for in.
+// english are pages whose words have other forms than those in the queries.
 var english = map[string]string{
 	"/":        `<title>A shelf of small books</title><h1>Small books</h1><p>Each of these stories is told in a few pages. <a href="/foxes">The running foxes</a> come first.</p>`,
 	"/foxes":   `<title>The running foxes</title><h1>The running foxes</h1><p>Two foxes were running through the orchards at night, because the gardener had hidden apples there.</p>`,
@@ -54,7 +53,7 @@ func (w *world) seek(ctx context.Context) (*sought, error) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprintf(w, "<!DOCTYPE html><html lang=en>%s</html>", body)
 	}))
-	w.served = append(w.served, done)
+	w.opened = append(w.opened, done)
 	for path := range english {
 		s.urls = append(s.urls, site+path)
 		s.seeds = append(s.seeds, site+path)
@@ -62,12 +61,12 @@ func (w *world) seek(ctx context.Context) (*sought, error) {
 	return s, nil
 }
 
-// titles are the titles of the web's pages that are to be found, and the URLs that are not to be.
+// titles returns the titles of the pages that searches must find, and the URLs that they must not find.
 func (s *sought) titles() (found map[string]string, hidden []string) {
 	found = map[string]string{}
 	for u, e := range s.web.Truth(simweb.Scope{Attempts: 3, SkipSitemaps: true}).Pages {
 		a := s.web.Answer(simweb.Request{URL: u, Attempt: 9})
-		// The truth does not say it of copies.
+		// The body decides, because the truth has no NoIndex for duplicates.
 		if noIndex := bytes.Contains(a.Body, []byte("noindex")); noIndex || e.Kind != simweb.KindPage || e.Outcome != blobschema.OutcomeOK {
 			hidden = append(hidden, u)
 			continue
@@ -85,78 +84,69 @@ func (s *sought) titles() (found map[string]string, hidden []string) {
 // sends a lost job again within a minute.
 const maxStill = 2 * time.Minute
 
-// followed waits until everything that was committed is in the index, with ranks of all of it. It fails if they
-// make no progress, however slow this machine is.
-func (w *world) followed(ctx context.Context, v *view.View) (documents int64, job ranks.Job, err error) {
+// followed waits until everything that was committed is in the index, with ranks of all of it, and returns the status
+// then. It fails if they make no progress, however slow this machine is.
+func (w *world) followed(ctx context.Context, v *view.View) (view.Status, error) {
 	progress := time.Now()
-	for last := ""; time.Since(progress) < maxStill; time.Sleep(200 * time.Millisecond) {
-		if err := ctx.Err(); err != nil {
-			return 0, job, err
+	for last := ""; ; {
+		s, err := v.Status(ctx)
+		if err != nil || follows(s) {
+			return s, err
 		}
-		var ready bool
-		var state string
-		if documents, job, state, ready, err = follows(ctx, v); err != nil || ready {
-			return documents, job, err
+		state, err := json.Marshal([]any{s.Index, s.Ranks}) // changes with each of their commits
+		if err != nil {
+			return s, err
 		}
-		if state != last {
-			last, progress = state, time.Now()
+		if string(state) != last {
+			last, progress = string(state), time.Now()
 		}
+		if time.Since(progress) > maxStill {
+			return s, fmt.Errorf("index and ranks are behind, and made no progress for %v: %s", maxStill, state)
+		}
+		time.Sleep(200 * time.Millisecond)
 	}
-	return documents, job, fmt.Errorf("index and ranks are behind, and made no progress for %v: %d documents, ranks %d of round %d", maxStill, documents, job.Number, job.Rounds)
 }
 
-// follows reads how far index and ranks are; state changes with each of their commits.
-func follows(ctx context.Context, v *view.View) (documents int64, job ranks.Job, state string, ready bool, err error) {
-	heads, err := v.Heads(ctx)
-	if err != nil {
-		return 0, job, "", false, err
+// follows reports whether index and ranks have all that was committed.
+func follows(s view.Status) bool {
+	job := &s.Ranks.Job
+	ready := job.Number > 0 && !job.Done.IsZero() && s.Behind() == 0 && len(s.Index) == len(s.Heads)
+	for _, x := range s.Index {
+		ready = ready && x.Anchors == job.Number
 	}
-	read := func(key string, to any) error {
-		values, err := v.Store().Records(ctx, key)
-		if err != nil || values[0] == nil {
-			return err
-		}
-		state += string(values[0])
-		return json.Unmarshal(values[0], to)
-	}
-	if err := read(naming.RankKey(v.ID()), &job); err != nil {
-		return 0, job, "", false, err
-	}
-	ready = job.Number > 0 && !job.Done.IsZero()
-	ranked := map[int]uint64{}
+	ranked := map[partition.ID]uint64{}
 	for _, in := range job.Inputs {
-		ranked[int(in.Partition)] = in.Seq
+		ranked[in.Partition] = in.Seq
 	}
-	for i := range heads {
-		var x blobschema.IndexHead
-		var r ranks.Head
-		if err := errors.Join(read(naming.IndexKey(v.ID(), heads[i].Partition), &x), read(naming.RankHeadKey(v.ID(), heads[i].Partition), &r)); err != nil {
-			return 0, job, "", false, err
-		}
-		documents += x.Documents
-		ready = ready && x.Seq == heads[i].Seq && x.Anchors == job.Number && ranked[int(heads[i].Partition)] == heads[i].Seq
+	for i := range s.Heads {
+		ready = ready && ranked[s.Heads[i].Partition] == s.Heads[i].Seq
 	}
-	return documents, job, state, ready, nil
+	return ready
 }
 
-// found is what a search answers, as far as it matters here.
+// documents returns the number of documents in the index.
+func documents(s view.Status) (n int64) {
+	for _, x := range s.Index {
+		n += x.Documents
+	}
+	return n
+}
+
+// found has the parts of a search's answer that are checked here.
 type found struct {
-	Total   int `json:"total"`
-	Results []struct {
-		URL string `json:"url"`
-	} `json:"results"`
-	TookMS    float64 `json:"took_ms"`
-	Reads     int64   `json:"reads"`
-	ReadBytes int64   `json:"read_bytes"`
+	Total     int      `json:"total"`
+	Results   []result `json:"results"`
+	TookMS    float64  `json:"took_ms"`
+	Reads     int64    `json:"reads"`
+	ReadBytes int64    `json:"read_bytes"`
+}
+
+type result struct {
+	URL string `json:"url"`
 }
 
 func (f *found) has(u string) bool {
-	for _, r := range f.Results {
-		if r.URL == u {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Results, func(r result) bool { return r.URL == u })
 }
 
 // ask asks the query function, by its address.
@@ -205,21 +195,19 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	for name, c := range kills {
 		go func() { c <- w.kill(killing, 3, 50*time.Millisecond, name) }()
 	}
-	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	if _, err := w.crawl(limit, s.seeds, "--new", "--json", "--index", "--delay", "0s", "--timeout", "8s"); err != nil {
+	if _, err := w.crawl(ctx, s.seeds, "--new", "--json", "--index", "--delay", "0s", "--timeout", "8s"); err != nil {
 		return nil, err
 	}
-	v, done, err := w.openView(ctx)
+	v, err := w.openView(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	documents, job, err := w.followed(limit, v)
+	status, err := w.followed(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	figures := map[string]any{"documents": documents, "seconds": time.Since(begin).Seconds(), "rounds": job.Rounds, "links": job.Totals.Links}
+	job := &status.Ranks.Job
+	figures := map[string]any{"documents": documents(status), "seconds": time.Since(begin).Seconds(), "rounds": job.Rounds, "links": job.Totals.Links}
 	stop()
 	for name, c := range kills {
 		n := <-c
@@ -234,7 +222,7 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return figures, err
 	}
-	if err := w.findsAll(ctx, s, documents, figures); err != nil {
+	if err := w.findsAll(ctx, s, documents(status), figures); err != nil {
 		return figures, err
 	}
 	told, seen, err := k.both()

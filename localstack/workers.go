@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,13 +20,11 @@ import (
 // worker is a process of 'orbweaver work'.
 type worker struct {
 	cmd  *exec.Cmd
+	out  string // file of its standard output and error
 	done chan error
-
-	mu       sync.Mutex
-	out, err bytes.Buffer
 }
 
-// workerEvent is a line of what a worker tells.
+// workerEvent is a line of a worker's standard output.
 type workerEvent struct {
 	Event  string  `json:"event"`
 	Pages  int64   `json:"pages"`
@@ -35,27 +32,19 @@ type workerEvent struct {
 	Rate   float64 `json:"pages_per_second"`
 }
 
-// part is one of the outputs of a worker.
-type part struct {
-	w  *worker
-	to *bytes.Buffer
-}
-
-func (p part) Write(b []byte) (int, error) {
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	return p.to.Write(b)
-}
-
-// worker starts one on the deployment, for web servers of this machine. It is killed at the
-// end of the scenario, if not before.
+// worker starts one on the deployment, for web servers of this machine. It is killed when ctx ends.
 func (w *world) worker(ctx context.Context, args ...string) (*worker, error) {
-	k := &worker{done: make(chan error, 1)}
+	out, err := os.CreateTemp(w.dir, "worker-*.log")
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	k := &worker{out: out.Name(), done: make(chan error, 1)}
 	k.cmd = exec.CommandContext(ctx, filepath.Join(w.root, "bin", "orbweaver"), append([]string{
 		"work", "--json", "--allow-net", "127.0.0.0/8", "--lease", workerLease.String(), "--tick", "1s",
 	}, args...)...)
 	k.cmd.Env = append(os.Environ(), "ORBWEAVER_PLATFORM="+w.deployed.platform)
-	k.cmd.Stdout, k.cmd.Stderr = part{k, &k.out}, part{k, &k.err}
+	k.cmd.Stdout, k.cmd.Stderr = out, out
 	if err := k.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -63,24 +52,31 @@ func (w *world) worker(ctx context.Context, args ...string) (*worker, error) {
 	return k, nil
 }
 
-// told is the last that a worker has told.
+// output is what a worker has written so far.
+func (k *worker) output() []byte {
+	text, err := os.ReadFile(k.out)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text
+}
+
+// told is the last event of a worker.
 func (k *worker) told() (e workerEvent) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for line := range bytes.Lines(k.out.Bytes()) {
-		_ = json.Unmarshal(line, &e) // a line may not be whole yet
+	for line := range bytes.Lines(k.output()) {
+		_ = json.Unmarshal(line, &e) // a line may be incomplete, or an error
 	}
 	return e
 }
 
-// ends waits until the worker has left, well.
+// ends waits until the worker ends without an error.
 func (k *worker) ends(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-k.done:
 		if err != nil {
-			return fmt.Errorf("a worker: %w\n%s", err, tail(k.err.String()))
+			return fmt.Errorf("a worker: %w\n%s", err, tail(string(k.output())))
 		}
 		return nil
 	}
@@ -118,14 +114,12 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	defer back()
-	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
 	begin := time.Now()
-	list, err := w.twoWorkers(limit, srv.Web().Seeds())
+	list, err := w.twoWorkers(ctx, srv.Web().Seeds())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.orbweaver(limit, "partitions", "scale", "6"); err != nil {
+	if _, err := w.orbweaver(ctx, "partitions", "scale", "6"); err != nil {
 		return nil, err
 	}
 	if err := list[0].cmd.Process.Kill(); err != nil {
@@ -136,28 +130,28 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	killed := time.Now()
 	at := count(srv)
-	late, err := w.worker(limit, "--idle-exit")
+	late, err := w.worker(ctx, "--idle-exit")
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, late)
-	if err := until(limit, "the late worker has something to do", func() bool { return late.told().AtWork > 0 }); err != nil {
+	if err := until(ctx, "the late worker has something to do", func() bool { return late.told().AtWork > 0 }); err != nil {
 		return nil, err
 	}
 	if err := list[1].cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return nil, err
 	}
 	asked := time.Now()
-	if err := list[1].ends(limit); err != nil {
+	if err := list[1].ends(ctx); err != nil {
 		return nil, err
 	}
 	left := time.Since(asked)
-	if _, err := w.orbweaver(limit, "partitions", "scale", "3", "--wait"); err != nil {
+	if _, err := w.orbweaver(ctx, "partitions", "scale", "3", "--wait"); err != nil {
 		return nil, err
 	}
 	scaled := time.Since(begin)
-	if err := late.ends(limit); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(late.out.String()))
+	if err := late.ends(ctx); err != nil {
+		return nil, err
 	}
 	took := time.Since(begin)
 	n, err := w.compare(ctx, srv.Web())

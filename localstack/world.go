@@ -26,7 +26,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/wiretap"
 )
 
-const region = "us-east-1"
+const (
+	region  = "us-east-1"
+	longest = time.Hour // a step that takes longer has failed; on a busy machine the build takes half of it
+)
 
 // world is what the steps of a scenario work on.
 type world struct {
@@ -50,7 +53,7 @@ type world struct {
 
 	deployed  deployment
 	searchURL string   // of the search page
-	served    []func() // that end the generated webs
+	opened    []func() // that close webs and views
 
 	summary summary
 }
@@ -87,10 +90,12 @@ func play(ctx context.Context, o options, set *emulators.Set, out io.Writer) err
 	defer w.close()
 	for _, s := range scenario(o) {
 		begin := time.Now()
+		limit, cancel := context.WithTimeout(ctx, longest)
 		var figures map[string]any
-		if figures, err = s.run(ctx, w); ctx.Err() != nil {
+		if figures, err = s.run(limit, w); ctx.Err() != nil {
 			err = errors.New("interrupted")
 		}
+		cancel()
 		err = errors.Join(err, w.chained())
 		sum := stepSummary{Name: s.name, Seconds: time.Since(begin).Seconds(), Figures: figures}
 		verdict := "ok"
@@ -206,7 +211,7 @@ func (w *world) begin(ctx context.Context, mappings map[string]lambdalocal.Mappi
 	}
 	for _, s := range schedules {
 		s.Log = log
-		w.working.Go(func() { s.Run(ctx) }) //nolint:errcheck // only of a schedule of no time
+		w.working.Go(func() { s.Run(ctx) })
 	}
 	return nil
 }
@@ -269,7 +274,7 @@ func (w *world) close() {
 	for _, f := range w.functions {
 		f.Close()
 	}
-	for _, end := range w.served {
+	for _, end := range w.opened {
 		end()
 	}
 	for _, t := range []*wiretap.Tap{w.tap, w.tableTap} {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +16,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/polite"
-	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -24,6 +25,7 @@ import (
 const (
 	demoWait     = 200 * time.Millisecond // before a second attempt, and the unit of back-off
 	demoAttempts = 2
+	demoLines    = 20 // differences that are printed
 )
 
 func newDemo() *cobra.Command {
@@ -53,12 +55,12 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 	rep := newReporter(&reportFlags{quiet: quiet}, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
-	web, stop, err := serveWeb(simweb.Demo())
+	web, err := serveDemo()
 	if err != nil {
 		return err
 	}
-	defer stop()
-	r, err := demoRun(t, web, rep)
+	defer web.close()
+	r, err := demoRun(t, web.seed, rep)
 	if err != nil {
 		return err
 	}
@@ -83,23 +85,11 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 	case diff != "":
 		return fmt.Errorf("the crawl differs from the ground truth:\n%s", diff)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "equal to the ground truth: %s\n", plural(len(demoTruth(web).Pages), "URL"))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "equal to the ground truth: %s\n", plural(len(web.truth()), "URL"))
 	return err
 }
 
-// serveWeb serves a generated web until stop is called.
-func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
-	if web, err = simweb.New(cfg); err != nil {
-		return nil, nil, err
-	}
-	srv, err := simweb.Serve(context.Background(), web)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w\nThe demo needs the loopback addresses 127.1.0.0/16, which some systems must configure first", err)
-	}
-	return srv.Web(), srv.Close, nil
-}
-
-func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
+func demoRun(t *target, seed string, rep *reporter) (*run, error) {
 	r := &run{
 		target: t, connections: engine.DefaultConnections, reporter: rep,
 		retry: polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
@@ -107,7 +97,7 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 	r.resume = func(c blobschema.Crawl) (blobschema.Crawl, error) {
 		return c, errors.New("the demo does not resume a crawl")
 	}
-	urls, err := readURLs(web.Seeds(), "", "", nil, nil)
+	urls, err := readURLs([]string{seed}, "", "", nil, nil)
 	r.seeds = crawl.Seeds(urls)
 	r.fresh = blobschema.Crawl{
 		Slots: partition.DefaultSlots, Partitions: 4, // so that there is mail to see
@@ -119,19 +109,27 @@ func demoRun(t *target, web *simweb.Web, rep *reporter) (*run, error) {
 	return r, err
 }
 
-// demoTruth is the ground truth for a crawl with the attempts of the demo.
-func demoTruth(web *simweb.Web) simweb.Truth { return web.Truth(simweb.Scope{Attempts: demoAttempts}) }
-
 // compare describes how the crawl differs from the ground truth; "" if it does not.
-func (r *run) compare(ctx context.Context, web *simweb.Web) (string, error) {
-	got := map[string]simweb.Got{}
+func (r *run) compare(ctx context.Context, web *demoWeb) (string, error) {
+	var lines []string
+	found := map[string]bool{}
 	for p, err := range r.view.Pages(ctx, view.EveryRecord) {
 		if err != nil {
 			return "", err
 		}
-		if !p.Robots {
-			got[p.URL] = simweb.GotOf(p)
+		if p.Robots {
+			continue
+		}
+		found[p.URL] = true
+		if d := web.pages[p.URL].differs(&p); d != "" {
+			lines = append(lines, p.URL+": "+d)
 		}
 	}
-	return simweb.Diff(demoTruth(web), got), nil
+	for url := range web.truth() {
+		if !found[url] {
+			lines = append(lines, url+": is missing")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines[:min(len(lines), demoLines)], "\n"), nil
 }

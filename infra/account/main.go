@@ -68,20 +68,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return a.grant(ctx, args[1], args[2] == "public")
 	case len(args) == 3 && args[0] == "rollback":
 		return a.rollback(ctx, args[1], args[2])
-	case len(args) == 4 && args[0] == "restore-table":
-		at, err := moment(args[3], time.Now())
-		if err != nil {
-			return err
-		}
-		return a.restoreTable(ctx, args[1], args[2], at)
-	case len(args) == 4 && args[0] == "restore-bucket":
-		at, err := moment(args[3], time.Now())
-		if err != nil {
-			return err
-		}
-		return a.restoreBucket(ctx, args[1], args[2], at)
+	case len(args) != 4:
+		return errUsage
 	}
-	return errUsage
+	restore, ok := map[string]func(ctx context.Context, from, to string, at time.Time) error{
+		"restore-table": a.restoreTable, "restore-bucket": a.restoreBucket,
+	}[args[0]]
+	if !ok {
+		return errUsage
+	}
+	at, err := moment(args[3], time.Now())
+	if err != nil {
+		return err
+	}
+	return restore(ctx, args[1], args[2], at)
 }
 
 // moment reads a time of the past.

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,6 +15,7 @@ import (
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -110,13 +110,21 @@ func (a *account) restoreBucket(ctx context.Context, from, to string, at time.Ti
 		return ok && size == e.size
 	})
 	fmt.Fprintf(a.out, "bucket %s: %d objects to copy from %s\n", to, len(missing), from)
-	return each(ctx, missing, func(ctx context.Context, e entry) error {
-		source := from + "/" + (&url.URL{Path: e.key}).EscapedPath() + "?versionId=" + url.QueryEscape(e.version)
-		if _, err := client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &to, Key: &e.key, CopySource: &source}); err != nil {
-			return fmt.Errorf("copy %s: %w; repeat the restore, which copies only what is missing", e.key, err)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(copies)
+	for _, e := range missing {
+		if ctx.Err() != nil {
+			break // a copy failed
 		}
-		return nil
-	})
+		group.Go(func() error {
+			source := from + "/" + (&url.URL{Path: e.key}).EscapedPath() + "?versionId=" + url.QueryEscape(e.version)
+			if _, err := client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &to, Key: &e.key, CopySource: &source}); err != nil {
+				return fmt.Errorf("copy %s: %w; repeat the restore, which copies only what is missing", e.key, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // entries lists all versions and delete markers of a bucket.
@@ -135,30 +143,4 @@ func entries(ctx context.Context, client *s3.Client, bucket string) (out []entry
 		}
 	}
 	return out, nil
-}
-
-// each calls do for all entries, several at a time, until one fails.
-func each(ctx context.Context, list []entry, do func(context.Context, entry) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	work := make(chan entry)
-	var workers sync.WaitGroup
-	for range copies {
-		workers.Go(func() {
-			for e := range work {
-				if err := do(ctx, e); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	for _, e := range list {
-		if ctx.Err() != nil {
-			break
-		}
-		work <- e
-	}
-	close(work)
-	workers.Wait()
-	return context.Cause(ctx)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,12 +48,8 @@ func environment(env []string) ([]string, error) {
 			return nil, fmt.Errorf("%w: the endpoint of %s is %q, which is no address of loopback", errUsage, s, e)
 		}
 	}
-	region := get(env, "AWS_REGION")
-	if region == "" {
-		region = "us-east-1"
-	}
 	return append(env,
-		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION="+region,
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION="+cmp.Or(get(env, "AWS_REGION"), "us-east-1"),
 		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_EC2_METADATA_DISABLED=true",
 		"TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"), nil
 }
@@ -68,10 +65,7 @@ func get(env []string, key string) string {
 }
 
 func endpoint(env []string, service string) string {
-	if e := get(env, "AWS_ENDPOINT_URL_"+service); e != "" {
-		return e
-	}
-	return get(env, "AWS_ENDPOINT_URL")
+	return cmp.Or(get(env, "AWS_ENDPOINT_URL_"+service), get(env, "AWS_ENDPOINT_URL"))
 }
 
 func loopback(host string) bool {

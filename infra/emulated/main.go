@@ -12,19 +12,23 @@
 // where the state and the profile file NAME.json are kept between the verbs.
 //
 // Exit status: 0 done, 1 an error or a second plan that is not as it should be, 2 wrong
-// use, 3 Terraform or its provider is not to be had here.
+// use, 3 Terraform or its provider is missing and cannot be downloaded.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -37,18 +41,18 @@ var errMissing = errors.New("not installed")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	switch err := run(ctx, os.Args[1:], os.Stdout); {
+	status := 1
+	err := run(ctx, os.Args[1:], os.Stdout)
+	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
+		return
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "emulated: "+err.Error())
-		os.Exit(2)
+		status = 2
 	case errors.Is(err, errMissing):
-		fmt.Fprintln(os.Stderr, "emulated: "+err.Error())
-		os.Exit(3)
-	default:
-		fmt.Fprintln(os.Stderr, "emulated: "+err.Error())
-		os.Exit(1)
+		status = 3
 	}
+	fmt.Fprintln(os.Stderr, "emulated: "+err.Error())
+	os.Exit(status)
 }
 
 var errUsage = errors.New("wrong use")
@@ -67,16 +71,13 @@ type deployment struct {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	d := &deployment{out: out, terraform: "terraform", vars: map[string]any{}}
-	if t := os.Getenv("TERRAFORM"); t != "" {
-		d.terraform = t
-	}
-	fs := flag.NewFlagSet("emulated", flag.ContinueOnError)
-	fs.StringVar(&d.name, "name", "orbweaver", "`name` of the deployment")
-	fs.StringVar(&d.work, "work", filepath.Join(".cache", "emulated"), "`folder` for the copy of the Terraform files, and the state")
-	fs.StringVar(&d.zips, "zips", filepath.Join("bin", "functions"), "`folder` of the functions' zips")
-	timeout := fs.Duration("timeout", 5*time.Minute, "the longest that a verb may take")
-	fs.Func("var", "a Terraform variable, `KEY=JSON`", func(s string) error {
+	d := &deployment{out: out, terraform: cmp.Or(os.Getenv("TERRAFORM"), "terraform"), vars: map[string]any{}}
+	flags := flag.NewFlagSet("emulated", flag.ContinueOnError)
+	flags.StringVar(&d.name, "name", "orbweaver", "`name` of the deployment")
+	flags.StringVar(&d.work, "work", filepath.Join(".cache", "emulated"), "`folder` for the copy of the Terraform files, and the state")
+	flags.StringVar(&d.zips, "zips", filepath.Join("bin", "functions"), "`folder` of the functions' zips")
+	timeout := flags.Duration("timeout", 5*time.Minute, "the longest that a verb may take")
+	flags.Func("var", "a Terraform variable, `KEY=JSON`", func(s string) error {
 		key, text, _ := strings.Cut(s, "=")
 		var v any
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -85,7 +86,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		d.vars[key] = v
 		return nil
 	})
-	if err := fs.Parse(args); err != nil {
+	if err := flags.Parse(args); err != nil {
 		return errors.Join(errUsage, err)
 	}
 	verbs := map[string][]func(context.Context) error{
@@ -95,8 +96,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"destroy":    {d.destroy},
 		"all":        {d.apply, d.account, d.planAgain, d.destroy},
 	}
-	steps, ok := verbs[fs.Arg(0)]
-	if !ok || fs.NArg() != 1 {
+	steps, ok := verbs[flags.Arg(0)]
+	if !ok || flags.NArg() != 1 {
 		return fmt.Errorf("%w: one of apply, account, plan-again, destroy and all is needed", errUsage)
 	}
 	if err := d.prepare(); err != nil {
@@ -105,7 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var errs error
 	for i, step := range steps {
 		if errs != nil && i < len(steps)-1 {
-			continue // what was begun is destroyed all the same
+			continue // the last step still destroys what was begun
 		}
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		errs = errors.Join(errs, step(ctx))
@@ -132,9 +133,9 @@ func (d *deployment) prepare() (err error) {
 	return nil
 }
 
-// plugins is a folder of this machine that has the AWS provider, laid out as a mirror:
-// one of those that Terraform looks into by itself, or what somebody put below /opt. ""
-// if there is none, and it has to be downloaded.
+// plugins returns a folder of this machine that has the AWS provider, laid out as a mirror:
+// one that Terraform searches by itself, or one below /opt. Without one it returns "", and
+// Terraform downloads the provider.
 func plugins() string {
 	const provider = "registry.terraform.io/hashicorp/aws"
 	for _, pattern := range []string{"/opt/*", "/usr/local/share/terraform/plugins", "/usr/share/terraform/plugins"} {
@@ -163,9 +164,7 @@ func (d *deployment) settings() map[string]any {
 		"search_page":    "iam",
 		"warc_lifecycle": map[string]any{"20261121-090719": map[string]int{"transition_days": 30, "expire_days": 365}},
 	}
-	for k, v := range d.vars {
-		vars[k] = v
-	}
+	maps.Copy(vars, d.vars)
 	return vars
 }
 
@@ -200,7 +199,7 @@ func (d *deployment) apply(ctx context.Context) error {
 	}
 	if err := d.tf(ctx, args...); err != nil {
 		if strings.Contains(err.Error(), "query available provider packages") {
-			return fmt.Errorf("the AWS provider is %w, and cannot be had from here: TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it", errMissing)
+			return fmt.Errorf("the AWS provider is %w, and cannot be downloaded from here: TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it", errMissing)
 		}
 		return err
 	}
@@ -222,7 +221,7 @@ func (d *deployment) apply(ctx context.Context) error {
 	return nil
 }
 
-// planAgain says what Terraform would change of what it has just made.
+// planAgain reports what Terraform would change in what it has just made.
 func (d *deployment) planAgain(ctx context.Context) error {
 	found, err := d.plan(ctx)
 	if err != nil {
@@ -244,7 +243,7 @@ func (d *deployment) planAgain(ctx context.Context) error {
 	return nil
 }
 
-// account plans what an account gets besides. Nothing is asked about it: what there is, is known from the state.
+// account plans what an account gets in addition. It makes no calls, because the state says what exists.
 func (d *deployment) account(ctx context.Context) error {
 	found, err := d.plan(ctx, "-refresh=false", "-var=emulated=false", "-var=concurrency_quota=1000", "-var=allow_net=[]", "-target=module.functions.aws_lambda_function_recursion_config.chains")
 	if err != nil {
@@ -322,33 +321,25 @@ func tail(s string, n int) string {
 
 // copyTerraform copies the Terraform files of a tree, and no state that lies beside them.
 func copyTerraform(from, to string) error {
-	files, err := filepath.Glob(filepath.Join(from, "*.tf"))
-	if err != nil {
-		return err
-	}
-	below, err := filepath.Glob(filepath.Join(from, "*", "*.tf"))
-	if err != nil {
-		return err
-	}
+	tree := os.DirFS(from)
+	files, _ := fs.Glob(tree, "*.tf") // the patterns are good
+	below, _ := fs.Glob(tree, "*/*.tf")
 	if files = append(files, below...); len(files) == 0 {
 		return fmt.Errorf("no Terraform files in %s: run this in the root of the repository", from)
 	}
-	for _, f := range files {
-		if base := filepath.Base(f); base == "state.tf" || base == "backend.tf" {
+	for _, name := range files {
+		if base := path.Base(name); base == "state.tf" || base == "backend.tf" {
 			continue // of a deployment to an account
 		}
-		rel, err := filepath.Rel(from, f)
+		b, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
 		}
-		b, err := os.ReadFile(f)
-		if err != nil {
+		file := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, rel), b, 0o644); err != nil {
+		if err := os.WriteFile(file, b, 0o644); err != nil {
 			return err
 		}
 	}

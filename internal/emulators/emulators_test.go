@@ -245,12 +245,19 @@ func TestEmulatorsAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	k, err := Open(t.Context())
-	var missing Missing
-	if errors.As(err, &missing) {
-		t.Skip(missing)
-	} else if err != nil {
+	k, err := kit()
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range parts {
+		if done, err := k.done(p); err != nil {
+			t.Fatal(err)
+		} else if !done {
+			t.Skip("not fetched yet: ", p.name)
+		}
+	}
+	if k.java, err = findJava(t.Context()); err != nil {
+		t.Skip(err)
 	}
 	s, err := k.Start(t.Context(), t.TempDir())
 	if err != nil {

@@ -81,28 +81,8 @@ var parts = []part{
 // the pinned tools of requirements-build.txt.
 const sourceOnly = "airspeed-ext,crontab,jsonpath-rw"
 
-// Open finds what was fetched before. If something is not there, the error is a
-// [Missing].
-func Open(ctx context.Context) (*Kit, error) {
-	k, err := kit()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range parts {
-		if done, err := k.done(p); err != nil {
-			return nil, err
-		} else if !done {
-			return nil, Missing("the emulators are not here yet: go run ./localstack -fetch brings them")
-		}
-	}
-	if k.java, err = findJava(ctx); err != nil {
-		return nil, err
-	}
-	return k, nil
-}
-
-// Fetch is [Open], and fetches what is not there. It tells out what it does, and needs
-// the network only then. If the machine lacks a program for it, the error is a [Missing].
+// Fetch finds the emulators that were fetched before, and fetches the others. It writes to out what it
+// fetches, and needs the network only for that. If the machine lacks a program, the error is a [Missing].
 // Processes that fetch at once wait for each other.
 func Fetch(ctx context.Context, out io.Writer) (*Kit, error) {
 	k, err := kit()

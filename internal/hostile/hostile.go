@@ -16,6 +16,7 @@ package hostile
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -85,10 +86,10 @@ type Server struct {
 	reached atomic.Int64 // connections to the inside
 	life    time.Duration
 	running sync.WaitGroup
+	cancel  context.CancelFunc // closes listeners and connections
 
 	mu      sync.Mutex
-	conns   map[net.Conn]bool // nil once closed
-	queries map[string]int    // by name
+	queries map[string]int // by name
 }
 
 // host is one listener with its counters.
@@ -108,18 +109,20 @@ func startFor(life time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start hostile web: %w", err)
 	}
-	s := &Server{cases: cases(), authority: a, life: life, conns: map[net.Conn]bool{}, queries: map[string]int{}}
-	if err := s.listen(); err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{cases: cases(), authority: a, life: life, cancel: cancel, queries: map[string]int{}}
+	if err := s.listen(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start hostile web: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Server) listen() (err error) {
+func (s *Server) listen(ctx context.Context) (err error) {
 	if s.inside, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
 		return err
 	}
+	context.AfterFunc(ctx, func() { s.inside.Close() })
 	s.running.Go(func() {
 		for {
 			c, err := s.inside.Accept()
@@ -131,7 +134,7 @@ func (s *Server) listen() (err error) {
 		}
 	})
 	for i := range normalHosts {
-		h, err := s.open(fmt.Sprintf("127.77.0.%d:0", i+1), nil)
+		h, err := s.open(ctx, fmt.Sprintf("127.77.0.%d:0", i+1), nil)
 		if err != nil {
 			return err
 		}
@@ -143,7 +146,7 @@ func (s *Server) listen() (err error) {
 			s.hosts = append(s.hosts, nil)
 			continue
 		}
-		h, err := s.open(fmt.Sprintf("127.77.%d.%d:0", 1+i/200, 1+i%200), c)
+		h, err := s.open(ctx, fmt.Sprintf("127.77.%d.%d:0", 1+i/200, 1+i%200), c)
 		if err != nil {
 			return err
 		}
@@ -152,11 +155,12 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-func (s *Server) open(address string, c *Case) (*host, error) {
+func (s *Server) open(ctx context.Context, address string, c *Case) (*host, error) {
 	l, err := net.Listen("tcp4", address)
 	if err != nil {
 		return nil, err
 	}
+	context.AfterFunc(ctx, func() { l.Close() })
 	h := &host{l: l, c: c}
 	s.running.Go(func() {
 		for {
@@ -168,14 +172,11 @@ func (s *Server) open(address string, c *Case) (*host, error) {
 				time.Sleep(5 * time.Millisecond)
 				continue
 			}
-			if !s.keep(nc) {
-				nc.Close()
-				return
-			}
 			h.open.Add(1)
 			s.running.Go(func() {
 				defer h.open.Add(-1)
-				defer s.drop(nc)
+				defer nc.Close()
+				defer context.AfterFunc(ctx, func() { nc.Close() })()
 				s.handle(h, nc)
 			})
 		}
@@ -183,39 +184,9 @@ func (s *Server) open(address string, c *Case) (*host, error) {
 	return h, nil
 }
 
-func (s *Server) keep(nc net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conns == nil {
-		return false
-	}
-	s.conns[nc] = true
-	return true
-}
-
-func (s *Server) drop(nc net.Conn) {
-	nc.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, nc)
-}
-
 // Close ends all connections and waits for all goroutines of the server.
 func (s *Server) Close() {
-	if s.inside != nil {
-		s.inside.Close()
-	}
-	for _, h := range append(append([]*host{}, s.hosts...), s.normal...) {
-		if h != nil {
-			h.l.Close()
-		}
-	}
-	s.mu.Lock()
-	for nc := range s.conns {
-		nc.Close()
-	}
-	s.conns = nil
-	s.mu.Unlock()
+	s.cancel()
 	s.running.Wait()
 }
 

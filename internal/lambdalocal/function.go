@@ -20,23 +20,23 @@
 package lambdalocal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Limits of AWS, which [Open] checks.
+// Limits of AWS. Terraform's provider checks those of a configuration.
 const (
-	minMemoryMB = 128
-	maxMemoryMB = 10240
-	maxTimeout  = 15 * time.Minute
-	maxPayload  = 6 << 20 // bytes of a request, and of a response
-	maxInit     = 10 * time.Second
+	maxPayload = 6 << 20 // bytes of a request, and of a response
+	maxInit    = 10 * time.Second
 
 	defaultConcurrency = 1000
 
@@ -56,8 +56,8 @@ type Config struct {
 	Name      string
 	Bootstrap string            // path of the executable; its folder is the task root
 	Env       map[string]string // added to what Lambda sets, and before it
-	MemoryMB  int               // 128 to 10,240
-	Timeout   time.Duration     // of an invocation: above zero, at most 15 minutes
+	MemoryMB  int
+	Timeout   time.Duration // of an invocation
 
 	Region string // "us-east-1" if empty
 
@@ -65,8 +65,8 @@ type Config struct {
 	// account, 1,000.
 	Concurrency int
 
-	// RecursiveLoop decides about a chain in which the function has been called 16 times: [Allow], or
-	// [Terminate], the default.
+	// RecursiveLoop decides about a chain in which the function has been called 16 times: [Allow]
+	// continues it, anything else ends it.
 	RecursiveLoop string
 
 	// Log receives the output of instances and Lambda's own log lines, each line after the
@@ -94,37 +94,15 @@ type Function struct {
 
 // Open prepares a function; instances start when they are needed. Close it.
 func Open(c Config) (*Function, error) {
-	if c.Region == "" {
-		c.Region = "us-east-1"
+	c.Region = cmp.Or(c.Region, "us-east-1")
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	bootstrap, err := exec.LookPath(c.Bootstrap)
+	if err == nil {
+		c.Bootstrap, err = filepath.Abs(bootstrap)
 	}
-	if c.Concurrency == 0 {
-		c.Concurrency = defaultConcurrency
-	}
-	if c.RecursiveLoop == "" {
-		c.RecursiveLoop = Terminate
-	}
-	switch {
-	case c.Name == "":
-		return nil, errors.New("a function without a name")
-	case c.MemoryMB < minMemoryMB || c.MemoryMB > maxMemoryMB:
-		return nil, fmt.Errorf("function %s: %d MB of memory, allowed are %d to %d", c.Name, c.MemoryMB, minMemoryMB, maxMemoryMB)
-	case c.Timeout <= 0 || c.Timeout > maxTimeout:
-		return nil, fmt.Errorf("function %s: a time-out of %v, allowed are up to %v", c.Name, c.Timeout, maxTimeout)
-	case c.Concurrency < 0:
-		return nil, fmt.Errorf("function %s: concurrency %d", c.Name, c.Concurrency)
-	case c.RecursiveLoop != Allow && c.RecursiveLoop != Terminate:
-		return nil, fmt.Errorf("function %s: recursive loop %q, allowed are %s and %s", c.Name, c.RecursiveLoop, Allow, Terminate)
-	}
-	bootstrap, err := filepath.Abs(c.Bootstrap)
 	if err != nil {
 		return nil, fmt.Errorf("function %s: %w", c.Name, err)
 	}
-	if info, err := os.Stat(bootstrap); err != nil {
-		return nil, fmt.Errorf("function %s: %w", c.Name, err)
-	} else if info.IsDir() || info.Mode().Perm()&0o111 == 0 {
-		return nil, fmt.Errorf("function %s: %s is no executable", c.Name, bootstrap)
-	}
-	c.Bootstrap = bootstrap
 	dir, err := os.MkdirTemp("", "lambda-"+c.Name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("function %s: %w", c.Name, err)
@@ -132,7 +110,7 @@ func Open(c Config) (*Function, error) {
 	return &Function{
 		config: c,
 		arn:    fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", c.Region, account, c.Name),
-		task:   filepath.Dir(bootstrap),
+		task:   filepath.Dir(c.Bootstrap),
 		dir:    dir,
 		all:    map[*instance]bool{},
 	}, nil
@@ -320,7 +298,9 @@ func (f *Function) Recycle() {
 func (f *Function) Totals() Totals {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.totals.clone()
+	t := f.totals
+	t.Outcomes = maps.Clone(t.Outcomes)
+	return t
 }
 
 // Close kills all instances, including busy ones, and waits until they are gone.

@@ -3,7 +3,6 @@ package lambdalocal
 import (
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"time"
 )
 
@@ -25,8 +24,8 @@ type Invocation struct {
 	RequestID string
 
 	Cold     bool
-	Init     time.Duration // from the process's start until it first asked for work, 0 if warm
-	Duration time.Duration // from handing over the payload until it asked for more
+	Init     time.Duration // from the start of the process to its first request for work; 0 if warm
+	Duration time.Duration // from the payload to the next request for work
 	// Billed is Init and Duration, rounded up to a millisecond.
 	Billed      time.Duration
 	MaxMemoryMB int // the most that the instance has had so far, rounded up
@@ -48,7 +47,6 @@ type Totals struct {
 	GBSeconds   float64           `json:"gb_seconds"` // Billed, times the memory configured
 	MaxMemoryMB int               `json:"max_memory_mb"`
 	MostAtOnce  int               `json:"most_at_once"`
-	LogBytes    int64             `json:"log_bytes"` // Lambda's own lines included
 }
 
 func (t *Totals) add(inv Invocation, memoryMB int) {
@@ -63,11 +61,6 @@ func (t *Totals) add(inv Invocation, memoryMB int) {
 	t.Billed += inv.Billed
 	t.GBSeconds += inv.Billed.Seconds() * float64(memoryMB) / 1024
 	t.MaxMemoryMB = max(t.MaxMemoryMB, inv.MaxMemoryMB)
-}
-
-func (t Totals) clone() Totals {
-	t.Outcomes = maps.Clone(t.Outcomes)
-	return t
 }
 
 // roundUp is d in whole milliseconds, as it is billed.

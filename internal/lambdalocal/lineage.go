@@ -19,9 +19,8 @@ const (
 	maxChain  = 16
 	traceName = "AWSTraceHeader"
 
-	// Allow and Terminate are what a function's configuration says about such chains.
-	Allow     = "Allow"
-	Terminate = "Terminate"
+	// Allow is what the configuration of a function says if its chains may be longer.
+	Allow = "Allow"
 )
 
 // next is the trace header of an invocation that an event with a header causes, and how many invocations of the function are in

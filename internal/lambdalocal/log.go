@@ -42,11 +42,8 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// logLine counts a line and passes it on.
+// logLine passes a line on.
 func (f *Function) logLine(prefix string, line []byte) {
-	f.mu.Lock()
-	f.totals.LogBytes += int64(len(line)) + 1
-	f.mu.Unlock()
 	if f.config.Log == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package lambdalocal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,12 +19,11 @@ import (
 
 // What an event source mapping does by itself.
 const (
-	maxBatch       = 10 // messages; AWS allows more with a batching window
-	defaultPollers = 5
-	defaultWait    = 20 * time.Second
-	firstPause     = 100 * time.Millisecond // after an error, doubled up to
-	longestPause   = 10 * time.Second
-	callTime       = 10 * time.Second // for a call that does not wait for messages
+	pollers      = 5                      // calls that wait for messages at once
+	waitSeconds  = 20                     // of such a call
+	firstPause   = 100 * time.Millisecond // after an error, doubled up to
+	longestPause = 10 * time.Second
+	callTime     = 10 * time.Second // for a call that does not wait for messages
 )
 
 // Mapping describes an event source mapping from a standard queue to a function.
@@ -40,9 +40,7 @@ type Mapping struct {
 	// Otherwise the response is ignored, and the mapping takes fewer messages while calls fail.
 	ReportBatchItemFailures bool
 
-	Pollers int           // calls that wait for messages at once; 0 is 5, as on AWS
-	Wait    time.Duration // of such a call; 0 is 20 s, as on AWS
-	Log     *slog.Logger  // of calls that fail; nil is nowhere
+	Log *slog.Logger // of calls that fail; nil: nowhere
 }
 
 // PollerCounts are the calls that a mapping makes. AWS bills them to the queue's owner.
@@ -72,30 +70,13 @@ type Poller struct {
 	brake  time.Duration // before the next receive
 }
 
-// NewPoller reads the queue's attributes and checks the mapping as AWS does when it is
-// created.
+// NewPoller reads the queue's attributes. As AWS does, it refuses a queue whose messages may come
+// again while the function works on them.
 func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
-	if m.Pollers == 0 {
-		m.Pollers = defaultPollers
-	}
-	if m.Wait == 0 {
-		m.Wait = defaultWait
-	}
 	if m.Log == nil {
 		m.Log = slog.New(slog.DiscardHandler)
 	}
-	limit := m.Function.config.Concurrency
-	if m.MaximumConcurrency == 0 {
-		m.MaximumConcurrency = limit
-	}
-	switch {
-	case m.BatchSize < 1 || m.BatchSize > maxBatch:
-		return nil, fmt.Errorf("mapping of %s: batch size %d, allowed are 1 to %d", m.QueueURL, m.BatchSize, maxBatch)
-	case m.MaximumConcurrency < 0 || m.Pollers < 0:
-		return nil, fmt.Errorf("mapping of %s: concurrency %d, pollers %d", m.QueueURL, m.MaximumConcurrency, m.Pollers)
-	case m.Wait < 0 || m.Wait > defaultWait:
-		return nil, fmt.Errorf("mapping of %s: calls that wait %v, allowed are up to %v", m.QueueURL, m.Wait, defaultWait)
-	}
+	m.MaximumConcurrency = cmp.Or(m.MaximumConcurrency, m.Function.config.Concurrency)
 	got, err := m.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl:       &m.QueueURL,
 		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn, types.QueueAttributeNameVisibilityTimeout},
@@ -132,7 +113,7 @@ func (p *Poller) count(f func(c *PollerCounts)) {
 func (p *Poller) Run(ctx context.Context) {
 	slots := make(chan struct{}, p.m.MaximumConcurrency)
 	var all sync.WaitGroup
-	for range min(p.m.Pollers, p.m.MaximumConcurrency) {
+	for range min(pollers, p.m.MaximumConcurrency) {
 		all.Go(func() { p.poll(ctx, slots, &all) })
 	}
 	all.Wait()
@@ -180,7 +161,7 @@ func (p *Poller) receive(ctx context.Context) ([]types.Message, error) {
 	out, err := p.m.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    &p.m.QueueURL,
 		MaxNumberOfMessages:         int32(p.m.BatchSize),
-		WaitTimeSeconds:             int32(p.m.Wait / time.Second),
+		WaitTimeSeconds:             waitSeconds,
 		MessageAttributeNames:       []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})
@@ -214,9 +195,8 @@ func messageSize(m types.Message) int {
 // work has the function deal with a batch, and deletes what it dealt with.
 func (p *Poller) work(ctx context.Context, batch []types.Message) {
 	payload, err := json.Marshal(p.event(batch))
-	if err != nil { // strings only: it cannot be
-		p.failed("event", err)
-		return
+	if err != nil {
+		panic(err) // strings only
 	}
 	inv, err := p.invoke(ctx, payload, p.lineage(batch))
 	if errors.Is(err, ErrRecursive) {
@@ -337,7 +317,7 @@ func (p *Poller) event(batch []types.Message) events.SQSEvent {
 // succeeded are the messages that a response does not report as failed. A response that
 // cannot be understood fails the whole batch, and so does an identifier that is empty,
 // null or of no message of the batch; no response, or one that reports nothing, is
-// success. Names count to the letter, so that a misspelt report is none, as on AWS.
+// success. As on AWS, names must be exact: a misspelt report counts as no report.
 // (Lambda developer guide, "Handling errors for an SQS event source", success and
 // failure conditions.)
 func succeeded(response []byte, batch []types.Message) []types.Message {

@@ -13,16 +13,13 @@ import (
 // not overlap.
 type Schedule struct {
 	Function *Function
-	Every    time.Duration // at least a minute on AWS, any above zero here
+	Every    time.Duration // at least a minute on AWS
 	Log      *slog.Logger  // logs calls that did not run; nil: nowhere
 }
 
 // Run calls the function now and then every s.Every until ctx ends, and waits for a running
 // call. It skips the times that pass during a call.
-func (s Schedule) Run(ctx context.Context) error {
-	if s.Every <= 0 {
-		return fmt.Errorf("schedule of %s: every %v", s.Function.config.Name, s.Every)
-	}
+func (s Schedule) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
 	for at := time.Now(); ; {
@@ -37,7 +34,7 @@ func (s Schedule) Run(ctx context.Context) error {
 		select {
 		case at = <-ticker.C:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

@@ -7,18 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
 )
 
 // URL answers HTTP requests by a function, as its function URL does in the mode BUFFERED:
-// payloads of version 2.0 both ways. Whoever asks is let in, whatever the type of
+// payloads of version 2.0 both ways. It admits every request, whatever the type of
 // authorization would be.
 //
 // Source: the Lambda developer guide, "Invoking Lambda function URLs", request and
@@ -51,8 +49,8 @@ func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// event is what the function gets for a request. Names of headers are in lower case, and
-// what comes several times is joined by commas.
+// event is the input of the function for a request. Names of headers are in lower case, and
+// repeated values are joined by commas. Cookies and binary bodies are left out, because no function needs them.
 func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunctionURLRequest, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if err != nil {
@@ -60,26 +58,16 @@ func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunct
 	}
 	e = events.LambdaFunctionURLRequest{
 		Version: "2.0", RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery,
-		Headers: map[string]string{"host": r.Host, "x-forwarded-proto": "https"},
+		Headers: map[string]string{"host": r.Host, "x-forwarded-proto": "https"}, Body: string(body),
 	}
 	for name, values := range r.Header {
-		if name == "Cookie" {
-			continue
-		}
 		e.Headers[strings.ToLower(name)] = strings.Join(values, ",")
-	}
-	for _, c := range r.Cookies() {
-		e.Cookies = append(e.Cookies, c.Name+"="+c.Value)
 	}
 	if query := r.URL.Query(); len(query) > 0 {
 		e.QueryStringParameters = map[string]string{}
 		for name, values := range query {
 			e.QueryStringParameters[name] = strings.Join(values, ",")
 		}
-	}
-	e.Body = string(body)
-	if !isText(r.Header.Get("Content-Type")) || !utf8.Valid(body) {
-		e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), len(body) > 0
 	}
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -96,12 +84,6 @@ func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunct
 	return e, nil
 }
 
-// isText says whether a body of that type is handed over as it is.
-func isText(contentType string) bool {
-	t, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml" || t == "application/javascript")
-}
-
 // respond writes what the function returned: a response with its status, or any other JSON
 // text, which is the body itself then.
 func respond(w http.ResponseWriter, response []byte) {
@@ -114,7 +96,7 @@ func respond(w http.ResponseWriter, response []byte) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // whoever asked is gone
+	w.Write(body) //nolint:errcheck // the client may be gone
 }
 
 func readResponse(response []byte) (status int, header http.Header, body []byte, err error) {
@@ -138,9 +120,6 @@ func readResponse(response []byte) (status int, header http.Header, body []byte,
 	header = http.Header{"Content-Type": {"application/json"}}
 	for name, value := range got.Headers {
 		header.Set(name, value)
-	}
-	for _, c := range got.Cookies {
-		header.Add("Set-Cookie", c)
 	}
 	return got.StatusCode, header, body, nil
 }

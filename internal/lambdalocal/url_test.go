@@ -27,7 +27,6 @@ func TestURL(t *testing.T) {
 		}
 		req.Header.Set("Content-Type", contentType)
 		req.Header["X-Twice"] = []string{"a", "b"}
-		req.AddCookie(&http.Cookie{Name: "c", Value: "1"})
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
@@ -49,23 +48,12 @@ func TestURL(t *testing.T) {
 		t.Errorf("%s %v", resp.Status, resp.Header)
 	}
 	if e.Version != "2.0" || e.RawPath != "/echo/a%20b" || e.RawQueryString != "q=x+y&q=z&n=1" || e.QueryStringParameters["q"] != "x y,z" ||
-		e.Headers["x-twice"] != "a,b" || e.Headers["cookie"] != "" || len(e.Cookies) != 1 || e.Cookies[0] != "c=1" ||
-		e.RequestContext.HTTP.Method != "GET" || e.RequestContext.HTTP.Path != "/echo/a b" || e.RequestContext.HTTP.SourceIP != "127.0.0.1" {
+		e.Headers["x-twice"] != "a,b" || e.RequestContext.HTTP.Method != "GET" || e.RequestContext.HTTP.Path != "/echo/a b" || e.RequestContext.HTTP.SourceIP != "127.0.0.1" {
 		t.Errorf("the event is %+v", e)
 	}
-	for _, c := range []struct {
-		contentType, body, want string
-		encoded                 bool
-	}{
-		{"text/html; charset=utf-8", "ümlaut", "ümlaut", false},
-		{"image/png", "\x00\xff", "AP8=", true},
-		{"text/plain", "\xff", "/w==", true},
-	} {
-		_, body := ask("POST", "/echo", c.contentType, c.body)
-		var e events.LambdaFunctionURLRequest
-		if err := json.Unmarshal([]byte(body), &e); err != nil || e.Body != c.want || e.IsBase64Encoded != c.encoded {
-			t.Errorf("%s %q: %q, %v, %v", c.contentType, c.body, e.Body, e.IsBase64Encoded, err)
-		}
+	_, body = ask("POST", "/echo", "text/html; charset=utf-8", "ümlaut")
+	if err := json.Unmarshal([]byte(body), &e); err != nil || e.Body != "ümlaut" || e.IsBase64Encoded {
+		t.Errorf("%q, %v, %v", e.Body, e.IsBase64Encoded, err)
 	}
 
 	for path, want := range map[string]struct {
@@ -83,15 +71,12 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %s %v %q", path, resp.Status, resp.Header, body)
 		}
 	}
-	if resp, _ := ask("GET", "/page", "", ""); len(resp.Header["Set-Cookie"]) != 2 {
-		t.Errorf("cookies: %v", resp.Header)
-	}
 	if resp, _ := ask("POST", "/echo", "text/plain", strings.Repeat("x", maxPayload+1)); resp.StatusCode != 413 {
 		t.Errorf("a request of more than 6 MB: %s", resp.Status)
 	}
 }
 
-// TestURLThrottled: where the function is busy, whoever asks is told to come again.
+// TestURLThrottled checks that a client of a busy function gets status 429.
 func TestURLThrottled(t *testing.T) {
 	f, _ := open(t, func(c *Config) { c.Concurrency = 1 })
 	srv := httptest.NewServer(URL{Function: f})

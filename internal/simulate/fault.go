@@ -3,7 +3,6 @@ package simulate
 import (
 	"hash/fnv"
 	"math/rand/v2"
-	"strings"
 	"time"
 )
 
@@ -176,13 +175,4 @@ func (id *identity) detail(k Kind) *rand.Rand {
 func (w *world) count(k Kind) {
 	w.result.Faults[k]++
 	w.note("fault", k.String())
-}
-
-// identifier returns the name of the constant.
-func (k Kind) identifier() string {
-	var b strings.Builder
-	for _, word := range strings.Fields(k.String()) {
-		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	return b.String()
 }

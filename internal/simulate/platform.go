@@ -58,7 +58,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 			w.ticking = nil
 		}
 		if err != nil || p.dead { // the next run is in another process
-			w.memory = &crawl.TickMemory{} // another process runs the next one
+			w.memory = &crawl.TickMemory{}
 			return
 		}
 		rep := k.Report()

@@ -131,7 +131,7 @@ func (p *proc) reply(r actor.Reply) {
 			p.frozen = w.Mono + between(p.detail(Freeze), time.Minute, 6*time.Minute)
 			w.After(p.frozen-w.Mono, func() { p.reply(r) })
 			if w.ticking == p && !w.cfg.Local { // no process waits for it
-				w.ticking = nil // nobody waits for it
+				w.ticking = nil
 			}
 			return
 		}

@@ -43,24 +43,20 @@ func TestSource(t *testing.T) {
 		Faults: Faults{Chances: map[Kind]float64{Lost: 0.5}, Only: []Fault{{CrashBefore, "step 1/2", 3}}},
 	}
 	const want = `Config{
-	Seed: 7,
+	Seed: 0x7,
 	Web: simweb.Config{
 		Hosts:    2,
-		SlowBody: 90 * time.Second,
+		SlowBody: 90000000000,
 	},
 	Scope: "any",
 	Faults: Faults{
 		Chances: map[Kind]float64{
-			Lost: 0.5,
-		},
+			Lost: 0.5},
 		Only: []Fault{
 			Fault{
 				Kind: CrashBefore,
 				Who:  "step 1/2",
-				N:    3,
-			},
-		},
-	},
+				N:    3}}},
 }`
 	if got := cfg.source(); got != want {
 		t.Errorf("got\n%s", got)

@@ -1,6 +1,7 @@
 package simweb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -142,105 +143,53 @@ type Sitemaps struct {
 	Unlinked float64
 }
 
-// Limits of a Config, so that a mistyped one fails at once.
-const (
-	maxHosts     = 1 << 16
-	maxHostPages = 1 << 24
-	maxPages     = 1 << 26
-	maxPageBytes = 1 << 24
-	maxLinks     = 1 << 12
-)
-
-var errConfig = errors.New("simweb configuration")
-
 func (c Config) withDefaults() Config {
-	orInt(&c.Hosts, 8)
-	orInt(&c.HostsPerSite, 4)
-	orInt(&c.Pages.Min, 20)
-	if c.Pages.Max < c.Pages.Min {
-		c.Pages.Max = c.Pages.Min
-	}
-	orInt(&c.PageBytes, 4096)
-	orInt(&c.LinksPerPage, 20)
-	orInt(&c.Skew, 2)
-	if c.CrossHost == 0 {
-		c.CrossHost = 0.2
-	}
-	if c.Zone == "" {
-		c.Zone = "example"
-	}
-	if c.Agent == "" {
-		c.Agent = "orbweaver"
-	}
-	orInt(&c.Connection.MaxRequests, 100)
-	if c.Connection.LatencyMax < c.Connection.LatencyMin {
-		c.Connection.LatencyMax = c.Connection.LatencyMin
-	}
-	orInt(&c.Trap.Days, 30)
-	orInt(&c.FlakyMax, 2)
-	orTime(&c.SlowBody, 300*time.Millisecond)
-	orTime(&c.SteadyBody, 100*time.Second)
-	orTime(&c.LateBy, 2*time.Minute)
+	c.Hosts = cmp.Or(c.Hosts, 8)
+	c.HostsPerSite = cmp.Or(c.HostsPerSite, 4)
+	c.Zone = cmp.Or(c.Zone, "example")
+	c.Pages.Min = cmp.Or(c.Pages.Min, 20)
+	c.Pages.Max = max(c.Pages.Min, c.Pages.Max)
+	c.PageBytes = cmp.Or(c.PageBytes, 4096)
+	c.LinksPerPage = cmp.Or(c.LinksPerPage, 20)
+	c.CrossHost = cmp.Or(c.CrossHost, 0.2)
+	c.Skew = cmp.Or(c.Skew, 2)
+	c.Agent = cmp.Or(c.Agent, "orbweaver")
+	c.Connection.LatencyMax = max(c.Connection.LatencyMin, c.Connection.LatencyMax)
+	c.Connection.MaxRequests = cmp.Or(c.Connection.MaxRequests, 100)
+	c.Trap.Days = cmp.Or(c.Trap.Days, 30)
+	c.FlakyMax = cmp.Or(c.FlakyMax, 2)
+	c.SlowBody = cmp.Or(c.SlowBody, 300*time.Millisecond)
+	c.SteadyBody = cmp.Or(c.SteadyBody, 100*time.Second)
+	c.LateBy = cmp.Or(c.LateBy, 2*time.Minute)
 	return c
 }
 
-func orInt(v *int, otherwise int) {
-	if *v == 0 {
-		*v = otherwise
-	}
-}
+// maxPages bounds the pages of all hosts, so that a mistyped number fails at once.
+const maxPages = 1 << 26
 
-func orTime(v *time.Duration, otherwise time.Duration) {
-	if *v == 0 {
-		*v = otherwise
-	}
-}
+var errConfig = errors.New("simweb configuration")
 
-// check is applied after the defaults.
+// check reports shares that cannot be dealt out: those of one kind of thing must not exceed 1 together.
 func (c Config) check() error {
-	for _, b := range []struct {
-		name       string
-		value, max int
-	}{
-		{"Hosts", c.Hosts, maxHosts},
-		{"HostsPerSite", c.HostsPerSite, maxHosts},
-		{"Pages.Min", c.Pages.Min, maxHostPages},
-		{"Pages.Max", c.Pages.Max, maxHostPages},
-		{"PageBytes", c.PageBytes, maxPageBytes},
-		{"LinksPerPage", c.LinksPerPage, maxLinks},
-		{"Skew", c.Skew, 100},
-		{"Connection.MaxRequests", c.Connection.MaxRequests, 1 << 30},
-		{"FlakyMax", c.FlakyMax, 100},
-		{"Trap.Days", c.Trap.Days, maxHostPages},
-	} {
-		if b.value < 1 || b.value > b.max {
-			return fmt.Errorf("%w: %s is %d, not within 1 and %d", errConfig, b.name, b.value, b.max)
-		}
-	}
-	k, r, d, l := c.Kinds, c.Robots, c.Down, c.Links
-	groups := [][]float64{
-		{c.Connection.OneRequest}, {c.Connection.Gzip}, {c.Connection.Chunked}, {c.Trap.Hosts}, {l.Odd}, {c.Validators},
-		{c.Sitemaps.Hosts}, {c.Sitemaps.Index}, {c.Sitemaps.Unlinked},
-		{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404, r.Drip},
-		{d.DNS, d.Refused, d.Silent},
-		{l.NoFollow, l.Frame},
-		k.list(),
-		{max(c.CrossHost, 0)},
-	}
-	for _, g := range groups {
+	for _, shares := range [][]float64{c.Robots.list(), c.Down.list(), c.Kinds.list(), {c.Links.NoFollow, c.Links.Frame}} {
 		sum := 0.0
-		for _, s := range g {
-			if !(s >= 0) { // also NaN
-				return fmt.Errorf("%w: share %v", errConfig, s)
-			}
+		for _, s := range shares {
 			sum += s
 		}
 		if sum > 1+1e-9 {
-			return fmt.Errorf("%w: shares %v exceed 1", errConfig, g)
+			return fmt.Errorf("%w: the shares %v exceed 1", errConfig, shares)
 		}
 	}
 	return nil
 }
+
+// list is in the order of the robotsKind constants after robotsNone.
+func (r RobotsShares) list() []float64 {
+	return []float64{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404, r.Drip}
+}
+
+// list is in the order of the faults after FaultNone.
+func (d DownShares) list() []float64 { return []float64{d.DNS, d.Refused, 0, d.Silent} }
 
 // list is in the order of the kind constants after plain.
 func (k PageShares) list() []float64 {

@@ -1,6 +1,6 @@
 // Package simweb holds a generated web whose every answer is known beforehand: the
-// truth that tests and the demo check whole crawls against, and the load that measurements
-// are taken on.
+// truth that tests check whole crawls against, and the load for measurements. It is not part of
+// the product: 'orbweaver demo' has a small web of its own.
 //
 // A [Web] is made from a [Config] alone. Nothing of it is stored: kind, path, links and
 // body of page p of host h are pure functions of (seed, h, p), so a web of a million pages

@@ -1,6 +1,7 @@
 package simweb
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -66,10 +67,8 @@ func (w *Web) appendPath(dst []byte, h, p int) []byte {
 		start := len(dst)
 		dst = w.appendPath(dst, h, w.original(h, p))
 		mark := byte('?')
-		for _, c := range dst[start:] {
-			if c == '?' {
-				mark = '&'
-			}
+		if bytes.IndexByte(dst[start:], '?') >= 0 {
+			mark = '&'
 		}
 		dst = append(append(dst, mark), "copy="...)
 		return strconv.AppendInt(dst, int64(p), 10)

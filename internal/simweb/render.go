@@ -87,7 +87,7 @@ func (pg *page) appendWords(dst []byte, n int) []byte {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = append(dst, words[pg.rng.early(len(words))]...)
+		dst = append(dst, words[pg.rng.skewed(len(words), 2)]...)
 	}
 	return dst
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,26 +21,19 @@ type Server struct {
 	records   []record
 	buffers   sync.Pool // of *[]byte, for bodies
 
-	wg   sync.WaitGroup // all goroutines of the server
-	stop func() bool    // of the context's watch
-	done chan struct{}  // closed by Close
-
-	mu     sync.Mutex
-	conns  map[net.Conn]struct{} // guarded by mu; nil once closed
-	closed bool                  // guarded by mu
+	running sync.WaitGroup     // all goroutines of the server
+	cancel  context.CancelFunc // closes listeners and connections
+	done    <-chan struct{}    // closed by cancel, or by the end of Serve's context
 }
 
 // record is what is remembered of a host.
 type record struct {
 	mu     sync.Mutex
 	counts map[string]int // by request URI
-	starts []time.Time    // at most maxStarts
+	starts []time.Time
 }
 
-const (
-	maxStarts    = 1 << 16 // remembered per host; the older half is dropped beyond
-	portAttempts = 20
-)
+const portAttempts = 20
 
 // Start makes a web and serves it as [Serve] does. Its addresses are those of [Server.Web].
 func Start(ctx context.Context, cfg Config) (*Server, error) {
@@ -62,21 +56,20 @@ func ServeTLS(ctx context.Context, w *Web, tlsConfig *tls.Config) (*Server, erro
 	if w.cfg.Names {
 		return nil, errors.New("serve generated web: its hosts have names instead of addresses")
 	}
-	s := &Server{
-		web: w, tls: tlsConfig, records: make([]record, w.Hosts()),
-		done: make(chan struct{}), conns: make(map[net.Conn]struct{}),
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Server{web: w, tls: tlsConfig, records: make([]record, w.Hosts()), cancel: cancel, done: ctx.Done()}
 	s.buffers.New = func() any { b := make([]byte, 0, w.bodySize()); return &b }
 	for i := range s.records {
 		s.records[i].counts = make(map[string]int)
 	}
 	if err := s.listen(ctx); err != nil {
+		cancel()
 		return nil, fmt.Errorf("serve generated web: %w", err)
 	}
 	for _, l := range s.listeners {
-		s.wg.Go(func() { s.accept(l) })
+		context.AfterFunc(ctx, func() { l.Close() })
+		s.running.Go(func() { s.accept(ctx, l) })
 	}
-	s.stop = context.AfterFunc(ctx, s.shut)
 	return s, nil
 }
 
@@ -122,23 +115,21 @@ func (s *Server) listenAt(ctx context.Context, addrs []string, port int) error {
 	return nil
 }
 
-func (s *Server) accept(l net.Listener) {
+// accept serves the connections to one host until ctx ends.
+func (s *Server) accept(ctx context.Context, l net.Listener) {
 	for {
 		c, err := l.Accept()
-		if err != nil {
-			select {
-			case <-s.done:
-				return
-			case <-time.After(5 * time.Millisecond): // out of file descriptors, or a client that left
-				continue
-			}
-		}
-		if !s.keep(c) {
-			c.Close()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
 			return
+		default: // out of file descriptors, or a client that left
+			time.Sleep(5 * time.Millisecond)
+			continue
 		}
-		s.wg.Go(func() {
-			defer s.drop(c)
+		s.running.Go(func() {
+			defer c.Close()
+			defer context.AfterFunc(ctx, func() { c.Close() })()
 			if s.tls != nil {
 				s.serveConn(tls.Server(c, s.tls))
 				return
@@ -148,57 +139,22 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-func (s *Server) keep(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.conns[c] = struct{}{}
-	return true
-}
-
-func (s *Server) drop(c net.Conn) {
-	c.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-}
-
-// shut ends all that runs without waiting for it.
-func (s *Server) shut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.closed = true
-	close(s.done)
-	for _, l := range s.listeners {
-		l.Close()
-	}
-	for c := range s.conns {
-		c.Close()
-	}
-}
-
 // Close closes listeners and connections, and waits until nothing of the server runs. What
 // was recorded can still be read.
 func (s *Server) Close() {
-	s.stop()
-	s.shut()
-	s.wg.Wait()
+	s.cancel()
+	s.running.Wait()
 }
 
 // Web returns the web with the port that it is served at.
 func (s *Server) Web() *Web { return s.web }
 
-// Starts returns when requests to host i came in, in order: the last 32,768 at least.
+// Starts returns when requests to host i came in, in order.
 func (s *Server) Starts(i int) []time.Time {
 	r := &s.records[i]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]time.Time(nil), r.starts...)
+	return slices.Clone(r.starts)
 }
 
 // Requests returns the number of requests for each URL, including robots.txt files.
@@ -221,9 +177,6 @@ func (r *record) begin(uri string, now time.Time) (before int) {
 	defer r.mu.Unlock()
 	before = r.counts[uri]
 	r.counts[uri] = before + 1
-	if len(r.starts) == maxStarts {
-		r.starts = append(r.starts[:0], r.starts[maxStarts/2:]...)
-	}
 	r.starts = append(r.starts, now)
 	return before
 }

@@ -251,13 +251,6 @@ func TestRecords(t *testing.T) {
 	if d := cmp.Diff(want, s.Requests()); d != "" {
 		t.Error(d)
 	}
-	r := record{counts: make(map[string]int)}
-	for i := range maxStarts + 1 {
-		r.begin("/", before.Add(time.Duration(i)))
-	}
-	if len(r.starts) != maxStarts/2+1 || !r.starts[maxStarts/2].Equal(before.Add(maxStarts)) {
-		t.Errorf("%d start times kept", len(r.starts))
-	}
 }
 
 func TestPorts(t *testing.T) {

@@ -50,7 +50,7 @@ func newText(seed uint64, pageBytes int) *text {
 	single := pick
 	pick = func() string {
 		if r.below(4) == 0 {
-			return turns[r.early(len(turns))]
+			return turns[r.skewed(len(turns), 2)]
 		}
 		return single()
 	}

@@ -1,17 +1,8 @@
 package simweb
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
-// versions says how often pages were changed. All copies of a web share it.
-type versions struct {
-	mu  sync.RWMutex
-	of  map[uint64]int // by pageKey; guarded by mu
-	any atomic.Bool    // of is not empty
-}
-
+// maxVersion bounds how often a page changes, so that a version fits into the key of a compressed body.
 const maxVersion = 1<<16 - 1
 
 func pageKey(h, p int) uint64 { return uint64(h)<<32 | uint64(uint32(p)) }
@@ -27,26 +18,18 @@ func (w *Web) Touch(url string) int {
 	if !ok {
 		return 0
 	}
-	key := w.source(h, p)
-	v := w.versions
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.of[key] = min(v.of[key]+1, maxVersion)
-	v.any.Store(true)
-	return v.of[key]
+	changes, _ := w.versions.LoadOrStore(w.source(h, p), new(atomic.Int32))
+	return min(int(changes.(*atomic.Int32).Add(1)), maxVersion)
 }
 
-// version returns how often page p of host h was changed. An answer asks once and hands it
-// on, so that it is all of one version.
+// version returns how often page p of host h was changed. An answer reads it once and hands it
+// on, so that the whole answer is of one version.
 func (w *Web) version(h, p int) int {
-	v := w.versions
-	if !v.any.Load() {
+	changes, ok := w.versions.Load(w.source(h, p))
+	if !ok {
 		return 0
 	}
-	key := w.source(h, p)
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.of[key]
+	return min(int(changes.(*atomic.Int32).Load()), maxVersion)
 }
 
 // source is the key of the page whose bytes a page has.

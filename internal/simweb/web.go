@@ -38,7 +38,7 @@ type Web struct {
 	byAuthority map[string]int // to the host's number
 	text        *text
 	zipped      *sync.Map // compressed bodies ([]byte) by version, host and page; they depend on the authorities
-	versions    *versions
+	versions    *sync.Map // changes (*atomic.Int32) by pageKey; all copies of a web share it
 }
 
 // kind says what is special about a page. The order up to busy is that of
@@ -118,8 +118,7 @@ func New(cfg Config) (*Web, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes),
-		versions: &versions{of: make(map[uint64]int)}}
+	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes), versions: new(sync.Map)}
 	total := 0
 	for i := range w.hosts {
 		w.hosts[i].pages = w.drawPages(i)
@@ -190,11 +189,10 @@ func (w *Web) drawHosts() {
 	zip := w.deal(streamShareGzip, 0, c.Connection.Gzip)
 	chunk := w.deal(streamShareChunked, 0, c.Connection.Chunked)
 	traps := w.deal(streamShareTrap, 0, c.Trap.Hosts)
-	rs := c.Robots
-	robots := w.deal(streamShareRobots, 1, rs.AllowAll, rs.Sections, rs.Forbidden, rs.Error, rs.Redirect, rs.Huge, rs.Soft404, rs.Drip)
+	robots := w.deal(streamShareRobots, 1, c.Robots.list()...)
 	maps := w.deal(streamShareSitemap, 0, c.Sitemaps.Hosts*(1-c.Sitemaps.Index), c.Sitemaps.Hosts*c.Sitemaps.Index)
 	validate := w.deal(streamShareValidators, 0, c.Validators)
-	downs := w.deal(streamShareDown, 1, c.Down.DNS, c.Down.Refused, c.Down.Silent)
+	downs := w.deal(streamShareDown, 1, c.Down.list()...)
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		r := draw(c.Seed, i, 1, streamHost)
@@ -212,7 +210,7 @@ func (w *Web) drawHosts() {
 		if h.robots.names() {
 			h.sitemap = sitemap(maps[i])
 		}
-		h.down = [...]Fault{FaultNone, FaultDNS, FaultRefused, FaultSilent}[downs[i]]
+		h.down = Fault(downs[i])
 		if h.down == FaultDNS && !c.Names {
 			h.down = FaultRefused
 		}

@@ -1,10 +1,11 @@
 package wiretap
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 )
 
@@ -76,31 +77,29 @@ func (t *Tap) servePartial(x *exchange, r *http.Request) {
 		return
 	}
 	x.body = some // the part that is billed
-	reply := &held{header: http.Header{}, status: http.StatusOK}
+	reply := httptest.NewRecorder()
 	if some == nil {
-		reply.header.Set("Content-Type", r.Header.Get("Content-Type"))
-		reply.body.WriteString(`{}`)
+		reply.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		reply.WriteString(`{}`)
 	} else {
 		setBody(r, some)
 		r.Header.Set("Content-Length", strconv.Itoa(len(some)))
 		t.proxy.ServeHTTP(reply, r)
 	}
-	body := reply.body.Bytes()
-	if reply.status == http.StatusOK {
+	body := reply.Body.Bytes()
+	if reply.Code == http.StatusOK {
 		body = merge(body, rest)
 	}
-	h := x.Header()
-	for name, values := range reply.header {
-		if name != "Content-Length" && name != "X-Amz-Crc32" { // of the body as it was
-			h[name] = values
-		}
+	maps.Copy(x.Header(), reply.Header())
+	for _, name := range []string{"Content-Length", "X-Amz-Crc32"} { // of the body as it was
+		x.Header().Del(name)
 	}
-	x.WriteHeader(reply.status)
+	x.WriteHeader(reply.Code)
 	x.Write(body) //nolint:errcheck // the client may be gone
 }
 
 // splitKeys divides a BatchGetItem. It returns a request for the first half of each table's
-// keys, nil if there are none, and the addition to its reply, nil if no key is left over.
+// keys (nil without keys), and the addition to its reply (nil if no key is left over).
 func splitKeys(body []byte) (some, rest []byte) {
 	type table map[string]json.RawMessage // Keys, and how to read them
 	var in map[string]json.RawMessage
@@ -116,10 +115,7 @@ func splitKeys(body []byte) (some, rest []byte) {
 		}
 		n := len(keys) / 2
 		with := func(keys []json.RawMessage) table {
-			c := table{}
-			for k, v := range t {
-				c[k] = v
-			}
+			c := maps.Clone(t)
 			c["Keys"] = encode(keys)
 			return c
 		}
@@ -161,18 +157,16 @@ func splitEntries(body []byte) (some, rest []byte) {
 	return encode(in), rest
 }
 
-// merge adds the members of one JSON object to another, in place of those with the same name.
+// merge adds the members of one JSON object to another, and replaces those with the same name.
 func merge(object, more []byte) []byte {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(object, &a) != nil || json.Unmarshal(more, &b) != nil {
 		return object
 	}
-	if a == nil {
-		a = map[string]json.RawMessage{}
+	if a == nil { // the object is null
+		return more
 	}
-	for name, v := range b {
-		a[name] = v
-	}
+	maps.Copy(a, b)
 	return encode(a)
 }
 
@@ -183,19 +177,4 @@ func encode(v any) json.RawMessage {
 		panic(err)
 	}
 	return b
-}
-
-// held is a reply that is buffered, to be changed.
-type held struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (h *held) Header() http.Header         { return h.header }
-func (h *held) Write(p []byte) (int, error) { return h.body.Write(p) }
-func (h *held) WriteHeader(status int) {
-	if status >= 200 {
-		h.status = status
-	}
 }

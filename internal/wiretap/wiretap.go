@@ -22,6 +22,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
@@ -141,7 +142,12 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 		r.Body = &countingBody{r.Body, &x.in}
 	}
 	x.op.Action = action(x.op.Service, r)
-	x.fault = t.choose(x.op)
+	t.mu.Lock()
+	rule := t.rule
+	t.mu.Unlock()
+	if rule != nil {
+		x.fault = rule(x.op)
+	}
 	defer t.end(x, r) // also when the proxy gives up on the client, by a panic
 	t.carryOut(x, r)
 }
@@ -155,7 +161,7 @@ func (t *Tap) carryOut(x *exchange, r *http.Request) {
 		}
 		t.proxy.ServeHTTP(x, r)
 	case Lose:
-		x.w = &discard{header: http.Header{}}
+		x.w = httptest.NewRecorder() // the client receives nothing
 		t.proxy.ServeHTTP(x, r)
 		panic(http.ErrAbortHandler)
 	case Partial:
@@ -164,17 +170,6 @@ func (t *Tap) carryOut(x *exchange, r *http.Request) {
 		io.Copy(io.Discard, r.Body) //nolint:errcheck // the client may well be gone
 		x.refuse()
 	}
-}
-
-// choose returns the fault that the rule chooses for a request.
-func (t *Tap) choose(op Op) Fault {
-	t.mu.Lock()
-	rule := t.rule
-	t.mu.Unlock()
-	if rule == nil {
-		return None
-	}
-	return rule(op)
 }
 
 func (t *Tap) end(x *exchange, r *http.Request) {
@@ -233,20 +228,15 @@ func (x *exchange) count(r *http.Request) Count {
 	if x.fault != None {
 		c.Faults = 1
 	}
-	switch x.status / 100 {
-	case 2:
-		c.Status2xx = 1
-	case 3:
-		c.Status3xx = 1
-	case 4:
-		c.Status4xx = 1
-	case 5:
-		c.Status5xx = 1
-	default:
+	switch class := x.status / 100; {
+	case class == 0 || x.fault == Lose:
 		c.NoReply = 1
-	}
-	if x.fault == Lose {
-		c.NoReply, c.Status2xx, c.Status3xx, c.Status4xx, c.Status5xx = 1, 0, 0, 0, 0
+	case class == 2:
+		c.Status2xx = 1
+	case class == 4:
+		c.Status4xx = 1
+	case class == 5:
+		c.Status5xx = 1
 	}
 	if x.reachedService() {
 		c.Units = units(x.op, x.body, x.status, x.reply.Bytes())
@@ -280,7 +270,6 @@ type Count struct {
 	// DynamoDB, requests for S3; none for requests that no service has worked on.
 	Units     float64 `json:"units"`
 	Status2xx int64   `json:"2xx,omitempty"`
-	Status3xx int64   `json:"3xx,omitempty"`
 	Status4xx int64   `json:"4xx,omitempty"`
 	Status5xx int64   `json:"5xx,omitempty"`
 	NoReply   int64   `json:"no_reply,omitempty"` // the client hung up, or the reply was lost on purpose
@@ -292,7 +281,7 @@ func (c *Count) add(d Count) { c.combine(d, 1) }
 func (c *Count) combine(d Count, sign int64) {
 	for _, f := range []struct{ to, from *int64 }{
 		{&c.Requests, &d.Requests}, {&c.In, &d.In}, {&c.Out, &d.Out},
-		{&c.Status2xx, &d.Status2xx}, {&c.Status3xx, &d.Status3xx}, {&c.Status4xx, &d.Status4xx}, {&c.Status5xx, &d.Status5xx},
+		{&c.Status2xx, &d.Status2xx}, {&c.Status4xx, &d.Status4xx}, {&c.Status5xx, &d.Status5xx},
 		{&c.NoReply, &d.NoReply}, {&c.Faults, &d.Faults},
 	} {
 		*f.to += sign * *f.from
@@ -362,10 +351,3 @@ func (b *countingBody) Read(p []byte) (int, error) {
 	b.n.Add(int64(n))
 	return n, err
 }
-
-// discard is a client that receives nothing.
-type discard struct{ header http.Header }
-
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d *discard) WriteHeader(int)             {}

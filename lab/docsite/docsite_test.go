@@ -36,46 +36,35 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestComparePages plants one error at a time into page records and an archive.
+// TestComparePages plants one error at a time into page records.
 func TestComparePages(t *testing.T) {
 	const base = "http://127.0.0.1:8080"
 	wants := map[string]want{"/a b": {status: 304, kind: "revisit"}, "/gone": {status: 404}}
 	for _, c := range []struct {
 		name   string
-		change func(original, revisit *capture, p []blobschema.Page) []blobschema.Page
+		change func(p []stored) []stored
 		wrong  int
 	}{
-		{"nothing", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { return p }, 0},
-		{"one missing", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { return p[:1] }, 1},
-		{"one more", func(_, _ *capture, p []blobschema.Page) []blobschema.Page {
-			return append(p, blobschema.Page{URL: base + "/x", Generation: 1})
+		{"nothing", func(p []stored) []stored { return p }, 0},
+		{"one missing", func(p []stored) []stored { return p[:1] }, 1},
+		{"one more", func(p []stored) []stored {
+			return append(p, stored{Page: blobschema.Page{URL: base + "/x", Generation: 1}})
 		}, 1},
-		{"one twice", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { return append(p, p[1]) }, 1},
-		{"another generation", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Generation = 0; return p }, 1},
-		{"another status", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[1].Status = 410; return p }, 1},
-		{"another outcome", func(_, _ *capture, p []blobschema.Page) []blobschema.Page {
-			p[0].Outcome = blobschema.OutcomeCut
-			return p
-		}, 1},
-		{"cut", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Truncated = "length"; return p }, 1},
-		{"another payload", func(o, _ *capture, p []blobschema.Page) []blobschema.Page { o.payload[0]++; return p }, 1},
-		{"another place", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Offset++; return p }, 1},
-		{"a record of another URL", func(_, r *capture, p []blobschema.Page) []blobschema.Page { r.uri = base; return p }, 1},
-		{"a response instead", func(_, r *capture, p []blobschema.Page) []blobschema.Page { r.revisit = false; return p }, 1},
-		{"no original", func(_, _ *capture, p []blobschema.Page) []blobschema.Page { p[0].Original.Offset = 8; return p }, 1},
-		{"an original of another URL", func(o, _ *capture, p []blobschema.Page) []blobschema.Page { o.uri = base; return p }, 1},
+		{"one twice", func(p []stored) []stored { return append(p, p[1]) }, 1},
+		{"another generation", func(p []stored) []stored { p[0].Generation = 0; return p }, 1},
+		{"another status", func(p []stored) []stored { p[1].Status = 410; return p }, 1},
+		{"another outcome", func(p []stored) []stored { p[0].Outcome = blobschema.OutcomeCut; return p }, 1},
+		{"cut", func(p []stored) []stored { p[0].Truncated = "length"; return p }, 1},
+		{"another payload", func(p []stored) []stored { p[0].sum[0]++; return p }, 1},
+		{"no payload", func(p []stored) []stored { p[0].WARC = ""; return p }, 1},
+		{"a response instead", func(p []stored) []stored { p[0].Original = nil; return p }, 1},
 	} {
-		original := capture{uri: base + "/a%20b"}
-		revisit := capture{uri: base + "/a%20b", revisit: true}
-		pages := []blobschema.Page{
-			{URL: base + "/a%20b", Generation: 1, Status: 304, Outcome: blobschema.OutcomeUnchanged, WARC: "warc/v", Offset: 8,
-				Original: &blobschema.Original{URL: base + "/a%20b", WARC: "warc/w", Offset: 7}},
-			{URL: base + "/gone", Generation: 1, Status: 404, Outcome: blobschema.OutcomeClientError},
-		}
-		pages = c.change(&original, &revisit, pages)
-		a := &archive{captures: map[place]capture{{"w", 7}: original, {"v", 8}: revisit}}
+		pages := c.change([]stored{
+			{Page: blobschema.Page{URL: base + "/a%20b", Generation: 1, Status: 304, Outcome: blobschema.OutcomeUnchanged, WARC: "warc/v", Original: &blobschema.Original{}}},
+			{Page: blobschema.Page{URL: base + "/gone", Generation: 1, Status: 404, Outcome: blobschema.OutcomeClientError}},
+		})
 		tr := trial{out: new(bytes.Buffer), site: &site{pages: map[string]*page{"/a b": {status: 200, file: "a b"}, "/gone": {status: 404}}}}
-		tr.comparePages(pages, a, 1, wants)
+		tr.comparePages(pages, 1, wants)
 		if tr.wrong != c.wrong {
 			t.Errorf("%s: %s", c.name, tr.out)
 		}
@@ -187,7 +176,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), &settings{docs: documentation(t), binary: bin, maxTime: time.Minute}, &out); err != nil {
+	if err := run(t.Context(), documentation(t), bin, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{"crawl: 31 pages", "recrawl: 28 pages", "17 titles: 17 first", "none differs"} {

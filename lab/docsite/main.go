@@ -7,14 +7,14 @@
 // the orbweaver program, used through its commands. There are two phases:
 //
 //   - crawl: from index.html until nothing is left. Then the pages are indexed and ranked.
-//   - recrawl: each page is requested again, after five pages got a new word and five others
-//     a new time only, and five more were removed.
+//   - recrawl: each page is requested again, after five pages got another word and five others
+//     another time only, and five more were removed.
 //
 // Each phase compares page records and stored payloads with the files, the server's log with
 // the requests that the files call for, the crawler's figures with the log and the archive,
 // ranks with those of the files' links, and searches with the files' text. [trial.compare]
-// makes every comparison, of two tables of text. Links, words and ranks of the files are
-// computed here, without the crawler's packages.
+// makes every comparison, of two tables of text. Links and ranks of the files are
+// computed here, without the crawler's packages, which only read what is stored.
 //
 // The exit status is 0 only if no comparison differs.
 package main
@@ -30,26 +30,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
-// settings are the values of the flags.
-type settings struct {
-	docs    string
-	binary  string
-	maxTime time.Duration
-	keep    bool
-}
-
 func main() {
-	var s settings
-	flag.StringVar(&s.docs, "docs", "/usr/share/doc/linux-doc/html", "`folder` of HTML files with an index.html")
-	flag.StringVar(&s.binary, "binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
-	flag.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which the run fails")
-	flag.BoolVar(&s.keep, "keep", false, "keep the temporary folder")
+	docs := flag.String("docs", "/usr/share/doc/linux-doc/html", "`folder` of HTML files with an index.html")
+	binary := flag.String("binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, &s, os.Stdout)
+	err := run(ctx, *docs, *binary, os.Stdout)
 	release()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "docsite:", err)
@@ -57,42 +45,30 @@ func main() {
 	}
 }
 
-// run checks the settings and runs both phases in a temporary folder.
-func run(ctx context.Context, s *settings, out io.Writer) (err error) {
-	if _, err := os.Stat(filepath.Join(s.docs, "index.html")); err != nil {
+// run runs both phases in a temporary folder.
+func run(ctx context.Context, docs, binary string, out io.Writer) (err error) {
+	if _, err := os.Stat(filepath.Join(docs, "index.html")); err != nil {
 		return fmt.Errorf("%w; give another -docs, or on Debian and Ubuntu: apt-get install linux-doc", err)
 	}
-	if s.binary, err = filepath.Abs(s.binary); err != nil {
-		return err
-	}
-	if _, err := os.Stat(s.binary); err != nil {
+	if binary, err = exec.LookPath(binary); err != nil {
 		return fmt.Errorf("%w; build it with 'make build'", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.maxTime, fmt.Errorf("the run took longer than -max-time %s", s.maxTime))
-	defer cancel()
 	dir, err := os.MkdirTemp("", "orbweaver-docsite-")
 	if err != nil {
 		return err
 	}
-	if s.keep {
-		fmt.Fprintln(out, "folder:", dir)
-	} else {
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	srv, err := newServer(dir)
 	if err != nil {
 		return err
 	}
 	www := filepath.Join(dir, webDir)
 	// nginx makes its validators from the times of files, so the copy keeps them.
-	if said, err := exec.CommandContext(ctx, "cp", "-RLp", s.docs, www).CombinedOutput(); err != nil {
-		return fmt.Errorf("copy %s: %w: %s", s.docs, err, said)
+	if said, err := exec.CommandContext(ctx, "cp", "-RLp", docs, www).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", docs, err, said)
 	}
-	t := &trial{out: out, site: newSite(www, srv.port), server: srv, binary: s.binary, data: filepath.Join(dir, "crawl")}
+	t := &trial{out: out, site: newSite(www, srv.port), server: srv, binary: binary, data: filepath.Join(dir, "crawl")}
 	if err := t.run(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf("%w: %w", cause, err)
-		}
 		return err
 	}
 	if t.wrong > 0 {

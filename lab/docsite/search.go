@@ -20,84 +20,24 @@ const (
 	drawn    = 100  // titles
 )
 
-// words are what a page can be found by.
-type words struct {
-	title string
-	text  []string       // words of paragraphs
-	all   map[string]int // uses of each prefix in the whole file, markup and addresses of links included
-}
-
-// prefix is the beginning of a word. A word whose prefix begins no other word is no form of another word.
-func prefix(word string) string {
-	letters := []rune(word)
-	return string(letters[:min(4, len(letters))])
-}
-
-// split cuts a text into runs of letters, digits and marks, in lower case.
-func split(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-	})
-}
-
-func newWords(doc *html.Node, data []byte) *words {
-	w := &words{all: map[string]int{}}
+// titleOf returns the title of a document.
+func titleOf(doc *html.Node) string {
 	for n := range doc.Descendants() {
-		switch {
-		case n.Type != html.TextNode:
-		case n.Parent.Data == "title":
-			w.title = strings.Join(strings.Fields(n.Data), " ")
-		case n.Parent.Data == "p":
-			w.text = append(w.text, split(n.Data)...)
+		if n.Type == html.TextNode && n.Parent.Data == "title" {
+			return strings.Join(strings.Fields(n.Data), " ")
 		}
 	}
-	for _, word := range split(string(data)) {
-		w.all[prefix(word)]++
-	}
-	return w
+	return ""
 }
 
-// ownWords returns a word of each page that has one that only its paragraphs have: at least eight
-// letters, whose prefix begins no other word of any page.
-func (s *site) ownWords() map[string]string {
-	uses := map[string]int{}
-	for _, p := range s.pages {
-		if p.words != nil {
-			for x, n := range p.words.all {
-				uses[x] += n
-			}
-		}
-	}
-	own := map[string]string{}
-	for k, p := range s.pages {
-		if p.words == nil {
-			continue
-		}
-		here := map[string]int{}
-		for _, w := range p.words.text {
-			here[prefix(w)]++
-		}
-		for _, w := range p.words.text {
-			latin := strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
-			if latin && len(w) >= 8 && uses[prefix(w)] == here[prefix(w)] {
-				own[k] = w
-				break
-			}
-		}
-	}
-	return own
-}
-
-// titles are the keys of pages by title, of titles that one page has. The end that all titles
+// titles returns the keys of pages by title, for titles that only one page has. The end that all titles
 // share, the site's name, does not count.
 func (s *site) titles() map[string]string {
-	_, suffix, _ := strings.Cut(s.pages[key(s.home)].words.title, " — ")
+	_, suffix, _ := strings.Cut(s.pages[key(s.home)].title, " — ")
 	keys := map[string][]string{}
 	for k, p := range s.pages {
-		if p.words != nil {
-			title := strings.TrimSuffix(p.words.title, " — "+suffix)
-			keys[title] = append(keys[title], k)
-		}
+		title := strings.TrimSuffix(p.title, " — "+suffix)
+		keys[title] = append(keys[title], k)
 	}
 	titles := map[string]string{}
 	for title, k := range keys {
@@ -159,7 +99,7 @@ func plain(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// findWords compares the results of words with the keys of pages; "" stands for no page.
+// findWords compares the results of words with the keys of pages; "" means no page.
 func (t *trial) findWords(ctx context.Context, want table) error {
 	got := table{}
 	for word := range want {

@@ -28,7 +28,8 @@ type page struct {
 	file   string            // path of the payload; "" unless the status is 200
 	sum    [sha256.Size]byte // of the payload
 	links  []string          // keys on the site that the page or redirect leads to
-	words  *words            // nil unless the page is HTML
+	html   bool
+	title  string // of an HTML page
 }
 
 func newSite(root string, port int) *site {
@@ -115,7 +116,7 @@ func (s *site) read(u *url.URL) (p *page, targets []*url.URL, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		p.words = newWords(doc, data)
+		p.html, p.title = true, titleOf(doc)
 		targets = links(doc, u)
 	}
 	return p, targets, nil

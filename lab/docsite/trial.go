@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +30,7 @@ type trial struct {
 	compared int
 	wrong    int
 
-	own     map[string]string // by key: a word that finds this page alone, see ownWords
+	words   map[string]string // by key: a word that finds this page alone, see mark
 	spelled map[string]string // by key: the crawler's spelling of URLs with status 200
 	records int               // page records of all phases
 	last    blobschema.Totals // of the previous phase
@@ -74,7 +72,9 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.site.walk(); err != nil {
 		return err
 	}
-	t.own = t.site.ownWords()
+	if err := t.mark(); err != nil {
+		return err
+	}
 	wants := map[string]want{}
 	for k, p := range t.site.pages {
 		wants[k] = want{status: p.status}
@@ -106,56 +106,76 @@ func (t *trial) run(ctx context.Context) error {
 	return t.findWords(ctx, found)
 }
 
-// change replaces the own words of some pages, changes the times of others and removes more.
+// mark gives some HTML pages a word that no other page has. The pages are far apart, and each is the file of one URL only.
+func (t *trial) mark() error {
+	users := map[string]int{}
+	for _, p := range t.site.pages {
+		users[p.file]++
+	}
+	var all []string
+	for k, p := range t.site.pages {
+		if p.html && users[p.file] == 1 && k != key(t.site.home) {
+			all = append(all, k)
+		}
+	}
+	if slices.Sort(all); len(all) < 3*changes {
+		return fmt.Errorf("only %d HTML pages can change; %d are needed", len(all), 3*changes)
+	}
+	t.words = map[string]string{}
+	for i := range 3 * changes {
+		k := all[i*len(all)/(3*changes)]
+		t.words[k] = made("old", i)
+		if err := t.site.pages[k].rewrite(func(data []byte) []byte { return append(data, "<p>"+t.words[k]+"</p>\n"...) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// made returns a word of which no other is a form.
+func made(start string, i int) string { return fmt.Sprintf("q%c%szkxvq", 'a'+i, start) }
+
+// change replaces the words of some marked pages, changes the times of others and removes more.
 // It returns what a recrawl must bring for each page, and the pages that words must find.
 func (t *trial) change() (wants map[string]want, found table, err error) {
 	wants, found = map[string]want{}, table{}
-	users := map[string]int{}
 	for k, p := range t.site.pages {
-		users[p.file]++
 		if p.status == http.StatusOK {
 			wants[k] = want{status: http.StatusNotModified, kind: "revisit", result: "unchanged"}
 		}
 	}
-	// The pages are far apart. Each is the file of one URL only, and has an own word.
-	all := slices.DeleteFunc(slices.Sorted(maps.Keys(t.own)), func(k string) bool {
-		return users[t.site.pages[k].file] != 1 || k == key(t.site.home)
-	})
-	if len(all) < 3*changes {
-		return nil, nil, fmt.Errorf("only %d HTML pages have a word of their own; %d are needed", len(all), 3*changes)
-	}
-	for i := range changes {
-		renewed, touched, removed := all[i*len(all)/changes], all[i*len(all)/changes+1], all[i*len(all)/changes+2]
-		word := fmt.Sprintf("q%czkxvq", 'a'+i) // no two are forms of one word
-		if err := t.site.pages[renewed].replace(t.own[renewed], word); err != nil {
+	for i, k := range slices.Sorted(maps.Keys(t.words)) {
+		p, old := t.site.pages[k], t.words[k]
+		switch i % 3 {
+		case 0:
+			word := made("new", i)
+			err = p.rewrite(func(data []byte) []byte { return bytes.ReplaceAll(data, []byte(old), []byte(word)) })
+			wants[k] = want{status: http.StatusOK, kind: "response", result: "changed"}
+			found[old], found[word] = "", k
+		case 1:
+			err = touch(p.file)
+			wants[k] = want{status: http.StatusOK, kind: "revisit", result: "unchanged"}
+			found[old] = k
+		default:
+			err = os.Remove(p.file)
+			t.site.pages[k] = &page{status: http.StatusNotFound}
+			wants[k] = want{status: http.StatusNotFound, result: "gone"}
+			found[old] = ""
+		}
+		if err != nil {
 			return nil, nil, err
 		}
-		wants[renewed] = want{status: http.StatusOK, kind: "response", result: "changed"}
-		found[t.own[renewed]], found[word] = "", renewed
-
-		if err := touch(t.site.pages[touched].file); err != nil {
-			return nil, nil, err
-		}
-		wants[touched] = want{status: http.StatusOK, kind: "revisit", result: "unchanged"}
-		found[t.own[touched]] = touched
-
-		if err := os.Remove(t.site.pages[removed].file); err != nil {
-			return nil, nil, err
-		}
-		t.site.pages[removed] = &page{status: http.StatusNotFound}
-		wants[removed] = want{status: http.StatusNotFound, result: "gone"}
-		found[t.own[removed]] = ""
 	}
 	return wants, found, nil
 }
 
-// replace replaces all words of a page's file that begin as old does, and gives the file another time.
-func (p *page) replace(old, word string) error {
+// rewrite changes a page's file, and gives it another time.
+func (p *page) rewrite(change func(data []byte) []byte) error {
 	data, err := os.ReadFile(p.file)
 	if err != nil {
 		return err
 	}
-	data = regexp.MustCompile(`(?i)\b`+prefix(old)+`\w*`).ReplaceAllLiteral(data, []byte(word))
+	data = change(data)
 	p.sum = sha256.Sum256(data)
 	if err := os.WriteFile(p.file, data, 0o600); err != nil {
 		return err
@@ -212,18 +232,7 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 		return fmt.Errorf("orbweaver %s printed no summary (%w): %.200s", args[0], err, out)
 	}
 	sum := events[len(events)-1].Summary
-	dir := filepath.Join(t.server.dir, "warc-"+name)
-	if _, err := t.orbweaver(ctx, "", "export", "--format", "warc", "--out", dir); err != nil {
-		return err
-	}
-	a, err := readArchive(dir)
-	if err != nil {
-		return err
-	}
-	if out, err = t.orbweaver(ctx, "", "export", "--format", "jsonl", "--history", "--out", "-"); err != nil {
-		return err
-	}
-	pages, err := decodeLines[blobschema.Page](out)
+	pages, size, err := t.stored(ctx)
 	if err != nil {
 		return err
 	}
@@ -239,9 +248,9 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 		}
 	}
 	t.compare("results", results, expected)
-	t.comparePages(pages, a, generation, wants)
+	t.comparePages(pages, generation, wants)
 	t.records += len(wants)
-	t.compareFigures(&sum.Totals, pages, a, requests)
+	t.compareFigures(&sum.Totals, pages, size, requests)
 	t.last = sum.Totals
 	_, err = t.orbweaver(ctx, "", "fsck") // fails if it finds a violation
 	return err
@@ -251,8 +260,7 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 // request robots.txt once.
 func (t *trial) compareRequests(requests []request, wants map[string]want, conditional bool) {
 	got, expected := table{}, table{}
-	for i := range requests {
-		r := &requests[i]
+	for _, r := range requests {
 		got[keyOf(r.URI)] += fmt.Sprintf("%s %d, conditional %t\n", r.Method, r.Status, r.Condition != "")
 	}
 	for k, w := range wants {
@@ -267,7 +275,7 @@ func (t *trial) compareRequests(requests []request, wants map[string]want, condi
 
 // comparePages compares the page records of a generation, and the payloads that they refer
 // to, with the files.
-func (t *trial) comparePages(pages []blobschema.Page, a *archive, generation uint32, wants map[string]want) {
+func (t *trial) comparePages(pages []stored, generation uint32, wants map[string]want) {
 	got, expected := table{}, table{}
 	t.spelled = map[string]string{}
 	for i := range pages {
@@ -280,17 +288,15 @@ func (t *trial) comparePages(pages []blobschema.Page, a *archive, generation uin
 			continue
 		}
 		text := fmt.Sprintf("%d %s%s", p.Status, p.Outcome, p.Truncated)
-		if p.WARC != "" {
-			payload, kind, err := a.payload(p)
-			switch {
-			case err != nil:
-				text += " " + err.Error()
-			case t.site.pages[k] != nil && t.site.pages[k].file != "":
-				text += fmt.Sprintf(" %x", payload)
-			}
-			if wants[k].kind != "" {
-				text += " " + kind
-			}
+		if o := t.site.pages[k]; p.WARC != "" && o != nil && o.file != "" {
+			text += fmt.Sprintf(" %x", p.sum)
+		}
+		switch {
+		case p.WARC == "" || wants[k].kind == "":
+		case p.Original != nil:
+			text += " revisit"
+		default:
+			text += " response"
 		}
 		if got[k] != "" {
 			text = "two records: " + got[k] + ", " + text
@@ -315,32 +321,29 @@ func (t *trial) comparePages(pages []blobschema.Page, a *archive, generation uin
 	t.compare("pages", got, expected)
 }
 
-// compareFigures compares the crawler's figures with the page records, the archive and the server's log.
-func (t *trial) compareFigures(totals *blobschema.Totals, pages []blobschema.Page, a *archive, requests []request) {
+// compareFigures compares the crawler's figures with the page records, the size of the WARC files and the server's log.
+func (t *trial) compareFigures(totals *blobschema.Totals, pages []stored, size int64, requests []request) {
 	var outcomes, sent int64
 	for _, n := range totals.Outcomes {
 		outcomes += n
 	}
-	for i := range requests {
-		sent += requests[i].Bytes
+	for _, r := range requests {
+		sent += r.Bytes
 	}
-	records, captures := 0, 0
-	for i := range pages {
-		if !pages[i].Robots {
+	records := 0
+	for _, p := range pages {
+		if !p.Robots {
 			records++
-		}
-		if pages[i].WARC != "" {
-			captures++
 		}
 	}
 	fmt.Fprintf(t.out, "  %d requests, %d bytes received, %d bytes stored\n", len(requests), sent, totals.Stored-t.last.Stored)
 	t.compare("figures", table{
 		"left":         fmt.Sprint(totals.Pending, totals.Unexamined, totals.Buffered, totals.DeadMail),
-		"page records": fmt.Sprint(records, outcomes), "captures": fmt.Sprint(len(a.captures)),
+		"page records": fmt.Sprint(records, outcomes),
 		"bytes stored": fmt.Sprint(totals.Stored), "bytes received": fmt.Sprint(totals.Bytes - t.last.Bytes),
 	}, table{
 		"left":         fmt.Sprint(0, 0, 0, 0),
-		"page records": fmt.Sprint(t.records, t.records), "captures": fmt.Sprint(captures),
-		"bytes stored": fmt.Sprint(a.bytes), "bytes received": fmt.Sprint(sent),
+		"page records": fmt.Sprint(t.records, t.records),
+		"bytes stored": fmt.Sprint(size), "bytes received": fmt.Sprint(sent),
 	})
 }

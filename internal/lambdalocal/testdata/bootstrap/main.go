@@ -104,7 +104,7 @@ func page(r events.LambdaFunctionURLRequest) (any, error) {
 	switch r.RawPath {
 	case "/page":
 		return events.LambdaFunctionURLResponse{
-			StatusCode: 404, Headers: map[string]string{"content-type": "text/html"}, Body: "<p>ü</p>", Cookies: []string{"a=1", "b=2"},
+			StatusCode: 404, Headers: map[string]string{"content-type": "text/html"}, Body: "<p>ü</p>",
 		}, nil
 	case "/binary":
 		return events.LambdaFunctionURLResponse{StatusCode: 200, Headers: map[string]string{"Content-Type": "image/png"}, Body: "AP8=", IsBase64Encoded: true}, nil
