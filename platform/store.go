@@ -50,6 +50,7 @@ func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, er
 		docs[i].Key = k
 		list.Get(&docs[i])
 	}
+	absent := map[int]bool{}
 	if err := list.Do(ctx); err != nil {
 		var errs docstore.ActionListError
 		if !errors.As(err, &errs) {
@@ -59,12 +60,13 @@ func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, er
 			if gcerrors.Code(e.Err) != gcerrors.NotFound {
 				return nil, e.Err
 			}
+			absent[e.Index] = true
 		}
 	}
 	recs := make([]Record, len(keys))
 	for i := range docs {
-		if rev := docs[i].DocstoreRevision; rev != nil {
-			recs[i] = Record{Found: true, Value: []byte(docs[i].Value), Revision: rev}
+		if !absent[i] {
+			recs[i] = Record{Found: true, Value: []byte(docs[i].Value), Revision: docs[i].DocstoreRevision}
 		}
 	}
 	return recs, nil
