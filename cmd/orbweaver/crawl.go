@@ -46,14 +46,12 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	if f.another && len(seeds) == 0 {
 		return usagef("--new creates another crawl; give a URL to start from")
 	}
-	if !f.inCloud() {
-		used, err := f.checkFolder(len(seeds))
-		if err == nil && !used {
-			err = f.checkQuality() // before the folder is made
-		}
-		if err != nil {
-			return err
-		}
+	used, err := f.location.check(&f.target, len(seeds))
+	if err == nil && !used {
+		err = f.checkQuality() // before the folder is made
+	}
+	if err != nil {
+		return err
 	}
 	r := &run{
 		target: &f.target, reporter: rep, fresh: fresh, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume, prepare: f.prepare,

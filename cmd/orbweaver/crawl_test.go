@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // The promises about time. A machine that is busy with other things gets a second and a
@@ -168,7 +169,7 @@ func TestEvents(t *testing.T) {
 func testRun(t *testing.T, seeds ...string) (*run, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	s, err := demoRun(&target{data: t.TempDir()}, "http://127.0.0.1/", &reporter{Writer: log, quiet: true})
+	s, err := demoRun(folderTarget(t.TempDir()), "http://127.0.0.1/", &reporter{Writer: log, quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestComparesWithTheTruth(t *testing.T) {
 	}
 	defer web.close()
 	var log bytes.Buffer
-	s, err := demoRun(&target{data: t.TempDir()}, web.seed, &reporter{Writer: &log, quiet: true})
+	s, err := demoRun(folderTarget(t.TempDir()), web.seed, &reporter{Writer: &log, quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestStatusOfEnds(t *testing.T) {
 		{blobschema.Totals{Pages: 1, DeadMail: 1}, exitDeadLetters},
 		{blobschema.Totals{}, exitNothing},
 	} {
-		s := &run{target: &target{data: "d"}, begun: &beginning{}, earlier: view.Status{Crawl: blobschema.Crawl{ID: "c"}}, now: view.Status{Totals: c.totals}}
+		s := &run{target: folderTarget("d"), opened: &opened{platform: &platform.Platform{Exclusive: true}}, begun: &beginning{}, earlier: view.Status{Crawl: blobschema.Crawl{ID: "c"}}, now: view.Status{Totals: c.totals}}
 		sum := s.ended("finished", nil)
 		if sum.Status != c.want {
 			t.Errorf("%+v: status %d, want %d", c.totals, sum.Status, c.want)

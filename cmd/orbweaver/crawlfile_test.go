@@ -144,7 +144,7 @@ func TestResumeFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.data = "d"
+		f.data, f.location = "d", folder("d")
 		_, seeds := f.describe(nil)
 		c, err := f.resume(begin())
 		return c, seeds, err

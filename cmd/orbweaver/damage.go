@@ -34,18 +34,14 @@ func (t *target) damage(err error) error {
 	default:
 		return nil
 	}
-	what := "the folder " + t.data
-	if t.inCloud() {
-		what = "what is stored in " + t.String()
-	}
 	safe, todo := t.remedy(kind)
 	if object != "" {
 		todo += fmt.Sprintf(". '%s' lists all damage", t.command("fsck"))
 	}
-	if t.inCloud() || t.live {
+	if t.live {
 		todo = "try again first, because the crawl may just have replaced the object. If the error stays, " + todo
 	}
-	return trouble(exitDamaged, what+" is damaged: "+cause, safe, todo)
+	return trouble(exitDamaged, t.words().contents+" is damaged: "+cause, safe, todo)
 }
 
 // objectIn returns the last name of an object in a text. An error names what it read last.
@@ -60,11 +56,8 @@ func objectIn(text string) (name string, kind naming.Kind) {
 
 // remedy returns what is safe if an object of a kind is damaged, and what to do. NoObject means the database.
 func (t *target) remedy(kind naming.Kind) (safe, todo string) {
-	restore, again := "restore the folder from a copy, with both "+naming.DatabaseFile+" and "+naming.ObjectsFolder, "another folder (--data)"
-	if t.inCloud() {
-		restore, again = "restore table and bucket as they were at one moment", "another deployment"
-	}
-	again = ". Without a copy, start another crawl in " + again
+	w := t.words()
+	again := ". Without a copy, start another crawl in " + w.another
 	switch kind {
 	case naming.Derived:
 		return "the crawl with all its pages and links, from which index and ranks are made",
@@ -73,16 +66,12 @@ func (t *target) remedy(kind naming.Kind) (safe, todo string) {
 		return "the pages in all other WARC files, and the state of the crawl, which can continue",
 			"restore the file from a copy" + again + " to fetch its pages again"
 	}
-	safe = "the pages in the WARC files, which other programs can read too"
-	if !t.inCloud() {
-		safe += ": " + filepath.Join(t.data, naming.ObjectsFolder, "*", "warc")
-	}
-	return safe, restore + again
+	return "the pages in the WARC files, which other programs can read too" + w.archives, w.restore + again
 }
 
 // noRoom explains an error of a full disk; nil for other errors.
 func (t *target) noRoom(err error) error {
-	if t.inCloud() || !platform.NoRoom(err) {
+	if !platform.NoRoom(err) {
 		return nil
 	}
 	cause, _, _ := strings.Cut(err.Error(), "\n")

@@ -234,19 +234,19 @@ func TestRebuild(t *testing.T) {
 func TestDamageAdvice(t *testing.T) {
 	segment, table := naming.Segment("c", 3, 17, nil), naming.RankObject("c", 3, 12, "table", nil)
 	page := fmt.Errorf("read record of https://c.example/ in %s at 7: %w", naming.WARC("c", 3, 2, 17, true), warc.ErrDamaged)
-	cloud := &target{cloud: "aws://web?bucket=b&partitions=4", flag: "aws.json"}
+	cloud := &target{location: deployment{"aws://web?bucket=b&partitions=4", []string{"--platform", "aws.json"}}, live: true}
 	for _, c := range []struct {
 		place *target
 		err   error
 		want  string // a regular expression; "" for an error that is about something else
 	}{
-		{&target{data: "d"}, page, `^the folder d is damaged: read record of .*: damaged WARC record\.\nSafe: the pages in all other WARC files, .*\.\nTo do: restore the file from a copy\. .*\. 'orbweaver fsck --data d' lists all damage$`},
-		{&target{data: "d"}, fmt.Errorf("segment %s: %s: %w", segment, table, fs.ErrNotExist), `^the folder d is damaged: ` + table + ` is missing\.\nSafe: the crawl .*\.\nTo do: make index and ranks again with 'orbweaver index --data d --rebuild'\. `},
-		{&target{data: "d", live: true}, fmt.Errorf("get %s: %w", segment, actor.ErrNotFound), `\nTo do: try again first, because the crawl may just have replaced the object\. If the error stays, make index and ranks again`},
+		{folderTarget("d"), page, `^the folder d is damaged: read record of .*: damaged WARC record\.\nSafe: the pages in all other WARC files, .*\.\nTo do: restore the file from a copy\. .*\. 'orbweaver fsck --data d' lists all damage$`},
+		{folderTarget("d"), fmt.Errorf("segment %s: %s: %w", segment, table, fs.ErrNotExist), `^the folder d is damaged: ` + table + ` is missing\.\nSafe: the crawl .*\.\nTo do: make index and ranks again with 'orbweaver index --data d --rebuild'\. `},
+		{&target{location: folder("d"), data: "d", live: true}, fmt.Errorf("get %s: %w", segment, actor.ErrNotFound), `\nTo do: try again first, because the crawl may just have replaced the object\. If the error stays, make index and ranks again`},
 		{cloud, fmt.Errorf("get %s: %w", naming.Commit("c", 3, 17, 2), wire.ErrDamaged), `^what is stored in aws://web is damaged: .*\nTo do: try again first, .* restore table and bucket as they were at one moment\. .* 'orbweaver fsck --platform aws.json' lists all damage$`},
-		{&target{data: "d"}, fmt.Errorf("read d/orbweaver.db: %w", drivers.ErrDamaged), `\nTo do: restore the folder from a copy, with both orbweaver\.db and blobs\. Without a copy, start another crawl in another folder \(--data\)$`},
-		{&target{data: "d"}, fmt.Errorf("read urls.txt: %w", fs.ErrNotExist), ""},
-		{&target{data: "d"}, fmt.Errorf("get %s: permission denied", segment), ""},
+		{folderTarget("d"), fmt.Errorf("read d/orbweaver.db: %w", drivers.ErrDamaged), `\nTo do: restore the folder from a copy, with both orbweaver\.db and blobs\. Without a copy, start another crawl in another folder \(--data\)$`},
+		{folderTarget("d"), fmt.Errorf("read urls.txt: %w", fs.ErrNotExist), ""},
+		{folderTarget("d"), fmt.Errorf("get %s: permission denied", segment), ""},
 	} {
 		got := ""
 		if err := c.place.damage(c.err); err != nil {

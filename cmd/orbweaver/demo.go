@@ -45,8 +45,8 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	t := &target{data: dir}
-	switch used, err := t.used(); {
+	t := folderTarget(dir)
+	switch used, err := folder(dir).used(t); {
 	case err != nil:
 		return err
 	case used:

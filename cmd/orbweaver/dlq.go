@@ -30,21 +30,15 @@ func newDLQList() *cobra.Command {
 	var f reading
 	return f.newCommand("dlq-list", noArguments, func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		list := func(v *view.View) error {
+		if err := f.collect(ctx, &f.target); err != nil {
+			return err
+		}
+		return f.read(ctx, func(v *view.View) error {
 			list, err := lettersOf(ctx, v)
 			if err != nil {
 				return err
 			}
 			return f.report(cmd.OutOrStdout(), "dlq", letters(list))
-		}
-		if !f.inCloud() { // its queues give up nothing
-			return f.read(ctx, list)
-		}
-		return f.own(ctx, func(o *opened) error {
-			if err := o.fetchGivenUp(ctx); err != nil {
-				return err
-			}
-			return list(o.view)
 		})
 	})
 }
@@ -196,6 +190,9 @@ func newDLQReplay() *cobra.Command {
 			}
 			return r.run(cmd.Context(), o, ids)
 		}
+		if err := f.collect(cmd.Context(), &f.target); err != nil {
+			return err
+		}
 		if err := f.change(cmd.Context(), replay); err != nil {
 			return err
 		}
@@ -207,11 +204,6 @@ func newDLQReplay() *cobra.Command {
 
 // run replays letters: those of some ids, or all without any.
 func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
-	if o.inCloud() {
-		if err := o.fetchGivenUp(ctx); err != nil {
-			return err
-		}
-	}
 	list, err := lettersOf(ctx, o.view)
 	if err != nil {
 		return err
@@ -243,7 +235,7 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 		}
 		r.Sent = append(r.Sent, l.ID)
 	}
-	if o.inCloud() && len(chosen) > 0 {
+	if len(chosen) > 0 {
 		_, err = o.engine.Tick() // it wakes the partitions that have mail now
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,21 +73,6 @@ type runFlags struct {
 	every       time.Duration // between two reads of the state of a deployment
 }
 
-// Flags that make sense only if the crawl runs in this process, with what decides in a deployment instead;
-// and the reverse.
-var (
-	folderFlags = map[string]string{
-		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
-		"allow-net":   "which networks functions may ask is a matter of their environment: see the variables of 'make deploy'",
-		"verbose":     "functions fetch the pages there: 'make logs' shows their logs",
-		"max-time":    "the crawl runs by itself there: 'orbweaver stop' ends it, --max-pages bounds it",
-	}
-	cloudFlags = map[string]string{
-		"every":  "a crawl in a folder runs in this process",
-		"detach": "a crawl in a folder runs in this process, and ends with it",
-	}
-)
-
 func (f *runFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.target.register(cmd)
@@ -108,16 +92,7 @@ func (f *runFlags) check(except ...string) error {
 	}); err != nil {
 		return err
 	}
-	flags, where := cloudFlags, "a folder"
-	if f.inCloud() {
-		flags, where = folderFlags, "a cloud"
-	}
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if f.set.Changed(name) && !slices.Contains(except, name) {
-			return usagef("--%s makes no sense in %s: %s", name, where, flags[name])
-		}
-	}
-	return nil
+	return f.checkFlags(except...)
 }
 
 // wrong returns an error if the value of a flag is invalid. The error describes valid values.

@@ -26,7 +26,7 @@ const left service.End = "left"
 // reads the state at the end.
 func (r *run) watch(ctx context.Context) (service.End, error) {
 	switch {
-	case !r.inCloud():
+	case r.here():
 		return r.crawl(ctx)
 	case r.detach:
 		return left, nil
@@ -155,15 +155,6 @@ func (r *run) figures() figures {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
 	}
 	return f
-}
-
-// signals returns a context that ends with the first signal to stop. In a deployment that ends only the
-// command; in a folder it ends the crawl, and the second signal ends the process at once.
-func (t *target) signals(parent context.Context, w io.Writer) (ctx context.Context, release func()) {
-	if t.inCloud() {
-		return following(parent)
-	}
-	return interruptible(parent, w)
 }
 
 // following returns a context that ends with the first signal to stop, which does not end the crawl.

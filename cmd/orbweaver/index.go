@@ -44,17 +44,18 @@ type indexed struct {
 }
 
 func (f *indexFlags) run(cmd *cobra.Command) error {
-	if !f.inCloud() && f.detach {
-		return usagef("--detach makes no sense in a folder: this process makes the index, and it ends with it")
+	if err := f.checkFlags(); err != nil {
+		return err
 	}
 	ctx, release := following(cmd.Context())
 	defer release()
-	began := time.Now()
+	began, away := time.Now(), false // away: functions do the work
 	result := indexed{Search: f.command("search", "some words"), More: f.command("index")}
 	err := f.change(ctx, func(o *opened) (err error) {
 		if o.pid > 0 {
 			return o.refuseIndex(ctx)
 		}
+		away = !o.here()
 		if err := o.engine.CheckJobs(ctx); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	})
 	result.Seconds = time.Since(began).Seconds()
 	switch {
-	case ctx.Err() != nil && !f.inCloud():
+	case ctx.Err() != nil && !away:
 		return fail(exitStopped, fmt.Errorf("stopped; finished work is kept: continue with '%s'", f.command("index")))
 	case err != nil && ctx.Err() == nil:
 		return err
@@ -111,7 +112,7 @@ func (f *indexFlags) follow(ctx context.Context, o *opened, w io.Writer) (done b
 			fmt.Fprintf(w, "%s; computing ranks\n", searchable)
 		}
 	}
-	if o.idle() {
+	if o.here() {
 		return true, o.engine.Follow(ctx, tell)
 	}
 	if err := o.engine.WakeIndexes(ctx); err != nil {

@@ -40,7 +40,7 @@ type obeying struct {
 
 // await finds out who obeys.
 func (b *obeying) await(ctx context.Context, o *opened) error {
-	b.PID, b.Idle = o.pid, o.idle()
+	b.PID, b.Idle = o.pid, o.here()
 	s, err := o.view.Status(ctx)
 	b.AtWork = s.Leased
 	return err

@@ -295,7 +295,7 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	defer release()
 	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
 	err := f.change(ctx, func(o *opened) error {
-		if r.where, r.PID, r.Idle = f.where(o.view.ID()), o.pid, o.idle(); o.idle() && f.wait {
+		if r.where, r.PID, r.Idle = f.where(o.view.ID()), o.pid, o.here(); o.here() && f.wait {
 			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' resumes the crawl",
 				f.data, f.command("crawl"))
 		}

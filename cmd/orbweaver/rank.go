@@ -137,7 +137,7 @@ const (
 // the job instead. It reports rounds to w.
 func (f *rankFlags) compute(ctx context.Context, order rank.StartConfig, w io.Writer) (underWay uint64, err error) {
 	err = f.change(ctx, func(o *opened) error {
-		if o.idle() {
+		if o.here() {
 			job, err := o.engine.Rank(ctx, order, func(now rank.Progress) { printRound(w, now) })
 			return errors.Join(err, failed(&job))
 		}

@@ -60,10 +60,8 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 	if req.id == "" {
 		req.id = "recrawl-" + strings.ToLower(rand.Text())
 	}
-	if !f.inCloud() {
-		if _, err := f.checkFolder(0); err != nil {
-			return err
-		}
+	if _, err := f.location.check(&f.target, 0); err != nil {
+		return err
 	}
 	ctx, release := f.signals(cmd.Context(), rep)
 	defer release()
@@ -76,8 +74,8 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 		},
 		connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second},
 	}
-	if f.inCloud() && !f.set.Changed("max-time") {
-		r.maxTime = defaultPatience
+	if !f.set.Changed("max-time") {
+		r.maxTime = f.patience()
 	}
 	sum, err := r.do(ctx, r.concludeRequest)
 	if err != nil {
@@ -86,21 +84,15 @@ func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) err
 	return conclude(rep, sum, "none of the URLs was answered")
 }
 
-// defaultPatience is how long recrawl waits for the outcomes in a deployment.
-const defaultPatience = 10 * time.Minute
-
 // hand gives the request to the process that owns the folder or, if --later is given, leaves it in the queue of the folder or the
 // deployment. It returns false if this command has to see to the request.
 func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (done bool, err error) {
-	if f.inCloud() && !f.later {
-		return false, nil
-	}
 	err = f.change(ctx, func(o *opened) error {
-		if done = f.later || !o.idle(); !done {
+		if done = f.later || o.pid > 0; !done {
 			return nil
 		}
 		told := handed{where: f.where(o.view.ID()), PID: o.pid, URLs: len(req.urls), ID: req.id}
-		if o.idle() {
+		if o.here() {
 			told.Resume = f.command("crawl")
 		}
 		err := req.submit(ctx, told.Crawl, o)
@@ -148,18 +140,16 @@ func (r *request) submit(ctx context.Context, crawl string, to control.Control) 
 	return nil
 }
 
-// read reads the records of the URLs that were committed since the last call. In a deployment it reads the
-// commits of their owners only, because each commit is an object.
+// read reads the records of the URLs that were committed since the last call. It reads the commits of their owners
+// only, because each commit is an object.
 func (r *request) read(ctx context.Context, o *opened) error {
 	next, err := o.view.Freeze(ctx)
 	if err != nil {
 		return err
 	}
-	var owners []partition.ID // all
-	if o.inCloud() {
-		if owners, err = next.Owners(ctx, r.urls); err != nil {
-			return err
-		}
+	owners, err := next.Owners(ctx, r.urls)
+	if err != nil {
+		return err
 	}
 	since := r.seen
 	if !slices.Equal(owners, r.owners) { // the URLs have moved: all since the request

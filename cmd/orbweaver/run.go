@@ -75,7 +75,7 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 			limited, cancel = context.WithDeadlineCause(ctx, r.began.Add(r.maxTime), errMaxTime)
 		}
 		defer cancel()
-		if !r.inCloud() {
+		if r.here() {
 			defer r.serve(ctx)()
 		}
 		end, err := r.watch(limited)
@@ -168,7 +168,7 @@ func (r *run) create(ctx context.Context) (budget bool, err error) {
 		r.begun.Resumed = !created
 	}
 	r.seeds = nil // they may be a million
-	if err != nil || r.inCloud() {
+	if err != nil || !r.here() {
 		return budget, err
 	}
 	cfg := serviceConfig(r.connections, c.Settings.AllowNet, r.retry, r.ledger, r.reporter, r.log).For(&c.Settings)
@@ -203,9 +203,9 @@ const (
 
 // retrySeeds gives a resumed crawl the seeds again that could not be fetched, and returns their number.
 func (r *run) retrySeeds(ctx context.Context) (n int, err error) {
-	most := seedRecords
-	if r.inCloud() {
-		most = cloudSeedRecords
+	most := cloudSeedRecords
+	if r.here() {
+		most = seedRecords
 	}
 	var failed []crawl.Seed
 	if r.begun.Resumed && r.request == nil {
@@ -258,17 +258,14 @@ func (r *run) ended(end service.End, cause error) *summary {
 		sum.Archive = r.object(naming.WARCPrefix(c.ID))
 	}
 	// If there is nothing to do, no step runs.
-	sum.idle = !r.inCloud() && r.begun.Resumed && r.begun.Seeds+r.begun.Retried == 0 && r.request == nil && end != service.Stopped &&
+	sum.idle = r.here() && r.begun.Resumed && r.begun.Seeds+r.begun.Retried == 0 && r.request == nil && end != service.Stopped &&
 		r.ledger.Counts().Functions == 0
 	if !sum.idle {
 		sum.Search = newIndexReport(&r.now)
 	}
 	pages := plural(t.Pages, "page")
 	sum.Resume = r.command("crawl")
-	stopped := "Stopped"
-	if r.inCloud() {
-		stopped = "Stopped waiting"
-	}
+	stopped := r.words().stopped
 	switch {
 	case end == service.Stopped && errors.Is(cause, errMaxTime):
 		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("%s after --max-time %s, with %s.", stopped, r.maxTime, pages)
@@ -299,7 +296,7 @@ func (r *run) conclude(ctx context.Context, sum *summary) (err error) {
 
 // listCaptures makes the capture index of a folder at the end of a run that was not interrupted.
 func (r *run) listCaptures(ctx context.Context, sum *summary) error {
-	if r.inCloud() || sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
+	if !r.here() || sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
 		return nil
 	}
 	switch err := r.view.WriteCDXJ(ctx); {

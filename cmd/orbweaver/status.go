@@ -143,7 +143,7 @@ func newStatusReport(w where, s *view.Status) (*statusReport, error) {
 		}
 	}
 	var err error
-	if w.at.inCloud() {
+	if w.Deployed() {
 		r.InCloud, err = newCloudReport(s)
 	}
 	return r, err

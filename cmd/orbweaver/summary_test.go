@@ -13,7 +13,7 @@ import (
 // before; and what hosts waited together is told as hosts, for it may be longer than the run.
 func TestSummaryFigures(t *testing.T) {
 	s := &summary{
-		where:  where{at: &target{data: "d"}},
+		where:  where{at: folderTarget("d")},
 		before: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}, Hosts: 2, WaitMillis: 60_000},
 		Totals: blobschema.Totals{Pages: 43, Outcomes: map[string]int64{"ok": 62, "unchanged": 30, "client-error": 2}, Hosts: 2, WaitMillis: 85_000},
 	}

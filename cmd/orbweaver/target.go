@@ -7,19 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
@@ -34,16 +31,18 @@ import (
 // platformVariable names the environment variable with the default platform.
 const platformVariable = "ORBWEAVER_PLATFORM"
 
-// target is where a crawl is: in a folder of this machine, or in a deployment. A command opens its
-// target once, with read, change, own or enter, and then talks to a [view.View] and a [control.Control].
+// target is the crawl that a command works on. A command opens its target once, with read, change, own or
+// enter, and then talks to a [view.View] and a [control.Control].
 type target struct {
-	data    string // the folder
-	flag    string // --platform
-	cloud   string // URL of the platform; "" for the folder
-	implied bool   // the platform comes from the environment
-	live    bool   // another process works on the folder
-	set     *pflag.FlagSet
+	location
+	data  string // --data
+	cloud string // --platform
+	live  bool   // other processes work on the crawl, as far as is known
+	set   *pflag.FlagSet
 }
+
+// folderTarget returns the target of a crawl in a folder.
+func folderTarget(dir string) *target { return &target{location: folder(dir), data: dir} }
 
 // register adds the flags of the target to a command, which settles the target before it runs.
 func (t *target) register(cmd *cobra.Command) {
@@ -51,7 +50,7 @@ func (t *target) register(cmd *cobra.Command) {
 	t.set = fs
 	cmd.PreRunE = func(*cobra.Command, []string) error { return t.choose() }
 	fs.StringVar(&t.data, "data", defaultData, "folder that holds the crawl")
-	fs.StringVar(&t.flag, "platform", "",
+	fs.StringVar(&t.cloud, "platform", "",
 		"instead of a folder: URL of a platform in a cloud, or the profile file that 'make deploy' wrote (default: $"+platformVariable+")")
 }
 
@@ -60,19 +59,23 @@ func (t *target) choose() (err error) {
 	switch {
 	case t.set.Changed("data") && t.set.Changed("platform"):
 		return usagef("--data and --platform exclude each other; give one of them")
-	case t.set.Changed("data"):
-		return nil
+	case t.set.Changed("platform"):
+		return t.deployed("--platform", t.cloud, "--platform", t.cloud)
 	}
-	from := "--platform"
-	if !t.set.Changed("platform") {
-		if t.flag, t.implied = os.Getenv(platformVariable), true; t.flag == "" {
-			return nil
-		}
-		from = "$" + platformVariable
+	t.location = folder(t.data)
+	if implied := os.Getenv(platformVariable); implied != "" && !t.set.Changed("data") {
+		return t.deployed("$"+platformVariable, implied)
 	}
-	if t.cloud, err = readLocation(t.flag); err != nil {
+	return nil
+}
+
+// deployed makes a deployment the target, by its URL or profile file. flags lead other commands to it.
+func (t *target) deployed(from, given string, flags ...string) error {
+	url, err := readLocation(given)
+	if err != nil {
 		return usagef("%s: %w", from, err)
 	}
+	t.location, t.live = deployment{url, flags}, true
 	return nil
 }
 
@@ -107,39 +110,18 @@ func readLocation(location string) (url string, err error) {
 	return profile.Platform, nil
 }
 
-// inCloud reports whether the target is a deployment.
-func (t *target) inCloud() bool { return t.cloud != "" }
-
-// String names the target in a message.
-func (t *target) String() string {
-	if t.inCloud() {
-		return drivers.ShortName(t.cloud)
-	}
-	return t.data
-}
-
-// object names an object in a report: its file in a folder.
-func (t *target) object(name string) string {
-	if t.inCloud() {
-		return t.String() + ", objects " + name
-	}
-	return filepath.Join(t.data, naming.ObjectsFolder, filepath.FromSlash(name))
-}
-
 // command is a command line that works on the same target.
 func (t *target) command(verb string, args ...string) string {
 	return shellescape.QuoteCommand(slices.Concat([]string{"orbweaver"}, strings.Fields(verb), t.flags(), args))
 }
 
-// flags are the flags that lead a command to the target.
-func (t *target) flags() []string {
-	switch {
-	case t.inCloud() && t.implied:
-		return nil
-	case t.inCloud():
-		return []string{"--platform", t.flag}
-	case t.data != defaultData || os.Getenv(platformVariable) != "":
-		return []string{"--data", t.data}
+// checkFlags refuses flags that make no sense at the location, except some.
+func (t *target) checkFlags(except ...string) error {
+	flags := t.senseless()
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if t.set.Changed(name) && !slices.Contains(except, name) {
+			return usagef("--%s makes no sense in %s: %s", name, t.words().kind, flags[name])
+		}
 	}
 	return nil
 }
@@ -153,10 +135,9 @@ type where struct {
 }
 
 func (t *target) where(crawl string) where {
-	if t.inCloud() {
-		return where{Crawl: crawl, Cloud: t.cloud, at: t}
-	}
-	return where{Crawl: crawl, Data: t.data, at: t}
+	w := where{Crawl: crawl, at: t}
+	t.name(&w)
+	return w
 }
 
 // Name is "crawl ID in TARGET".
@@ -166,7 +147,7 @@ func (w where) Name() string { return fmt.Sprintf("crawl %s in %s", w.Crawl, w.a
 func (w where) Target() string { return w.at.String() }
 
 // Deployed reports whether the target is a deployment.
-func (w where) Deployed() bool { return w.at.inCloud() }
+func (w where) Deployed() bool { return w.Cloud != "" }
 
 // Command is a command line that works on the same target.
 func (w where) Command(verb string, args ...string) string { return w.at.command(verb, args...) }
@@ -188,8 +169,8 @@ type opened struct {
 	pid      int // of the process that owns the folder; 0 for none
 }
 
-// idle reports whether no process works on the crawl until another command does.
-func (o *opened) idle() bool { return !o.inCloud() && o.pid == 0 }
+// here reports whether this process owns the crawl: no other process works on it.
+func (o *opened) here() bool { return o.platform != nil && o.platform.Exclusive }
 
 // partitions is how many partitions the target allows; 0 for any number.
 func (o *opened) partitions() int {
@@ -199,21 +180,10 @@ func (o *opened) partitions() int {
 	return o.platform.Partitions
 }
 
-// openPlatform opens the platform of the target.
-func (t *target) openPlatform(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {
-	if !t.inCloud() {
-		return drivers.Local(t.data, led)
-	}
-	if open, ok := ctx.Value(openerKey{}).(opener); ok {
-		return open(ctx, t.cloud, led)
-	}
-	return drivers.Open(ctx, t.cloud, led)
-}
-
 // enter opens the platform with an engine, calls f and closes both. There need not be a crawl.
 func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error) {
 	led := &ledger.Ledger{}
-	p, err := t.openPlatform(ctx, led)
+	p, err := t.open(ctx, led)
 	if err != nil {
 		return t.explain(err)
 	}
@@ -228,11 +198,7 @@ func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error)
 		defer cancel()
 		err = cmp.Or(err, t.explain(e.Close(ctx)))
 	}()
-	o := &opened{target: t, platform: p, engine: e, ledger: led, Control: control.Own{Engine: e}}
-	if t.inCloud() {
-		o.Control = control.Deployment{Own: control.Own{Engine: e}}
-	}
-	return t.explain(f(o))
+	return t.explain(f(&opened{target: t, platform: p, engine: e, ledger: led, Control: t.control(control.Own{Engine: e})}))
 }
 
 // see opens the reader of the active crawl.
@@ -256,53 +222,7 @@ func (t *target) own(ctx context.Context, f func(o *opened) error) error {
 
 // read opens the active crawl for reading, calls f and closes it.
 func (t *target) read(ctx context.Context, f func(v *view.View) error) (err error) {
-	if t.inCloud() {
-		return t.enter(ctx, func(o *opened) error {
-			if err := o.see(ctx); err != nil {
-				return err
-			}
-			return f(o.view)
-		})
-	}
-	v, err := view.Open(ctx, t.data)
-	if err != nil {
-		return t.explain(err)
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	if err = f(v); err != nil {
-		t.live = v.Live(ctx) != nil
-	}
-	return t.explain(err)
-}
-
-// change opens the active crawl, calls f and closes it. If another process owns the folder, f talks
-// to that process; if that process is just ending, change waits and calls f again.
-func (t *target) change(ctx context.Context, f func(o *opened) error) error {
-	if t.inCloud() {
-		return t.own(ctx, f)
-	}
-	for try := 0; ; try++ {
-		owned := false
-		err := t.read(ctx, func(v *view.View) error {
-			live := v.Live(ctx)
-			if live == nil {
-				return nil
-			}
-			owned = true
-			return f(&opened{target: t, Control: control.Dial(t.data), view: v, pid: live.PID})
-		})
-		switch {
-		case err == nil && !owned:
-			return t.own(ctx, f)
-		case !errors.Is(err, control.ErrNoOwner):
-			return err
-		case try == 10:
-			return fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and changes nothing more; try again soon", t))
-		}
-		if !wait(ctx, 500*time.Millisecond) {
-			return fail(exitStopped, errors.New("stopped; nothing was changed"))
-		}
-	}
+	return t.explain(t.location.read(ctx, t, f))
 }
 
 // wait waits, and reports whether ctx has not ended.
@@ -331,53 +251,11 @@ func (t *target) explain(err error) error {
 		return fail(exitInUse, fmt.Errorf("%w.\nThey end within some minutes: try again then", err))
 	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl), errors.Is(err, view.ErrNoFolder):
 		return t.noCrawl()
-	case t.inCloud() && errors.Is(err, wire.ErrVersion):
-		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\n"+
-			"Use the version that began it, or deploy this version under another name", t, err)
-	case t.inCloud() && !strings.Contains(err.Error(), t.String()):
-		return fmt.Errorf("%s: %w", t, err)
-	case t.inCloud():
-		return err
-	case errors.Is(err, drivers.ErrInUse):
-		return fail(exitInUse, fmt.Errorf("the folder %s is in use: another process works on it.\n"+
-			"Wait until it ends, or work in another folder (--data)", t.data))
-	case errors.Is(err, drivers.ErrVersion), errors.Is(err, wire.ErrVersion):
-		return fmt.Errorf("the folder %s was not written by this version: %w.\n"+
-			"Use the version that wrote it, or begin another crawl in another folder (--data)", t.data, err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fail(exitError, fmt.Errorf("the folder %s cannot be read or written: %w.\n"+
-			"Change its permissions, or give another folder with --data", t.data, err))
 	}
-	return err
+	return t.location.explain(err)
 }
 
 // noCrawl says that there is no crawl, and how to create one.
 func (t *target) noCrawl() error {
 	return usagef("there is no crawl in %s yet; give a URL to create one, as in '%s'", t, t.command("crawl", "https://example.org/"))
-}
-
-// used reports whether a crawl has used the folder, without changing it. A folder with other files is an error.
-func (t *target) used() (bool, error) {
-	entries, err := os.ReadDir(t.data)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
-		return false, nil
-	case errors.Is(err, syscall.ENOTDIR):
-		return false, usagef("--data %s is not a folder; give another one", t.data)
-	case err != nil:
-		return false, t.explain(err)
-	}
-	if _, err := os.Stat(filepath.Join(t.data, naming.DatabaseFile)); err == nil {
-		return true, nil
-	}
-	foreign := usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
-	return false, cmp.Or(t.explain(drivers.CheckFolder(t.data)), foreign)
-}
-
-// checkFolder is used, and refuses a folder without a crawl if there are no seeds either.
-func (t *target) checkFolder(seeds int) (used bool, err error) {
-	if used, err = t.used(); err == nil && !used && seeds == 0 {
-		err = t.noCrawl()
-	}
-	return used, err
 }

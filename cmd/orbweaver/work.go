@@ -54,9 +54,9 @@ func newWork() *cobra.Command {
 
 // check refuses values that the flags' parsers accept.
 func (f *workFlags) check() error {
-	if !f.inCloud() {
+	if d, ok := f.location.(folder); ok {
 		return usagef("workers share a platform (--platform, or $%s), and a folder has one owner.\n"+
-			"'%s' crawls in the folder %s, with all its partitions in one process", platformVariable, f.command("crawl"), f.data)
+			"'%s' crawls in the folder %s, with all its partitions in one process", platformVariable, f.command("crawl"), d)
 	}
 	err := refuse(f.set, []wrong{
 		{f.worker.Steps < 0, "steps", "1 or more, or 0 for the default"},
@@ -84,7 +84,7 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 	ctx, release := interruptible(ctx, rep)
 	defer release()
 	led := &ledger.Ledger{}
-	p, err := f.openPlatform(ctx, led)
+	p, err := f.open(ctx, led)
 	if err != nil {
 		return f.explain(err)
 	}

@@ -196,7 +196,7 @@ func TestWorkFigures(t *testing.T) {
 		}},
 	} {
 		began := time.Now()
-		f := (&target{}).workFigures(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
+		f := folderTarget("d").workFigures(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
 		if d := cmp.Diff(c.line, lineOf(&f)); d != "" {
 			t.Error(d)
 		}
