@@ -24,7 +24,7 @@ import (
 
 // serve serves a made-up web until the scenario ends.
 func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, error) {
-	srv, err := simweb.Start(ctx, cfg)
+	srv, err := simweb.Start(context.WithoutCancel(ctx), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (w *world) openView(ctx context.Context) (*view.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.opened = append(w.opened, func() { p.Close() })
+	w.opened = append(w.opened, func() { _ = p.Close() }) // it was only read
 	return view.New(ctx, engine.Store{Platform: p})
 }
 

@@ -195,11 +195,10 @@ func (w *world) open(c lambdalocal.Config) (*lambdalocal.Function, error) {
 // logFile is what a function has printed.
 func (w *world) logFile(function string) string { return filepath.Join(w.dir, function+".log") }
 
-// begin has mappings and schedules drive the functions until the scenario ends or halt is
-// called.
+// begin lets mappings and schedules drive the functions until halt is called, also after the step of ctx has ended.
 func (w *world) begin(ctx context.Context, mappings map[string]lambdalocal.Mapping, schedules ...lambdalocal.Schedule) error {
 	log := slog.New(slog.NewTextHandler(w.out, nil))
-	ctx, w.stop = context.WithCancel(ctx)
+	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for name, m := range mappings {
 		m.Client, m.Log = w.queues, log
 		p, err := lambdalocal.NewPoller(ctx, m)
