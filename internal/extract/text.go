@@ -39,7 +39,10 @@ func trim(b []byte) []byte {
 
 // trimSpace cuts white space off the beginning.
 func trimSpace(b []byte) []byte {
-	return bytes.TrimLeft(b, " \t\n\f\r")
+	for len(b) > 0 && space(b[0]) {
+		b = b[1:]
+	}
+	return b
 }
 
 // hasToken reports whether a list separated by white space, such as rel, contains a
