@@ -36,7 +36,7 @@ const (
 	mailboxes   = 8 // room to grow
 	concurrency = 3 // fewer than partitions: some wait for a free function
 	tickEvery   = 2 * time.Second
-	stepTime    = 15 * time.Second // less than deployed, so that steps end because their time is up
+	stepTime    = 24 * time.Second // less than deployed, so that steps end because their time is up; 4 s of it are for the last commit
 	indexTime   = 30 * time.Second // the same: on a busy machine the processor may be away for ten seconds
 	visibility  = "15"             // of mail, in seconds: how long the mail of a killed step waits
 )
