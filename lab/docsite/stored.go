@@ -29,7 +29,7 @@ func (t *trial) stored(ctx context.Context) (pages []stored, size int64, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }() // it is only read
 	v, err := view.New(ctx, engine.Store{Platform: p})
 	if err != nil {
 		return nil, 0, err
