@@ -28,8 +28,8 @@ const (
 	demoDecoys = "<a rel=nofollow href=/decoy/1>1</a><!-- <a href=/decoy/2>2</a> --><script>'<a href=/decoy/3>'</script>\n"
 )
 
-// demoWeb is a web on loopback addresses that is known beforehand. Its leaves fail, lie and lead astray, each in
-// one way, and so do some hosts.
+// demoWeb is a web on loopback addresses whose truth is known in advance. Some hosts fail, and so do pages without links:
+// they are missing, redirect, close the connection or answer late, each in one way.
 type demoWeb struct {
 	seed    string
 	pages   map[string]*demoPage // by URL: robots.txt files, and all that a crawl must find
@@ -39,7 +39,7 @@ type demoWeb struct {
 
 // demoPage is an answer, and the outcome that the record of its URL must have.
 type demoPage struct {
-	want, or blobschema.Outcome // or is another correct outcome; 0: there is none
+	want, or blobschema.Outcome // or is a second correct outcome; 0: only want is correct
 	status   int                // 0: the connection is closed instead of an answer
 	mime     string
 	location string

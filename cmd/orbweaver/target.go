@@ -37,7 +37,7 @@ type target struct {
 	location
 	data  string // --data
 	cloud string // --platform
-	live  bool   // other processes work on the crawl, as far as is known
+	live  bool   // another process may be working on the crawl
 	set   *pflag.FlagSet
 }
 

@@ -152,8 +152,9 @@ func openPartitioning(t *actor.Task, c *blobschema.Crawl, r blobschema.MapRecord
 	return p, err
 }
 
-// changePartitioning changes the record by compare-and-set, and tells steps through the desired state. change returns false
-// to change nothing. The steps are told even then: the process that made the last change may have died before it did.
+// changePartitioning changes the record by compare-and-set, and announces the change in the desired state, which steps read.
+// change returns false to change nothing. The announcement is made even then, because the process that made the last change may
+// have died before it made its own.
 func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
 	err = actor.Revise(t, naming.MapKey(c.ID), func(r *blobschema.MapRecord) (bool, error) {
 		if r.Version == 0 { // there is no record yet

@@ -100,8 +100,8 @@ func (f *File) Problem(key, text string) Problem {
 type topic struct {
 	blobschema.Topic // without the settings
 	line             int
-	settings         map[string][]string // those that differ from the crawl's
-	lines            map[string]int      // of those
+	settings         map[string][]string // settings that differ from the crawl's
+	lines            map[string]int      // line of each setting
 	ownPriorities    bool                // granularity: url
 	seeds            int                 // number of its seeds
 }

@@ -112,7 +112,7 @@ func (v *validator) single(n *yaml.Node) bool {
 // left reports whether the file leaves a value out.
 func left(n *yaml.Node) bool { return n == nil || n.ShortTag() == "!!null" }
 
-// resolve returns the node that an alias stands for.
+// resolve follows an alias to its node.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
