@@ -106,7 +106,7 @@ const (
 	maxBlockText    = blockText + 2*wire.MaxURL //
 	filterBits      = 10                        // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
 	filterHashes    = 7                         //
-	maxHashes       = 16                        // that a reader accepts
+	maxHashes       = 16                        // most hash functions that a reader accepts
 	settledPerBlock = blockTarget / 8           //
 	settledPlanes   = 8                         // bytes of a fingerprint
 	maxSlot         = partition.MaxSlots - 1

@@ -68,7 +68,7 @@ type stored struct {
 	Document
 	host    string           // hostKey(Host)
 	lengths [NumFields]uint8 // codes
-	text    textRef          // where the text of a document that was read is
+	text    textRef          // reference to the text of a document that was read
 }
 
 func (s *stored) sortKey() sortKey { return sortKey{s.Slot, s.host} }

@@ -360,7 +360,7 @@ func (p *Postings) beginPositions() {
 type positionCursor struct {
 	begun bool
 	doc   int    // document of the block whose positions are next
-	b     []byte // what is not unpacked yet
+	b     []byte // bytes not unpacked yet
 	left  int    // numbers in b
 	i, n  int    // of v
 	v     [group]uint32

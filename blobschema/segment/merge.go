@@ -64,7 +64,7 @@ type mergeInput struct {
 	begun   bool
 	decoder docsDecoder
 	block   []stored
-	text    piece // that raw is of
+	text    piece // text to which raw belongs
 	raw     []byte
 	renamed []uint32 // new numbers, noDocument for those left out
 

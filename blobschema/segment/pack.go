@@ -71,7 +71,7 @@ func unpackGroup(v *[group]uint32, b []byte) []byte {
 	}
 	width, end := int(b[0]), 2+group/8*int(b[0])
 	packed, tail := b[2:], b[end:size]
-	if len(packed) < end+8 { // what is loaded at once may reach beyond the end
+	if len(packed) < end+8 { // a load of 8 bytes may reach beyond the end
 		var padded [group/8*32 + 8]byte
 		copy(padded[:], b[2:end])
 		packed = padded[:]

@@ -35,7 +35,7 @@ type Reader struct {
 	gz    *gzip.Reader  // over in; nil before the first member
 	text  *bufio.Reader // over gz
 	head  []byte
-	read  []HeaderField // those of head
+	read  []HeaderField // fields of head
 	body  []byte        // scratch: a body without its chunks
 	block []byte
 	rec   Record

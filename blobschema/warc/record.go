@@ -86,7 +86,7 @@ func Info(date time.Time, filename string, f InfoFields) *Record {
 		{"software", f.Software},
 		{"format", "WARC File Format 1.1"},
 		{"conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"},
-		{"robots", "obey"}, // what crawlers write that follow RFC 9309
+		{"robots", "obey"}, // the value for crawlers that follow RFC 9309
 		{"http-header-user-agent", f.UserAgent},
 		{"isPartOf", f.IsPartOf},
 	} {

@@ -50,11 +50,11 @@ type location interface {
 // words are parts of messages that depend on the location.
 type words struct {
 	kind     string // "a folder"
-	contents string // what may be damaged
-	restore  string // what to do about damage, with a copy
-	another  string // where to start again without one
-	archives string // where the WARC files are; "" if a command must fetch them
-	stopped  string // what happened when a run was stopped
+	contents string // name of the data that may be damaged
+	restore  string // advice on damage if there is a copy
+	another  string // advice on damage without a copy
+	archives string // folder of the WARC files; "" if a command must fetch them
+	stopped  string // message after an interrupted run
 }
 
 // change opens the active crawl, calls f and closes it.

@@ -69,7 +69,7 @@ type movesReport struct {
 
 type targetReport struct {
 	Owners int `json:"owners"`
-	Slots  int `json:"slots"` // that are still to be moved
+	Slots  int `json:"slots"` // slots that must still move
 }
 
 func newLayoutReport(w where, l *view.Layout) *layoutReport {
@@ -265,15 +265,15 @@ type repartitioned struct {
 	where
 	Changed bool        `json:"changed"` // false: it was so already, or will be
 	DryRun  bool        `json:"dry_run,omitempty"`
-	Slots   int         `json:"slots"` // that get another partition
+	Slots   int         `json:"slots"` // slots that move
 	Share   float64     `json:"share"` // of all slots
 	Before  int         `json:"owners_before"`
 	Owners  int         `json:"owners"`            // partitions with slots, in the end
 	Epoch   uint64      `json:"epoch"`             // after the change
-	Later   int         `json:"slots_later"`       // that follow when those on the move have arrived
+	Later   int         `json:"slots_later"`       // slots that move once the moving ones have arrived
 	PID     int         `json:"pid,omitempty"`     // of the process that received the order
 	Arrived bool        `json:"arrived,omitempty"` // all of them: with --wait
-	Seconds float64     `json:"seconds,omitempty"` // that took
+	Seconds float64     `json:"seconds,omitempty"` // duration of the move
 	Stopped bool        `json:"stopped,omitempty"` // nothing moves until the crawl is resumed
 	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
 

@@ -172,7 +172,7 @@ type beginning struct {
 	Resumed bool                `json:"resumed"`
 	Ordered bool                `json:"ordered,omitempty"` // it was stopped or paused by an order
 	Seeds   int                 `json:"seeds_added"`
-	Retried int                 `json:"seeds_retried,omitempty"`          // that could not be fetched before
+	Retried int                 `json:"seeds_retried,omitempty"`          // seeds that failed before
 	Pages   int64               `json:"pages"`                            // of earlier runs
 	Frozen  int64               `json:"pages_without_revisits,omitempty"` // fetched before --recrawl was given
 	Set     blobschema.Settings `json:"settings"`

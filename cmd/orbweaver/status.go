@@ -94,7 +94,7 @@ type statusReport struct {
 // cloudReport describes the work of functions.
 type cloudReport struct {
 	Partitions int              `json:"partitions"`
-	AtWork     int              `json:"partitions_at_work"` // whose lease a step holds
+	AtWork     int              `json:"partitions_at_work"` // partitions whose lease a step holds
 	Woken      int              `json:"partitions_woken"`   // by the coordinator, and not yet at work
 	Due        time.Time        `json:"due,omitzero"`       // of the next URL
 	Calls      blobschema.Calls `json:"calls"`

@@ -94,7 +94,7 @@ type conn struct {
 	addr     string       // IP address of the server
 	answers  atomic.Int32 // running HTTP/2 requests
 	received atomic.Int64 // bytes received since the last take
-	bodies   atomic.Int64 // those of bodies
+	bodies   atomic.Int64 // bytes of bodies
 
 	users int       // requests that use it; pool.mu guards users, next and since
 	next  time.Time // expected next use; zero: none is expected

@@ -76,7 +76,7 @@ type Report struct {
 	Time     time.Time `json:"time,omitzero"`
 
 	Crawl      string `json:"crawl"`
-	Partitions int    `json:"partitions"` // that own slots, or ever did
+	Partitions int    `json:"partitions"` // partitions that own slots or ever did
 
 	Epoch  partition.Epoch `json:"epoch"`  // of the map
 	Moving int             `json:"moving"` // slots on the move

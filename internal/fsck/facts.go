@@ -89,7 +89,7 @@ type end struct{}
 type part struct {
 	id      partition.ID
 	head    blobschema.Head
-	man     *blobschema.Manifest     // that the head names; empty if it names none, or one that cannot be read
+	man     *blobschema.Manifest     // manifest of the head; empty if there is none or it is unreadable
 	damage  error                    // why it cannot be read
 	holding *blobschema.Holding      // slots by the manifest
 	sums    []blobschema.SlotSummary // of its slots, whole
@@ -130,7 +130,7 @@ type runName struct {
 // block is a part of a run. The first of its entries may be the last of the block before.
 type block struct {
 	object string       // the run
-	of     partition.ID // that made it
+	of     partition.ID // partition that wrote it
 	ix     *blobschema.RunIndex
 	merged bool
 	*blobschema.Run
@@ -146,7 +146,7 @@ type address struct {
 	slot    partition.Slot
 	fp      uint64
 	at      netip.Addr // of its name, where it was placed at one
-	stray   string     // where it is said to be placed, and cannot be
+	stray   string     // address at which it is placed by mistake
 	literal bool       // its host is an address
 	flags   blobschema.QueuedFlags
 }
@@ -158,7 +158,7 @@ type page struct {
 	in        *commit
 	contacted netip.Addr // address by its WARC record, if that was read
 
-	home  *part  // where its URL is looked up; nil for a robots.txt and a bad URL
+	home  *part  // part of its URL; nil for a robots.txt and a bad URL
 	known *entry // the state of the URL; nil if there is none
 	sent  *entry // the note that the URL was forwarded; nil if there is none
 }

@@ -26,7 +26,7 @@ func i11(v *judge, fact any) {
 
 // IndexReport is the result of checking the index.
 type IndexReport struct {
-	Partitions int   `json:"partitions"` // that have one
+	Partitions int   `json:"partitions"` // partitions with an index
 	Segments   int   `json:"segments"`   // with those of texts of links
 	Documents  int64 `json:"documents"`  // current ones
 	Anchors    int64 `json:"anchors"`    // pages with texts of links
@@ -250,7 +250,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 	if slices.ContainsFunc(answers, x.partly) {
 		return
 	}
-	var last *answer // that says anything
+	var last *answer // the last answer with content
 	shown := false
 	known := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return uint64(a.seq) > x.man.Seq })
 	for i := range known {

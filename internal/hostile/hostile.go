@@ -45,7 +45,7 @@ func Net() netip.Prefix { return netip.MustParsePrefix("127.77.0.0/16") }
 // Case is one way to misbehave.
 type Case struct {
 	Name  string // words joined by "-"; unique
-	Does  string // what the server does
+	Does  string // behaviour of the server
 	Bound string // bound or check that protects the crawler
 	Want  Want
 

@@ -89,11 +89,11 @@ func newInstance(f *Function) (*instance, error) {
 
 // reap waits for the process to end, and clears up after it.
 func (i *instance) reap() {
-	i.cmd.Wait() //nolint:errcheck // how it ended is in its state
+	i.cmd.Wait() //nolint:errcheck // its state holds the result
 	i.mu.Lock()
 	i.reaped = true
 	i.mu.Unlock()
-	killGroup(i.cmd.Process.Pid) // what it started itself
+	killGroup(i.cmd.Process.Pid) // the processes that it started
 	i.f.forget(i)
 	close(i.gone)
 	i.api.Close()

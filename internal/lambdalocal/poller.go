@@ -52,7 +52,7 @@ type PollerCounts struct {
 	Deleted  int64 `json:"deleted"`  // messages
 	Returned int64 `json:"returned"` // messages left to their visibility time-out
 	Errors   int64 `json:"errors"`   // calls that failed
-	Requests int64 `json:"requests"` // what is billed: calls, in units of 64 KB
+	Requests int64 `json:"requests"` // billed calls, in units of 64 KB
 	Throttle int64 `json:"throttled"`
 }
 

@@ -73,8 +73,8 @@ const (
 	rankLinks     = 20.0 // of a page, within the crawl
 	rankLinkNanos = 15.0 // of CPU for a link in a round
 	jobGB         = 1.0  // memory of the functions index, rank and query
-	searchS       = 0.1  // that a search takes
-	searchGets    = 6.0  // what it reads besides what is in memory
+	searchS       = 0.1  // time of a search
+	searchGets    = 6.0  // objects that a search reads
 	indexAlarms   = 8
 	million       = 1e6
 	gb            = 1 << 30
@@ -141,7 +141,7 @@ type Estimate struct {
 	BoundBy      string  `json:"bound_by"`
 	Rate         float64 `json:"pages_per_second"` // of all partitions
 	PagesPerStep float64 `json:"pages_per_step"`
-	StepS        float64 `json:"step_s"` // how long a step runs, in seconds
+	StepS        float64 `json:"step_s"` // time of a step, in seconds
 
 	PerMillion      []Item   `json:"per_million_pages"`
 	PerMillionTotal float64  `json:"per_million_pages_total"`           // without retention
@@ -252,7 +252,7 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 	mails := w.active * (partitions - 1) * w.elapsedS / mailS // each active partition to all others
 	headWrite, headRead := d.headUnits()
 	batches := mails / 10 // calls to send, and to delete
-	chunks := 0.0         // what is billed of calls with mail in them
+	chunks := 0.0         // billed units of calls that carry mail
 	if d.Partitions > 1 {
 		chunks = max(batches, million*linkBytes/(64<<10))
 	}

@@ -13,7 +13,7 @@ type level struct {
 	weight []float64 // of personalisation; nil: all nodes are equal
 	nodes  float64   // number of nodes of all partitions
 	sum    float64   // of all weights of all partitions
-	give   []float64 // what the nodes give to each target
+	give   []float64 // rank that the nodes give to each target
 	past   []float64 // residuals, by round
 	done   bool      // it has settled
 	next   []float64 // scratch

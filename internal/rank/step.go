@@ -60,7 +60,7 @@ type Warm struct {
 	of     partition.ID
 	job    uint64
 	round  int
-	self   []byte // what the round has for the partition itself
+	self   []byte // values of the round for this partition itself
 	kept   []*ranks.Graph
 	graph  []*ranks.Graph
 	out    *targets

@@ -45,7 +45,7 @@ type evaluation struct {
 
 // sums are the totals of a leaf over all segments.
 type sums struct {
-	documents float64 // that have it; of several words, that have the rarest
+	documents float64 // documents with the word; of several words, with the rarest one
 	idf       float64
 }
 

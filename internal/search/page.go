@@ -174,7 +174,7 @@ type shown struct {
 	Answer *Answer // nil if there is none
 }
 
-const maxLanguages = 6 // that are offered
+const maxLanguages = 6 // number of languages offered
 
 // To returns the address of the page for a request with one parameter changed, or removed if it is empty. Unless
 // it changes the offset, the address is that of the first results.

@@ -46,9 +46,9 @@ type Config struct {
 	Validators float64
 
 	FlakyMax   int           // most failures of a flaky page; 0: 2
-	SlowBody   time.Duration // how long a slow body takes; 0: 300 ms
-	SteadyBody time.Duration // how long a steady body takes, at 4 kB/s or more; 0: 100 s
-	LateBy     time.Duration // how long late answers take, more than a crawler waits; 0: 2 min
+	SlowBody   time.Duration // time of a slow body; 0: 300 ms
+	SteadyBody time.Duration // time of a steady body, at 4 kB/s or more; 0: 100 s
+	LateBy     time.Duration // time of a late answer, longer than a crawler waits; 0: 2 min
 }
 
 // Pages says how many pages hosts have, the root included. With Zipf 0 it is uniform
@@ -102,7 +102,7 @@ type PageShares struct {
 	Cut       float64 // the connection ends within the body, always
 	Reset     float64 // the connection is reset before an answer, always
 	Silent    float64 // never answers
-	Garbage   float64 // what comes is not HTTP
+	Garbage   float64 // the answer is not HTTP
 	Surplus   float64 // more bytes than Content-Length says
 	Media     float64 // not HTML
 	Duplicate float64 // byte for byte another page of the host

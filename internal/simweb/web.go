@@ -76,7 +76,7 @@ const (
 type section uint8
 
 const (
-	open    section = iota // what no group forbids
+	open    section = iota // paths that no group disallows
 	private                // forbidden to all
 	allowed                // within private, allowed again by a longer rule
 	beta                   // forbidden but to the group of Config.Agent
@@ -88,7 +88,7 @@ const (
 // the tree that makes every page reachable.
 type host struct {
 	name    string // canonical, without port
-	unicode string // how an IDN name is written, "" if it is not one
+	unicode string // Unicode form of an IDN name, "" for any other
 	pages   int
 	days    int // of the calendar: 0 none
 

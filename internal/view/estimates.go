@@ -24,7 +24,7 @@ type Estimates struct {
 // HostEstimate is the row of a host, or of another politeness key, in the hosts table.
 type HostEstimate struct {
 	Host      string
-	Partition partition.ID // that owns its slot
+	Partition partition.ID // owner of its slot
 	crawl.HostRecord
 }
 

@@ -159,7 +159,7 @@ type Move struct {
 	Given bool            `json:"given"` // From requests nothing of it any more
 }
 
-// home is where the state of a slot is stored. Homes can be compared.
+// home is the place of the state of a slot. Homes can be compared.
 type home struct {
 	at     *part                // holder of the slot, or the one that is to take it from the hand-over
 	given  *blobschema.Handover // nil if a partition holds the slot

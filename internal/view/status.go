@@ -51,7 +51,7 @@ type Status struct {
 
 	Leased int                   // partitions that a step holds the lease of
 	Due    time.Time             // when the first partition has a URL to request; zero if none has
-	Tick   blobschema.TickRecord // what ticks remember
+	Tick   blobschema.TickRecord // state of the coordinator
 	// Calls are the calls of steps, ticks, intake, index and ranks that records count; see Calls
 	// of Head, TickRecord, Requests, IndexHead and RankHead.
 	Calls blobschema.Calls

@@ -13,7 +13,7 @@ type TopicStatus struct {
 	// Priorities are those of its rows: one, or several where URLs have their own.
 	Priorities []int                  `json:"priorities,omitempty"`
 	Slice      time.Duration          `json:"-"`                 // of its turns, as it was given
-	Shrunk     time.Duration          `json:"-"`                 // what the slice is now, since the topic has had its minimum; 0 for Slice
+	Shrunk     time.Duration          `json:"-"`                 // present slice, after the topic has had its minimum; 0 for Slice
 	Minimum    int64                  `json:"minimum,omitempty"` // least pages in each Period; 0 for no minimum
 	Period     time.Duration          `json:"-"`
 	Had        int64                  `json:"had,omitempty"`        // pages in the current period
@@ -41,7 +41,7 @@ func (s *Status) Topics() (out []TopicStatus) {
 		n := s.Totals.Topics[uint8(i+1)]
 		t.Totals = blobschema.TopicTotals{Pages: t.Totals.Pages + n.Pages, Pending: t.Totals.Pending + n.Pending, Bytes: t.Totals.Bytes + n.Bytes}
 		none.Totals.Pages -= n.Pages
-		none.Totals.Pending = max(0, none.Totals.Pending-n.Pending) // those of topics are not of the same moment
+		none.Totals.Pending = max(0, none.Totals.Pending-n.Pending) // the counts of topics are from other moments
 		none.Totals.Bytes -= n.Bytes
 	}
 	for i := range out {
