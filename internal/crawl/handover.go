@@ -24,7 +24,7 @@ import (
 const (
 	pullSoon = 100 * time.Millisecond // first wait between two reads of a giver's head
 	pullLate = 5 * time.Second        // longest such wait
-	giveRest = time.Second            // wait of idle slots for slots with requests under way
+	giveRest = time.Second            // how long idle slots wait for slots with requests under way
 )
 
 // territory is what a step knows of its slots: those it holds, as its manifest says, and those that the map moves to or
@@ -35,7 +35,7 @@ type territory struct {
 	holding *blobschema.Holding
 	given   []blobschema.Handover                // hand-overs that are not known to be confirmed
 	owed    map[partition.Slot]blobschema.Moving // frozen slots that must be given away
-	busy    []partition.Slot                     // slots of owed with something under way at the last check
+	busy    []partition.Slot                     // those of owed that had something under way at the last check
 	awaited map[partition.Slot]partition.Epoch   // slots that move here and are in none of our manifests yet
 	from    map[partition.ID]string              // givers of awaited slots, with the commit of each that was read last
 	takes   int                                  // number of commits that took slots over
