@@ -9,20 +9,20 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Ended is a URL that waits no longer in its generation: it was answered, refused or forwarded.
-// [Pool.Drop] frees its item.
+// Ended is a URL whose generation has ended: it was answered, refused or forwarded. [Pool.Drop]
+// frees its item.
 type Ended struct {
 	Key         *Key
 	Item        uint32 // in the pool of its fingerprint
 	Fingerprint uint64
 	State       blobschema.State
-	URL         weburl.URL        // of one that was refused without an answer, or forwarded
-	Queued      blobschema.Queued // Rank, Generation, Depth, Attempts, Flags, Topic and Former
+	URL         weburl.URL        // only if it was refused without a request, or forwarded
+	Queued      blobschema.Queued // Rank, Generation, Depth, Attempts, Flags, Topic and Previous
 	Outcome     blobschema.Outcome
 	Detail      string
 }
 
-// Ended returns the URLs that ended since the last call. The list is good until the next change of
+// Ended returns the URLs that ended since the last call. The list is valid until the next change of
 // the schedule.
 func (s *Schedule) Ended() []Ended {
 	e := s.ended
@@ -55,7 +55,7 @@ func (s *Schedule) refuse(w spot, o blobschema.Outcome, detail string) {
 	e := s.end(w, blobschema.Refused)
 	e.URL, e.Outcome, e.Detail = w.pool.url(w.it()), o, detail
 	k := w.pool.lanes[w.it().lane].topicQueue.key
-	k.observed = true // its figures have changed, though it got no request
+	k.observed = true // its figures changed without a request
 	s.changes.key(k)
 }
 
@@ -66,18 +66,18 @@ func (s *Schedule) refuseAll(items []spot, o blobschema.Outcome, detail string) 
 	}
 }
 
-// Verdict says what Answered made of an outcome.
+// Verdict is what Answered decides about an outcome.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Final Verdict = iota // the URL is settled; keep the page record
-	Again                // it will be tried again; keep nothing
+	Again                // the request is repeated; keep nothing
 )
 
-// Answered takes the outcome of a task. A URL ends, or is queued again when the failure may pass
-// and attempts are left. If next is not nil, the URL is to be added again with it. Close must
-// follow.
+// Answered takes the outcome of a task. The URL ends, or is queued again if the failure is temporary
+// and attempts are left. If next is not nil, the caller adds the URL again with it. The caller must
+// then call Close.
 func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict, next *blobschema.Queued) {
 	l, k := t.lane, t.Key()
 	s.seen = now
@@ -88,7 +88,7 @@ func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict
 		k.starting = nil
 	}
 	s.queues.dequeue(k)
-	k.state = busy // until Close: what is added meanwhile must not give it a turn
+	k.state = busy // until Close, so that URLs that are added meanwhile do not queue it
 	if t.Request.Resolve {
 		return s.resolved(now, k, o), nil
 	}
@@ -101,7 +101,7 @@ func (s *Schedule) Answered(now time.Time, t *Task, o *actor.Outcome) (v Verdict
 	return s.urlDone(now, t, o)
 }
 
-// Close ends a task that was answered: its key gets its next turn.
+// Close ends a task that was answered, and queues its key again.
 func (s *Schedule) Close(now time.Time, t *Task, o *actor.Outcome) {
 	k := t.Key()
 	if !t.Request.Resolve {
@@ -113,20 +113,20 @@ func (s *Schedule) Close(now time.Time, t *Task, o *actor.Outcome) {
 	}
 }
 
-// pause keeps the pace of a key after a request, and gives up a site that does not answer.
+// pause applies the pace of a key after a request, and gives up a site that does not answer.
 func (s *Schedule) pause(now time.Time, t *Task, o *actor.Outcome) {
 	st, k := t.lane.origin.site, t.Key()
 	free := k.free
 	k.free = false
 	if !o.Started.IsZero() && !free {
-		// The executor may have begun later than requested, and a robots.txt may
-		// just have slowed the pace.
+		// The request may have started later than it was issued, and a new robots.txt may
+		// have slowed the pace.
 		k.pace.Floor(o.Started, t.lane.origin.delay())
 	}
 	switch {
 	case o.Page.Outcome.Answered():
 		st.silent = 0
-	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome) && o.Page.Status == 0: // not one whose body is slow
+	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome) && o.Page.Status == 0: // a slow body has a status
 		if st.silent++; s.cfg.Retry.GivenUp(st.silent) {
 			s.giveUp(now, st, o)
 		}
@@ -135,7 +135,7 @@ func (s *Schedule) pause(now time.Time, t *Task, o *actor.Outcome) {
 	s.changes.key(k)
 }
 
-// observe takes the pace of an answer.
+// observe updates the figures of a key from an outcome.
 func (k *Key) observe(t *Task, o *actor.Outcome, now time.Time, backoff time.Duration) {
 	k.observed, k.silent = true, polite.Silent(o.Page.Outcome)
 	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
@@ -161,7 +161,7 @@ func (k *Key) observe(t *Task, o *actor.Outcome, now time.Time, backoff time.Dur
 		k.pace.ObserveClosed(k.served)
 	}
 	if !k.connected || float64(k.served) >= k.visit()*float64(k.allowed) {
-		k.served, k.connected = 0, false // its visit is over: the next key's turn
+		k.served, k.connected = 0, false // its visit is over: another key may take its turn
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 	again, after := false, time.Duration(0)
 	switch {
 	case o.Page.Outcome == blobschema.OutcomeAborted:
-		again = true // ours, not the host's: it does not count as an attempt
+		again = true // we aborted it, so it does not count as an attempt
 	case o.Temporary:
 		it.attempts++
 		again, after = s.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, it.attempts)
@@ -211,8 +211,8 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 	return Final, nil
 }
 
-// grant gives an item whose request failed the properties of the desired state for it. It needs no next
-// generation if nobody knows of that yet.
+// grant gives an item whose request failed the properties of its next generation. Only a firm
+// generation has a number that others know; otherwise the item keeps its own.
 func (s *Schedule) grant(p *Pool, i uint32, w followUp) {
 	it := &p.items[i]
 	s.tally.rank(p, it.rank, -1)
@@ -226,7 +226,7 @@ func (s *Schedule) grant(p *Pool, i uint32, w followUp) {
 	s.tally.rank(p, it.rank, 1)
 }
 
-// giveUp refuses the pending URLs of a site that has stopped answering.
+// giveUp refuses the pending URLs of a site that stopped answering.
 func (s *Schedule) giveUp(now time.Time, st *site, o *actor.Outcome) {
 	for i := range st.origins {
 		s.refuseAll(s.postpone(now, st.origins[i].empty()), o.Page.Outcome, "the host stopped answering")

@@ -6,7 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// changes lists what changed since the last delta.
+// changes records what changed since the last delta.
 type changes struct {
 	delta uint64  // number of the last delta
 	pools []*Pool // with items in their dirty lists
@@ -14,7 +14,7 @@ type changes struct {
 	sites []*site // further sites; the own site of a key is stored with the key
 }
 
-// TouchPool says that the next delta holds something of a pool.
+// TouchPool records that the next delta holds something of a pool.
 func (s *Schedule) TouchPool(p *Pool) { s.changes.pool(p) }
 
 // Dirty reports whether the next delta holds anything.
@@ -23,7 +23,7 @@ func (s *Schedule) Dirty() bool {
 }
 
 // Delta adds the pending URLs, keys and sites that changed since the last delta to a run. It
-// returns the number of the delta, and observations of the keys that got requests.
+// returns the number of the delta, and the observations of the keys that got requests.
 func (s *Schedule) Delta(run *blobschema.Run) (number uint64, observed []blobschema.HostObservation) {
 	c := &s.changes
 	c.delta++
@@ -83,7 +83,7 @@ func (c *changes) takeItems(run *blobschema.Run) {
 	run.Queued = slices.Grow(run.Queued, n)
 	for _, p := range c.pools {
 		for _, i := range p.dirty {
-			if it := &p.items[i]; it.bits&isDirty != 0 { // otherwise the item left, or is listed twice
+			if it := &p.items[i]; it.bits&isDirty != 0 { // otherwise the item was dropped, or is listed twice
 				it.bits &^= isDirty
 				run.Queued = append(run.Queued, p.queued(i))
 			}
@@ -111,8 +111,8 @@ func (c *changes) takeStates(run *blobschema.Run) {
 	c.sites = c.sites[:0]
 }
 
-// observation is what other partitions may know of a key. The score is the capability under
-// every policy.
+// observation returns the figures of a key for the table of hosts. The score is the capability,
+// whatever the policy.
 func (k *Key) observation(quality func(Waiting) float64) blobschema.HostObservation {
 	view := KeyView{Pending: k.pending, Allowed: k.allowed, Pace: &k.pace, topicQueues: k.topicQueues}
 	return blobschema.HostObservation{

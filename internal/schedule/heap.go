@@ -4,7 +4,7 @@ package schedule
 type entry[T any] interface {
 	// before reports whether the entry comes out before another one.
 	before(T) bool
-	// moved tells the entry its place in the heap; -1 if it left.
+	// moved records the place of the entry in the heap; -1 if it left.
 	moved(at int)
 }
 
@@ -32,14 +32,14 @@ func (h *heap[T]) remove(at int) T {
 	return x
 }
 
-// fix moves an entry whose order has changed.
+// fix moves an entry to its place after its order has changed.
 func (h *heap[T]) fix(at int) {
 	if !h.down(at) {
 		h.up(at)
 	}
 }
 
-// init orders the entries after some were taken out.
+// init restores the order after entries were deleted from the slice.
 func (h *heap[T]) init() {
 	for i, x := range *h {
 		x.moved(i)

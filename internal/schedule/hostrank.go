@@ -16,10 +16,9 @@ const (
 	MaxHostRankBytes = 64 << 20
 )
 
-// ParseHostRanks returns the source of quality by the ranks of hosts. It reads lines of a host, a tab and a number from
-// 1e-6 to 1e6, as large as the host is better than one that is not in the table. It skips empty lines, and those that
-// begin with #. The last line of a host counts. Any other line is an error, and so are more than MaxHostRanks or
-// MaxHostRankBytes.
+// ParseHostRanks returns the source of quality by the ranks of hosts. It reads lines of a host, a tab and a factor from
+// 1e-6 to 1e6; a host that is not in the table has the factor 1. It skips empty lines and lines that begin with #. The
+// last line of a host counts. Any other line is an error, and so are more than MaxHostRanks or MaxHostRankBytes.
 func ParseHostRanks(data []byte) (Quality, error) {
 	table, err := parseHostRanks(data)
 	return hostRanks(table), err

@@ -12,24 +12,24 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// queueState says in which queue a politeness key stands.
+// queueState names the queue that a politeness key is in.
 type queueState uint8
 
 const (
-	idle    queueState = iota // no URL waits
-	waiting                   // in the timers, until its pace allows a request
+	idle    queueState = iota // in none: no URL waits
+	waiting                   // in the timers, until a request is allowed
 	ready                     // in the ready queue
 	busy                      // a request is under way
 )
 
-// Key is a politeness key: everything with its name shares one pace.
+// Key is a politeness key: all its URLs share one pace.
 type Key struct {
-	// First stand the fields that each new URL needs, so that they share cache lines.
+	// The fields that every new URL needs come first, so that they share cache lines.
 	name        string
 	group       *Group
 	domain      *domain
-	addr        netip.Addr // of a placed key, or what a name is pinned to
-	placed      bool       // the name is an address
+	addr        netip.Addr // of a placed key, or the address that a name is pinned to
+	placed      bool       // the name of the key is an address
 	state       queueState
 	resolves    uint8             // failed attempts to resolve the name
 	allowed     int               // requests that may be under way at once
@@ -37,36 +37,36 @@ type Key struct {
 	pending     int               // URLs in memory that are not settled
 	blocked     heap[blockedLane] // lanes whose robots.txt may not be requested yet
 	later       heap[delayed]     // URLs that wait for a time
-	topicQueues []*topicQueue     // of the topics that it has, or had, URLs of
-	own         site              // whose authority is the name, if there is one
+	topicQueues []*topicQueue     // one for each topic that the key has, or had, URLs of
+	own         site              // the site whose authority is the name
 	pace        polite.Pace
-	starting    *lane         // of the request that was taken and has not begun
+	starting    *lane         // lane of the request that was taken and has not begun
 	delay       time.Duration // configured
 	hold        time.Time     // earliest time of the next attempt to resolve the name
 
 	revisits    bool              // its pages are revisited
 	revisited   bool              // the last request was a revisit
-	revisitHold time.Time         // the next revisit that is due stands in line until then
-	changes     blobschema.Change // how often its pages change, as if they were one
+	revisitHold time.Time         // the next due revisit waits until then
+	changes     blobschema.Change // belief about all its pages, as if they were one
 	trust       Trust             // in its sitemaps
 
 	requests, failures uint64
-	settled, capped    uint64 // of all its sites
+	settled, capped    uint64 // URLs of all its sites
 	asks               []ask
 	version            uint64 // of the stored state; grows with every delta that holds it
-	dirty              bool
-	observed           bool // requested from since the last delta
-	silent             bool // its last request got no answer
+	dirty              bool   // changed since the last delta
+	observed           bool   // requested since the last delta
+	silent             bool   // its last request got no answer
 
-	index     int // in the timers
-	pause     pause
-	at        time.Time
-	since     time.Time
-	start     uint64 // virtual time of its turn
-	turn      uint64 // order of arrival in the ready queue
-	free      bool   // its last request was a robots.txt that does not count
-	connected bool   // its connection is open and may serve more
-	served    int    // requests on that connection
+	index     int       // place in the timers
+	pause     pause     // why it is in the timers
+	at        time.Time // when it leaves the timers
+	since     time.Time // when it entered them
+	start     uint64    // virtual time of its turn
+	turn      uint64    // order of arrival in the ready queue
+	free      bool      // its last request was a robots.txt that does not count for its pace
+	connected bool      // its connection is open and may serve more
+	served    int       // requests on that connection
 }
 
 func (k *Key) moved(at int) { k.index = at }
@@ -88,13 +88,13 @@ func (k *Key) Slot() partition.Slot { return k.group.Slot }
 // Domain returns the registrable domain of the key.
 func (k *Key) Domain() string { return k.domain.name }
 
-// Placed reports whether the key is an address that URLs are placed at.
+// Placed reports whether the name of the key is an address.
 func (k *Key) Placed() bool { return k.placed }
 
 // Pinned reports whether the key is a name whose address is known.
 func (k *Key) Pinned() bool { return !k.placed && k.addr.IsValid() }
 
-// Address is the name of the key of URLs that are placed at the key's address.
+// Address returns the name of the key for URLs at the key's address.
 func (k *Key) Address() string { return "[" + k.addr.String() + "]" }
 
 // address reads a name of the form "[address]".
@@ -106,23 +106,23 @@ func address(name string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// topicQueue is where the URLs of one key and topic wait: the lanes with some that may be requested,
-// by the best of each. A ready key has each of its topic queues in the queue of its topic.
+// topicQueue holds the lanes of one key and topic that have a URL to request, ordered by their best
+// URLs. While the key is ready, each of its topic queues is in the ready queue of its topic.
 type topicQueue struct {
 	key    *Key
 	topic  uint8
 	lanes  heap[*lane]
-	index  int // in the ready queue, -1 if it is in none
-	rank   float64
-	ranked int    // URLs of the key when it was ranked
-	top    uint32 // rank of its best URL then
+	index  int     // place in the ready queue, -1 if it is in none
+	rank   float64 // by the policy
+	ranked int     // URLs of the key when it was ranked
+	top    uint32  // rank of its best URL then
 	urgent urgency
 }
 
 func (st *topicQueue) moved(at int) { st.index = at }
 
-// before orders the ready topic queues of one topic: those with a URL requested first, then
-// those of keys with an open connection, then by rank, then by turn.
+// before orders the ready topic queues of one topic: first by urgency, then those of keys with an
+// open connection, then by rank, then by turn.
 func (st *topicQueue) before(o *topicQueue) bool {
 	switch {
 	case st.urgent != o.urgent:
@@ -137,7 +137,7 @@ func (st *topicQueue) before(o *topicQueue) bool {
 	return st.key.turn < o.key.turn
 }
 
-// best is the rank of the best URL that may be requested; the worst rank if there is none.
+// best returns the rank of the best URL that may be requested, or the worst rank if there is none.
 func (st *topicQueue) best() uint32 {
 	if len(st.lanes) == 0 {
 		return math.MaxUint32
@@ -145,16 +145,16 @@ func (st *topicQueue) best() uint32 {
 	return st.lanes[0].best().rank
 }
 
-// urgency says what the best URL of a topic queue is.
+// urgency is the kind of the best URL of a topic queue.
 type urgency uint8
 
 const (
-	found     urgency = iota
-	revisit           // it is due for a revisit
-	requested         // it is requested
+	found     urgency = iota // a new URL
+	revisit                  // a due revisit
+	requested                // a URL that somebody requested
 )
 
-// urgency is that of the best URL that may be requested.
+// urgency returns the urgency of the best URL that may be requested.
 func (st *topicQueue) urgency() urgency {
 	if len(st.lanes) == 0 {
 		return found
@@ -169,7 +169,7 @@ type site struct {
 	settled uint64
 	capped  uint64
 	pending int
-	silent  int    // different URLs in a row that got no answer
+	silent  int    // number of different URLs in a row without an answer
 	version uint64 // of the stored state of a further site
 	dirty   bool
 	origins [2]origin // for http and https
@@ -191,13 +191,13 @@ func (st *site) of(u weburl.URL) *origin {
 	return &st.origins[0]
 }
 
-// origin is a site under one scheme: what one robots.txt is about.
+// origin is a site under one scheme. A robots.txt applies to one origin.
 type origin struct {
 	site   *site
 	https  bool
 	asking bool // a request for the robots.txt is under way
 	lanes  []*lane
-	hops   uint8 // redirects that led to Next
+	hops   uint8 // number of redirects that led to Next
 	RobotsInfo
 }
 
@@ -220,15 +220,15 @@ func (d *origin) setRules(rules *polite.Robots, until time.Time) {
 	d.Next, d.Retry, d.hops, d.Attempts = weburl.URL{}, time.Time{}, 0, 0
 }
 
-// closed reports whether the lanes must wait for a robots.txt that may not be requested yet.
+// closed reports whether the lanes wait until their robots.txt may be requested again.
 func (d *origin) closed(now time.Time) bool { return d.Retry.After(now) }
 
-// delay is the pace after a request: the larger of the configured delay and that of robots.txt.
+// delay returns the least time between two requests: the larger of the configured delay and that of robots.txt.
 func (d *origin) delay() time.Duration { return polite.EffectiveDelay(d.site.key.delay, d.Rules) }
 
 // lane returns the lane of a pool, topic and sub-queue.
 func (d *origin) lane(p *Pool, topic, sub uint8) *lane {
-	for _, l := range d.lanes { // most origins have one, and those of a divided host some dozens
+	for _, l := range d.lanes { // most origins have one lane, those of a divided host a few dozen
 		if l.pool == p && l.topic == topic && l.sub == sub {
 			return l
 		}
@@ -238,7 +238,7 @@ func (d *origin) lane(p *Pool, topic, sub uint8) *lane {
 	return l
 }
 
-// empty takes all items of an origin out of their queues, best first.
+// empty takes all items of an origin out of their queues and returns them, best first.
 func (d *origin) empty() []spot {
 	if len(d.lanes) == 0 {
 		return nil
@@ -275,7 +275,7 @@ func (k *Key) forget(p *Pool) {
 	k.later.init()
 }
 
-// empty takes all items of a key out of their queues, best first.
+// empty takes all items of a key out of their queues and returns them, best first.
 func (k *Key) empty() (items []spot) {
 	for st := range k.sites {
 		for i := range st.origins {
@@ -291,7 +291,7 @@ func (st *site) known() uint64 { return st.settled + uint64(st.pending) }
 // further reports whether a site has a stored state of its own.
 func (st *site) further() bool { return st != &st.key.own }
 
-// open reports whether any URL may be requested as far as robots.txt goes.
+// open reports whether the key has a URL to request, apart from its pace.
 func (k *Key) open() bool {
 	for _, st := range k.topicQueues {
 		if len(st.lanes) > 0 {
@@ -301,7 +301,7 @@ func (k *Key) open() bool {
 	return false
 }
 
-// waits reports whether any URL waits for anything.
+// waits reports whether any URL of the key is in a queue.
 func (k *Key) waits() bool { return len(k.blocked)+len(k.later) > 0 || k.open() }
 
 // topicQueue returns the topic queue of a topic.
@@ -316,7 +316,7 @@ func (k *Key) topicQueue(topic uint8) *topicQueue {
 	return st
 }
 
-// sites goes over all sites of the key.
+// sites yields all sites of the key.
 func (k *Key) sites(yield func(*site) bool) {
 	if !yield(&k.own) {
 		return
@@ -328,8 +328,7 @@ func (k *Key) sites(yield func(*site) bool) {
 	}
 }
 
-// promote moves what the time has come for: URLs that wait for a time, and lanes whose
-// robots.txt may be requested.
+// promote queues the URLs whose time has come, and the lanes whose robots.txt may be requested again.
 func (k *Key) promote(now time.Time) {
 	for len(k.blocked) > 0 && !k.blocked[0].origin.closed(now) {
 		l := k.blocked.pop()
@@ -350,7 +349,7 @@ func (k *Key) promote(now time.Time) {
 // add puts an item into the queue it belongs in.
 func (k *Key) add(p *Pool, i uint32, now time.Time) {
 	switch at := p.rareOf(i).notBefore; {
-	case at > now.UnixMilli(), at != 0 && k.isRevisit(&p.items[i]): // those that are due may have to stand in line
+	case at > now.UnixMilli(), at != 0 && k.isRevisit(&p.items[i]): // putOff may delay a due revisit
 		k.later.push(delayed{at: at, seq: p.items[i].seq, spot: spot{p, i}})
 		return
 	case at != 0:
@@ -359,8 +358,8 @@ func (k *Key) add(p *Pool, i uint32, now time.Time) {
 	k.push(p, i, now)
 }
 
-// hasAny reports whether wanted accepts one of the URLs that may be requested now. It looks at the first places of
-// each queue only: few URLs in them are revisits or have failed.
+// hasAny reports whether wanted accepts one of the URLs that may be requested now. It checks only the
+// first places of each queue: few URLs in them are revisits or have failed.
 func (k *Key) hasAny(wanted func(*item) bool) bool {
 	const places = 64
 	for _, st := range k.topicQueues {
@@ -381,7 +380,7 @@ func (k *Key) push(p *Pool, i uint32, now time.Time) {
 	l.enlist(now)
 }
 
-// relist puts all lanes of an origin where they belong after a change of it.
+// relist changes an origin and then moves its lanes to where they belong.
 func (d *origin) relist(now time.Time, change func()) {
 	for _, l := range d.lanes {
 		l.delist()
@@ -392,7 +391,7 @@ func (d *origin) relist(now time.Time, change func()) {
 	}
 }
 
-// pausedUntil is the earliest time that the key's pace allows a request.
+// pausedUntil returns the earliest time at which the pace of the key allows a request.
 func (k *Key) pausedUntil() time.Time {
 	at := k.pace.ReadyAt()
 	if k.hold.After(at) {
@@ -401,7 +400,7 @@ func (k *Key) pausedUntil() time.Time {
 	return at
 }
 
-// readyAt is when the key may be sent a request, given that a URL waits.
+// readyAt returns when the key may get a request, given that a URL waits.
 func (k *Key) readyAt() time.Time {
 	at := k.pausedUntil()
 	if k.open() {
@@ -413,8 +412,7 @@ func (k *Key) readyAt() time.Time {
 	return at
 }
 
-// nextTry is when the first of the URLs and lanes that wait for another attempt is due;
-// zero if none does.
+// nextTry returns when the first of the delayed URLs and blocked lanes is due; zero if there is none.
 func (k *Key) nextTry() (at time.Time) {
 	if len(k.blocked) > 0 {
 		at = k.blocked[0].origin.Retry
@@ -427,7 +425,7 @@ func (k *Key) nextTry() (at time.Time) {
 	return at
 }
 
-// visit is how many requests one visit to the key may hold.
+// visit returns the number of requests of one visit to the key.
 func (k *Key) visit() float64 {
 	if k.pace.PerConnection == 0 {
 		return polite.NewPerConnection
@@ -447,7 +445,7 @@ func (g *Group) Keys(yield func(*Key) bool) {
 // Pending returns the number of URLs in memory that are not settled.
 func (k *Key) Pending() int { return k.pending }
 
-// sites are the further sites in memory.
+// sites holds the further sites in memory.
 type sites map[siteKey]*site
 
 // of returns the site of a URL.
@@ -462,7 +460,7 @@ func (m sites) named(k *Key, name string) *site {
 	st := m[key]
 	if st == nil {
 		st = &site{}
-		key.name = string(append([]byte(nil), name...)) // not a part of a URL's text
+		key.name = string(append([]byte(nil), name...)) // a copy, so that the text of a URL can be freed
 		st.init(k, key.name)
 		m[key] = st
 		k.group.further = append(k.group.further, st)

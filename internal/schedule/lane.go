@@ -2,8 +2,8 @@ package schedule
 
 import "time"
 
-// lane is a queue of URLs of one origin: those of one pool, topic and sub-queue. At most one
-// request for them is under way.
+// lane is a queue of the URLs of one origin, pool, topic and sub-queue. At most one request for
+// them is under way.
 type lane struct {
 	origin     *origin
 	pool       *Pool
@@ -20,14 +20,14 @@ type lane struct {
 type laneWhere uint8
 
 const (
-	nowhere laneWhere = iota // empty, or not to be asked while a request is under way
+	nowhere laneWhere = iota // empty, stopped, or a request is under way
 	open                     // in topicQueue.lanes
 	blocked                  // in Key.blocked
 )
 
 func (l *lane) moved(at int) { l.index = at }
 
-// before orders lanes by the best item of each.
+// before orders lanes by their best items.
 func (l *lane) before(o *lane) bool { return l.best().before(o.best()) }
 
 // blockedLane waits for its robots.txt, which may not be requested yet.
@@ -35,7 +35,7 @@ type blockedLane struct{ *lane }
 
 func (l blockedLane) before(o blockedLane) bool { return l.origin.Retry.Before(o.origin.Retry) }
 
-// enlist puts a lane where it belongs after a change of its queue, or of a reason that blocks it.
+// enlist puts a lane where it belongs after a change of its queue or of a condition that blocks it.
 func (l *lane) enlist(now time.Time) {
 	where := open
 	switch {
@@ -48,7 +48,7 @@ func (l *lane) enlist(now time.Time) {
 	case where == open && l.where == open:
 		l.topicQueue.lanes.fix(l.index)
 		return
-	case where == l.where: // the time it is held to changes only through delist
+	case where == l.where: // a blocked lane changes its time only through delist
 		return
 	}
 	l.delist()
@@ -79,7 +79,7 @@ func (l *lane) putBack(now time.Time, pause time.Duration) {
 	l.topicQueue.key.add(l.pool, i, now)
 }
 
-// urgency is that of the best URL of a lane that has any.
+// urgency returns the urgency of the best URL of a lane that is not empty.
 func (l *lane) urgency() urgency {
 	switch it := l.best(); {
 	case it.rank == 0:
@@ -100,7 +100,7 @@ func (x *item) before(y *item) bool {
 	return x.seq < y.seq
 }
 
-// best is the item at the top of the queue.
+// best returns the item at the top of the queue.
 func (l *lane) best() *item { return &l.pool.items[l.queue[0]] }
 
 func (l *lane) push(i uint32) {
@@ -108,8 +108,8 @@ func (l *lane) push(i uint32) {
 	l.up(len(l.queue) - 1)
 }
 
-// up and down move an item to its place. A lane is not a [heap]: its entries are places of items, of
-// four bytes, and every URL passes through a lane (BenchmarkLane).
+// up and down move an item to its place. A lane is not a [heap], because every URL passes through a
+// lane: its entries are the indexes of items, four bytes each (BenchmarkLane).
 func (l *lane) up(at int) {
 	p, q := l.pool, l.queue
 	i := q[at]

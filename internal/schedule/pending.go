@@ -7,18 +7,18 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Source says where an entry comes from.
+// Source is the origin of an entry.
 type Source uint8
 
 // The sources.
 const (
-	Outside    Source = iota
-	Appended          // appended to a part that was not in memory; perhaps in no run yet
-	Unexamined        // a run of a part that has appended entries: this may be one
-	Stored            // a run: nothing changed since
+	Outside    Source = iota // not from the stored state
+	Appended                 // appended to a part that was not in memory; perhaps in no run yet
+	Unexamined               // from a run of a part with appended entries, and perhaps one of them
+	Stored                   // from a run, and unchanged since
 )
 
-// inRun reports whether an entry is in a run already, so that the next delta need not hold it.
+// inRun reports whether a run holds the entry, so that the next delta can leave it out.
 func (f Source) inRun() bool { return f >= Unexamined }
 
 // Known returns the number of known URLs of the site of a URL.
@@ -30,7 +30,7 @@ func (s *Schedule) Settled(k *Key, u weburl.URL) uint64 { return s.sites.of(k, u
 // CountSettled counts settled URLs of the site of a URL.
 func (s *Schedule) CountSettled(k *Key, u weburl.URL, n int) { s.countSettled(s.sites.of(k, u), n) }
 
-// CountCapped counts a URL of a site that was left out for a cap.
+// CountCapped counts a URL of a site that a cap left out.
 func (s *Schedule) CountCapped(k *Key, u weburl.URL) {
 	st := s.sites.of(k, u)
 	st.capped++
@@ -38,7 +38,7 @@ func (s *Schedule) CountCapped(k *Key, u weburl.URL) {
 	s.changes.site(st)
 }
 
-// Fits reports whether a pool has room for the text of another URL.
+// Fits reports whether the pool has room for another URL.
 func (p *Pool) Fits() bool { return len(p.text) <= maxText }
 
 // Insert adds a URL that is not pending, and returns its item.
@@ -65,8 +65,8 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	return i
 }
 
-// Join joins another entry of a pending URL into its item, field by field, as the merge of runs
-// does. It reports whether anything changed.
+// Join merges another entry of a pending URL into its item, field by field, as the merge of runs
+// does. It reports whether the item changed.
 func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, from Source) bool {
 	it := &p.items[i]
 	if it.bits&isInFlight != 0 && q.Generation > it.gen {
@@ -80,7 +80,7 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 		it.gen, it.depth, it.rank, it.attempts, it.flags = q.Generation, q.Depth, q.Rank, q.Attempts, q.Flags
 	case q.Generation < it.gen && q.Flags&blobschema.FlagSeed == 0:
 		return false
-	case q.Generation < it.gen: // that a URL is a seed holds for every generation, however late it comes
+	case q.Generation < it.gen: // a seed is a seed in every generation
 		it.flags = it.flags.Join(q.Flags)
 	default:
 		it.depth = min(it.depth, q.Depth)
@@ -113,8 +113,8 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 	return true
 }
 
-// Again prepares a pending URL to be requested, and reports whether it changed it
-// already. If it did not, q is the entry to join.
+// Again makes a pending URL urgent because somebody requested it. If done is false, the caller must
+// still join q, which Again completes. changed reports whether the item changed.
 func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued) (done, changed bool) {
 	it := &p.items[i]
 	switch {
@@ -128,8 +128,8 @@ func (s *Schedule) Again(now time.Time, p *Pool, i uint32, q *blobschema.Queued)
 	return false, false
 }
 
-// RetryRobots allows the robots.txt of a URL that was requested to be fetched again, if it
-// could not be fetched the last time: it would refuse the URL for a day.
+// RetryRobots allows the robots.txt of a requested URL to be fetched again if the last attempt
+// failed. Otherwise that failure would refuse the URL for a day.
 func (s *Schedule) RetryRobots(now time.Time, p *Pool, i uint32) {
 	if d := p.lanes[p.items[i].lane].origin; d.Rules != nil && d.Rules.Unreachable() && d.Until.After(now) {
 		d.Until = now
@@ -137,7 +137,7 @@ func (s *Schedule) RetryRobots(now time.Time, p *Pool, i uint32) {
 	}
 }
 
-// relaned is the number of the lane that an item belongs in, if it is of a topic.
+// relaned returns the number of the lane in which an item belongs under a topic.
 func (p *Pool) relaned(it *item, topic uint8) uint32 {
 	if it.topic == topic {
 		return it.lane
@@ -146,7 +146,7 @@ func (p *Pool) relaned(it *item, topic uint8) uint32 {
 	return l.origin.lane(p, topic, l.sub).number
 }
 
-// moved puts a pending item whose rank or lane has changed where it belongs now.
+// moved requeues a pending item whose rank or lane has changed.
 func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 	it := &p.items[i]
 	if it.rank == oldRank && it.lane == lane {
@@ -156,7 +156,7 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 	s.tally.rank(p, it.rank, 1)
 	if it.bits&isInFlight != 0 || p.rareOf(i).notBefore != 0 {
 		s.tally.setLane(p, it, lane)
-		return // in no queue that goes by rank
+		return // it is in no queue that is ordered by rank
 	}
 	l := p.lanes[it.lane]
 	if it.lane != lane {
@@ -172,8 +172,8 @@ func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
 	s.queues.enqueue(l.topicQueue.key, now)
 }
 
-// fetchAgain notes that an item whose request is under way is to be requested once more. It reports
-// whether that is new.
+// fetchAgain plans the next generation of an item whose request is under way. It reports whether the
+// plan changed.
 func (s *Schedule) fetchAgain(p *Pool, i uint32, q *blobschema.Queued, firm bool) bool {
 	it := &p.items[i]
 	w, ok := p.followUps[i]
@@ -200,8 +200,8 @@ func (s *Schedule) fetchAgain(p *Pool, i uint32, q *blobschema.Queued, firm bool
 	return true
 }
 
-// Pin gives a name its address. The URLs that wait for it move to near, the key of the address in
-// the same group, or end as forwarded if near is nil.
+// Pin moves the URLs of a name whose address is known to near, the key of the address in the same
+// group. If near is nil, they end as forwarded.
 func (s *Schedule) Pin(now time.Time, k, near *Key) {
 	for _, w := range k.empty() {
 		if near != nil {

@@ -9,26 +9,26 @@ import (
 // Policy ranks URLs and politeness keys. Its methods are pure functions of their arguments: all
 // partitions share one value without a lock.
 //
-// A new policy is a line in policies below, and a row in TestPolicies. One that orders URLs by their quality
-// has all sources of quality.
+// To add a policy, add a line to policies below and a row to TestPolicies. A policy that orders URLs by
+// quality works with every source of quality.
 type Policy interface {
 	// Name is the name in [PolicyByName].
 	Name() string
-	// URLRank orders the URLs of a key, lower first. It is 1 or more: 0 is reserved for URLs that are
-	// requested. The partition that finds a URL computes it, for [blobschema.Queued].Rank.
+	// URLRank orders the URLs of a key, lower first. It is 1 or more: 0 is reserved for requested
+	// URLs. The partition that finds a URL computes it, for [blobschema.Queued].Rank.
 	URLRank(c Candidate) uint32
-	// Found is the rank of a pending URL that is found again, from its present rank and the rank of
+	// Found returns the rank of a pending URL that is found again, from its present rank and the rank of
 	// the new find. It is at most the lower of the two, because merges of runs keep the lower rank.
 	Found(rank, again uint32) uint32
-	// KeyRank orders the keys that are ready, higher first; equal keys take turns. It is
-	// computed when a visit to the key may begin, not for each request.
+	// KeyRank orders the ready keys, higher first; equal keys take turns. It is computed when a
+	// visit to the key may begin, not for each request.
 	KeyRank(h *KeyView) float64
 }
 
 // Rated is a [Policy] whose ranks carry qualities.
 type Rated interface {
 	Policy
-	// Quality returns the quality of a rank; it is 1 for URLs requested.
+	// Quality returns the quality of a rank; it is 1 for requested URLs.
 	Quality(rank uint32) float64
 	// Adds reports whether the qualities of several finds add up. Then finds of a known URL count too.
 	Adds() bool
@@ -37,8 +37,8 @@ type Rated interface {
 // Candidate is what is known of a URL when it is found.
 type Candidate struct {
 	Depth       uint16  // links from a seed
-	Priority    int8    // what a sitemap says, in tenths from its default: -5 to 5
-	Relevant    bool    // its link has a word of its topic
+	Priority    int8    // from a sitemap, in tenths above its default: -5 to 5
+	Relevant    bool    // its link contains a word of its topic
 	Fingerprint uint64  // of the URL
 	Host        string  // authority of the URL
 	Cash        float64 // quality of the page that links to it, divided by the number of that page's links
@@ -50,10 +50,10 @@ type Waiting struct {
 	Depth uint16
 }
 
-// KeyView is the knowledge of a policy about a key.
+// KeyView is what a policy sees of a key.
 type KeyView struct {
 	Pending     int // URLs that are not settled
-	Allowed     int // requests that may be under way at once; 0 is 1
+	Allowed     int // requests that may be under way at once; 0 counts as 1
 	Pace        *polite.Pace
 	topicQueues []*topicQueue
 }
@@ -105,27 +105,27 @@ func (r rung) before(o rung) bool { return r.item().before(o.item()) }
 
 func (r rung) moved(int) {}
 
-// policies returns all policies; those that use a quality take it from source. They are those of Cao, Jiang, Singh.
+// policies returns all policies (Cao, Jiang, Singh). Those that use a quality take it from source.
 func policies(source Quality) []Policy {
 	return []Policy{
-		// The order by depth is that of a queue into which each page's links are put as it comes. Unlike that order it
-		// survives loading a slot again. URLs of one depth go in the order in which they came, and keys take turns: both
-		// queues of the paper are first-in, first-out.
+		// The order by depth equals that of a queue to which each page appends its links, and it survives unloading
+		// a slot. URLs of one depth keep the order of their arrival, and keys take turns: both queues of the paper
+		// are first-in, first-out.
 		byDepth{"breadth-first", func(*KeyView) float64 { return 0 }},
-		// The key first that has most pages per second of connection time: R = P / T.
+		// The key with most pages per second of connection time comes first: R = P / T.
 		byDepth{"performance", func(h *KeyView) float64 {
 			pages, cost := h.Pace.Connection(h.Pending, h.Allowed)
 			return float64(pages) / cost.Seconds()
 		}},
-		// The key first that has the best URL.
+		// The key with the best URL comes first.
 		byQuality{"quality", source, func(h *KeyView) float64 {
 			for _, w := range h.Best(1) {
 				return rated(w)
 			}
 			return 0
 		}},
-		// The key first that has most quality per second of connection time: C is the sum of the qualities of the best P
-		// URLs, divided by T. The key's next connection brings P URLs and takes the time T.
+		// The key with most quality per second of connection time comes first: C is the sum of the qualities of its
+		// best P URLs, divided by T. The next connection to the key brings P URLs and takes the time T.
 		byQuality{"capability", source, func(h *KeyView) float64 { return h.capability(rated) }},
 	}
 }
@@ -139,8 +139,8 @@ type byDepth struct {
 func (p byDepth) Name() string               { return p.name }
 func (p byDepth) KeyRank(h *KeyView) float64 { return p.keyRank(h) }
 
-// URLRank is 1 for a seed, and one more for each link from there. A relevant URL counts as
-// one link nearer.
+// URLRank is 1 for a seed, and one more for each link from a seed. A relevant URL counts as one
+// link nearer.
 func (byDepth) URLRank(c Candidate) uint32 {
 	rank := 1 + uint32(c.Depth)
 	if c.Relevant && rank > 1 {
@@ -159,8 +159,8 @@ type byQuality struct {
 	keyRank func(*KeyView) float64
 }
 
-// relevantFactor multiplies the quality of a relevant URL. It weighs as much as two or
-// three more links to the URL, or three links less from a seed.
+// relevantFactor multiplies the quality of a relevant URL. It has the effect of three more links to a URL
+// with one, or of dividing 1+depth by four.
 const relevantFactor = 4
 
 func (p byQuality) Name() string               { return p.name }
@@ -176,7 +176,7 @@ func (p byQuality) URLRank(c Candidate) uint32 {
 	return rankOf(q)
 }
 
-// Found is the rank of the sum of both qualities if the source adds, else the lower rank.
+// Found returns the rank of the sum of both qualities if the source adds, else the lower rank.
 func (p byQuality) Found(rank, again uint32) uint32 {
 	if !p.Adds() || rank == 0 || again == 0 {
 		return min(rank, again)
@@ -202,8 +202,8 @@ func PolicyNames() (names []string) {
 	return names
 }
 
-// NewPolicy returns the policy of a name; "" is the first, breadth-first. source says what the quality
-// of a URL is, for policies that use it; the zero Quality is that by depth.
+// NewPolicy returns the policy of a name; "" is the first, breadth-first. Policies that use a quality
+// take it from source; the zero Quality is the one by depth.
 func NewPolicy(name string, source Quality) (Policy, error) {
 	if source.Of == nil {
 		source = sources[0]
@@ -216,7 +216,7 @@ func NewPolicy(name string, source Quality) (Policy, error) {
 	return nil, fmt.Errorf("no frontier policy is called %q; there are %q", name, PolicyNames())
 }
 
-// PolicyByName is NewPolicy, with a source of quality by name too.
+// PolicyByName is like NewPolicy, with the name of a source of quality.
 func PolicyByName(policy, quality string) (Policy, error) {
 	source, err := QualityByName(quality)
 	if err != nil {
@@ -228,8 +228,8 @@ func PolicyByName(policy, quality string) (Policy, error) {
 // maxBest bounds the URLs that a capability considers.
 const maxBest = 100
 
-// capability is the sum of the qualities of the URLs that one connection will bring, for each
-// second that it is expected to take.
+// capability returns the sum of the qualities of the URLs that the next connection brings, divided by
+// the seconds that it is expected to take.
 func (h *KeyView) capability(quality func(Waiting) float64) float64 {
 	pages, cost := h.Pace.Connection(min(h.Pending, maxBest), h.Allowed)
 	sum := 0.0
@@ -239,7 +239,7 @@ func (h *KeyView) capability(quality func(Waiting) float64) float64 {
 	return sum / cost.Seconds()
 }
 
-// qualities returns the score of a URL under a policy: by its own qualities, or by depth.
+// qualities returns the function that scores a URL: by the qualities of the policy, or by depth.
 func qualities(p Policy) func(Waiting) float64 {
 	if r, ok := p.(Rated); ok {
 		return func(w Waiting) float64 { return r.Quality(w.Rank) }

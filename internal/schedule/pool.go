@@ -14,27 +14,27 @@ type Group struct {
 	Slot partition.Slot
 	// Frozen forbids requests to the keys of the group. Call [Schedule.Freeze] to set it.
 	Frozen bool
-	// Filling says that a pool of the group is being filled: its keys get their turns when
+	// Filling is set while a pool of the group is being filled. Its keys are queued when
 	// [Schedule.Filled] is called.
 	Filling bool
 	keys    []*Key
-	further []*site // sites that are not the own of their key
-	touched uint64  // the delta that the last change of a key or site came before
+	further []*site // sites other than the own site of their key
+	touched uint64  // number of the delta that holds the last change of a key or site
 	urgent  int     // URLs of rank 0 of all pools
 }
 
 // Pool holds the pending URLs of one part of a slot. Its zero value with a Group is empty.
 //
-// It is a few large arrays without pointers: an entry of forty bytes and its text for each URL.
+// It consists of a few large arrays without pointers. Each URL takes an entry of forty bytes and its text.
 type Pool struct {
 	group     *Group
 	items     []item
-	spare     uint32 // list of items not in use, linked by pos: place + 1 of the first
-	npend     int    // items in use
+	spare     uint32 // free list of items, linked by pos: index of the first plus 1
+	npend     int    // number of items in use
 	text      []byte // path and query of each item
 	dead      int    // bytes of text that belong to no item
 	lanes     []*lane
-	rare      map[uint32]rare     // of the items that have any of it
+	rare      map[uint32]rare     // of the items with isRare
 	followUps map[uint32]followUp // of items under way
 	dirty     []uint32            // items changed since the last delta, and stale places
 
@@ -42,18 +42,18 @@ type Pool struct {
 	inFlight int    // requests under way
 	urgent   int    // URLs of rank 0; kept when the pool is emptied
 	revisits int    // URLs that wait for a revisit
-	touched  uint64 // the delta that the last change came before
+	touched  uint64 // number of the delta that holds the last change
 }
 
-// item is one pending URL. It has no pointers: there are millions.
+// item is one pending URL. It has no pointers, because there are millions of items.
 type item struct {
 	fp       uint64
 	seq      uint32 // order of arrival
 	rank     uint32
 	gen      uint32
-	text     uint32 // where its path and query begin in the pool's text
+	text     uint32 // offset of its path and query in the text of the pool
 	lane     uint32
-	pos      uint32 // in the queue of its lane, or among the delayed ones of its key
+	pos      uint32 // place in the queue of its lane, or among the delayed items of its key
 	length   uint16 // of its text
 	depth    uint16
 	attempts uint8
@@ -67,17 +67,17 @@ type itemBits uint8
 const (
 	isDirty    itemBits = 1 << iota // changed since the last delta
 	isInFlight                      // a request for it is under way
-	isRare                          // the pool's map has more of it
+	isRare                          // the pool's map rare has an entry for it
 )
 
-// rare is what few items have.
+// rare holds the fields that few items need.
 type rare struct {
 	notBefore int64 // Unix milliseconds
 	previous  blobschema.RecordRef
 	change    blobschema.Change
-	visited   int64 // last visit in Unix milliseconds; 0 for unknown: it is not stored
+	visited   int64 // last visit in Unix milliseconds, 0 for unknown; not stored
 	hint      hint  // not stored
-	inLine    bool  // see putOff; not stored
+	inLine    bool  // putOff gave it a place; not stored
 }
 
 // followUp is the next generation of an item whose request is under way.
@@ -87,8 +87,8 @@ type followUp struct {
 	depth uint16
 	flags blobschema.QueuedFlags
 	topic uint8
-	// firm: this generation is to come even if the request brings nothing, because
-	// somebody gave its number or a commit has it.
+	// firm is set if the generation must come even if the request under way fails, because
+	// its number was given from outside or a commit holds it.
 	firm bool
 }
 
@@ -98,13 +98,13 @@ const maxText = 3 << 30
 // NewPool returns an empty pool of a group.
 func NewPool(g *Group) Pool { return Pool{group: g} }
 
-// Split gives an emptied pool the history of another one, half of whose URLs it is for.
+// Split prepares an emptied pool for half of the URLs of another one.
 func (p *Pool) Split(of *Pool) { p.touched = of.touched }
 
 // Len returns the number of URLs.
 func (p *Pool) Len() int { return p.npend }
 
-// Urgent returns the number of URLs of rank 0. An emptied pool keeps it.
+// Urgent returns the number of URLs of rank 0. It survives [Schedule.Empty].
 func (p *Pool) Urgent() int { return p.urgent }
 
 // InFlight returns the number of requests under way.
@@ -113,13 +113,13 @@ func (p *Pool) InFlight() int { return p.inFlight }
 // Full reports whether Stop was called.
 func (p *Pool) Full() bool { return p.full }
 
-// Touched returns the number of the delta that the last change of the pool is in.
+// Touched returns the number of the delta that holds the last change of the pool.
 func (p *Pool) Touched() uint64 { return p.touched }
 
-// Fingerprint returns that of an item.
+// Fingerprint returns the fingerprint of an item.
 func (p *Pool) Fingerprint(i uint32) uint64 { return p.items[i].fp }
 
-// Fingerprints yields that of each URL, and whether its rank is 0.
+// Fingerprints yields the fingerprint of each URL, and whether its rank is 0.
 func (p *Pool) Fingerprints(yield func(fp uint64, urgent bool) bool) {
 	for i := range p.items {
 		if it := &p.items[i]; it.length > 0 && !yield(it.fp, it.rank == 0) {
@@ -128,7 +128,7 @@ func (p *Pool) Fingerprints(yield func(fp uint64, urgent bool) bool) {
 	}
 }
 
-// Grow makes room for URLs that are about to come, so that arrays need not move.
+// Grow makes room for a number of URLs and bytes of text.
 func (p *Pool) Grow(pending, text int) {
 	p.items = slices.Grow(p.items, pending)
 	p.text = slices.Grow(p.text, text)
@@ -149,8 +149,7 @@ func (p *Pool) newItem(it item, uri string) uint32 {
 	return i
 }
 
-// Drop frees the memory of an item that ended. Its place in the dirty list is stale, which its
-// bits tell.
+// Drop frees an item that ended. Its entry in the dirty list becomes stale: its bits tell so.
 func (p *Pool) Drop(i uint32) {
 	it := &p.items[i]
 	if it.bits&isRare != 0 {
@@ -173,7 +172,7 @@ func (p *Pool) compact() {
 	text := make([]byte, 0, (len(p.text)-p.dead)*5/4)
 	for i := range p.items {
 		it := &p.items[i]
-		if it.length > 0 { // the empty text is no item's: a path begins with a slash
+		if it.length > 0 { // an item in use has a text, which begins with a slash
 			at := uint32(len(text))
 			text = append(text, p.text[it.text:it.text+uint32(it.length)]...)
 			it.text = at
@@ -184,7 +183,7 @@ func (p *Pool) compact() {
 
 func (p *Pool) uri(it *item) []byte { return p.text[it.text : it.text+uint32(it.length)] }
 
-// url makes an item's URL again.
+// url rebuilds the URL of an item.
 func (p *Pool) url(it *item) weburl.URL {
 	l := p.lanes[it.lane]
 	uri := p.uri(it)
@@ -192,12 +191,12 @@ func (p *Pool) url(it *item) weburl.URL {
 	b = append(append(append(b, l.origin.prefix()...), l.origin.site.name...), uri...)
 	u, ok := weburl.Canonical(string(b))
 	if !ok {
-		panic("schedule: the text of a URL is damaged") // it was a URL's: unreachable
+		panic("schedule: the text of a URL is damaged") // unreachable: it was cut from a URL
 	}
 	return u
 }
 
-// setRare changes what few items have.
+// setRare changes the rare fields of an item.
 func (p *Pool) setRare(i uint32, change func(r *rare)) {
 	r := p.rare[i]
 	change(&r)
@@ -221,13 +220,13 @@ func (p *Pool) rareOf(i uint32) (r rare) {
 	return r
 }
 
-// setNotBefore says when an item may be requested; the zero time is at once.
+// setNotBefore sets the earliest time of an item's request in Unix milliseconds; 0 is at once.
 func (p *Pool) setNotBefore(i uint32, ms int64) { p.setRare(i, func(r *rare) { r.notBefore = ms }) }
 
-// Generation returns that of an item.
+// Generation returns the generation of an item.
 func (p *Pool) Generation(i uint32) uint32 { return p.items[i].gen }
 
-// SetPrevious says where the previous answer of an item is, unless a later one is known.
+// SetPrevious sets the reference to the previous answer of an item, unless a later one is known.
 func (p *Pool) SetPrevious(i uint32, o blobschema.RecordRef) {
 	p.setRare(i, func(r *rare) {
 		if o.Compare(r.previous) > 0 {
@@ -236,8 +235,8 @@ func (p *Pool) SetPrevious(i uint32, o blobschema.RecordRef) {
 	})
 }
 
-// queued returns an item as it is stored: with the generation wished for, if its request is under
-// way, because the outcome of that request is in no commit yet.
+// queued returns an item as it is stored. While a request is under way, that is its next generation
+// if it has one, because no commit holds the outcome of the request yet.
 func (p *Pool) queued(i uint32) blobschema.Queued {
 	it := &p.items[i]
 	r, l := p.rareOf(i), p.lanes[it.lane]
@@ -250,16 +249,16 @@ func (p *Pool) queued(i uint32) blobschema.Queued {
 		return q
 	}
 	if w, ok := p.followUps[i]; ok {
-		w.firm = true // from now on a commit has it
+		w.firm = true // from now on a commit holds it
 		p.followUps[i] = w
 		q.Generation, q.Rank, q.Depth, q.Flags, q.Attempts, q.NotBefore, q.Topic = w.gen, w.rank, w.depth, w.flags, 0, 0, w.topic
 	}
 	return q
 }
 
-// FirstDue returns when the first of the URLs may be requested, in Unix milliseconds; 1 for at
-// once, 0 for never. With urgentOnly it considers the URLs that [Schedule.Next] returns then; of
-// new URLs, only retries count.
+// FirstDue returns when the first of the URLs may be requested, in Unix milliseconds: 1 for at
+// once, 0 for never. With urgentOnly it considers only URLs that [Schedule.Next] returns with
+// urgentOnly, and delayed ones.
 func (p *Pool) FirstDue(urgentOnly bool) int64 {
 	due := int64(0)
 	sooner := func(ms int64) {
@@ -284,7 +283,7 @@ func (p *Pool) FirstDue(urgentOnly bool) int64 {
 		for i, d := range k.later {
 			if d.pool == p {
 				sooner(max(d.at, k.pausedUntil().UnixMilli()))
-				if i == 0 { // the first is the first due
+				if i == 0 { // no other one is due earlier
 					break
 				}
 			}
@@ -293,7 +292,7 @@ func (p *Pool) FirstDue(urgentOnly bool) int64 {
 	return due
 }
 
-// spot is where an item is.
+// spot names an item of a pool.
 type spot struct {
 	pool *Pool
 	item uint32
@@ -322,5 +321,5 @@ func (d delayed) before(o delayed) bool {
 	return d.seq < o.seq
 }
 
-// moved tells the item where it is: it is in no lane's queue.
+// moved records the place in the item, which is in no lane's queue meanwhile.
 func (d delayed) moved(at int) { d.it().pos = uint32(at) }

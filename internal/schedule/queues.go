@@ -2,19 +2,19 @@ package schedule
 
 import "time"
 
-// queues holds the keys that wait for a request, each in one place.
+// queues holds the keys that wait for a request, each in one queue.
 type queues struct {
 	policy  Policy
 	ready   readyQueue
 	timers  heap[*Key]
-	pauses  [pauseKinds]int // keys in the timers, by their reason
-	turn    uint64
-	virtual uint64         // time of fair queueing: the turn of the key taken last
-	view    KeyView        // for rank, which is called often
-	viewed  [1]*topicQueue // by it
+	pauses  [pauseKinds]int // keys in the timers, by reason
+	turn    uint64          // number of the last arrival
+	virtual uint64          // virtual time of fair queueing: the turn of the key taken last
+	view    KeyView         // for rank, which is called too often to allocate
+	viewed  [1]*topicQueue  // of view
 }
 
-// wake enqueues the keys whose time has come, and returns how long they waited, in milliseconds.
+// wake enqueues the keys whose time has come, and returns the sum of their waits in milliseconds.
 func (q *queues) wake(now time.Time) (waited int64) {
 	for len(q.timers) > 0 && !q.timers[0].at.After(now) {
 		k := q.timers.pop()
@@ -28,7 +28,7 @@ func (q *queues) wake(now time.Time) (waited int64) {
 
 // enqueue puts a key that is not busy into the queue it belongs in.
 func (q *queues) enqueue(k *Key, now time.Time) {
-	if k.state == busy || k.group.Filling { // Filled does it for all keys
+	if k.state == busy || k.group.Filling { // Filled enqueues all keys of the group
 		return
 	}
 	k.promote(now)
@@ -60,14 +60,14 @@ func (q *queues) enqueue(k *Key, now time.Time) {
 	if k.connected && k.requests == 1 && q.outranked(k) {
 		k.served, k.connected = 0, false
 	}
-	if !k.connected { // else its visit goes on: the turn is the same
+	if !k.connected { // otherwise its visit continues in the same turn
 		k.start = k.domain.nextTurn(q.virtual)
 	}
 	k.state = ready
 	q.updateReady(k)
 }
 
-// rank sets what a visit to a topic queue, which has URLs, is worth now by the policy.
+// rank sets the policy's rank of a topic queue that has URLs.
 func (q *queues) rank(st *topicQueue) {
 	k := st.key
 	q.viewed[0] = st
@@ -76,9 +76,8 @@ func (q *queues) rank(st *topicQueue) {
 	st.ranked, st.top = k.pending, st.best()
 }
 
-// outranked reports whether a key that has answered once is worth less than another one
-// that is ready. The first answer tells how long an answer takes; later ones change little, and
-// are no reason to leave an open connection.
+// outranked reports whether another ready key ranks above a key that has answered once. The first
+// answer shows how fast the host is; later answers change little, so they do not end a visit.
 func (q *queues) outranked(k *Key) bool {
 	for _, st := range k.topicQueues {
 		if len(st.lanes) == 0 {
@@ -92,8 +91,8 @@ func (q *queues) outranked(k *Key) bool {
 	return false
 }
 
-// updateReady puts the topic queues of a ready key into the queues of their topics, and takes out those
-// that have no URL.
+// updateReady puts the topic queues of a ready key into the queues of their topics, and removes those
+// without a URL.
 func (q *queues) updateReady(k *Key) {
 	for _, st := range k.topicQueues {
 		urgent := st.urgency()
@@ -106,18 +105,18 @@ func (q *queues) updateReady(k *Key) {
 		case len(st.lanes) == 0:
 			q.ready.remove(st)
 		case st.index < 0:
-			if !k.connected || st.ranked == 0 { // else its visit goes on
+			if !k.connected || st.ranked == 0 { // otherwise its visit continues
 				q.rank(st)
 			}
 			queue.push(st)
-		case k.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
+		case k.pending > st.ranked+st.ranked/4 || st.best() < st.top: // its rank may have risen
 			q.rank(st)
 			queue.fix(st.index)
 		}
 	}
 }
 
-// dequeue takes a key out of the queue it is in, if any.
+// dequeue takes a key out of its queue, if it is in one.
 func (q *queues) dequeue(k *Key) {
 	switch k.state {
 	case waiting:
@@ -148,8 +147,9 @@ func (q *queues) await(k *Key, at, now time.Time) {
 	q.timers.push(k)
 }
 
-// awaitUrgent moves ready keys that have no urgent URL now, but perhaps one that waits for a
-// time, to the timers until the first is due. Nobody takes them while only urgent URLs are taken.
+// awaitUrgent moves ready keys without an urgent URL, but perhaps with a delayed one, to the timers
+// until the first delayed URL is due. Otherwise they would stay in the ready queue, where only
+// urgent URLs are taken, and no timer would wake them.
 func (q *queues) awaitUrgent(now time.Time, revisits bool) {
 	var hidden []*Key
 	for _, h := range q.ready.heaps {
@@ -163,7 +163,7 @@ func (q *queues) awaitUrgent(now time.Time, revisits bool) {
 		if k.state != ready { // it has several topic queues
 			continue
 		}
-		k.revisited = false // new URLs have no turn now
+		k.revisited = false // while only urgent URLs are taken, new ones have no turn
 		if q.enqueue(k, now); k.hasUrgent() || k.state != ready {
 			continue
 		}

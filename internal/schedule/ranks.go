@@ -2,20 +2,20 @@ package schedule
 
 import "math"
 
-// A quality is stored as a rank. It is what is left of a floating-point number (IEEE 754) without its
-// sign, 8 bits of exponent and 13 of the mantissa, counted downwards: about a logarithm, exact and the
-// same on every machine, without one being computed. Ranks have less than 2^21, so that three bytes of a
-// varint hold them, and neighbours differ by 1/8192 of their quality at most.
+// A quality is stored as a rank: the top bits of its floating-point form (IEEE 754), 8 of the exponent and
+// 13 of the mantissa, counted downwards. This is about a logarithm, but exact and the same on every
+// machine. Ranks are below 2^21, so a varint of three bytes holds them. Neighbours differ by at most
+// 1/8192 of their quality.
 const (
 	mantissaBits = 13
-	leastExp     = -190 // qualities below 2^leastExp count as that
-	mostExp      = 65   // from 2^mostExp on they count as the greatest below it
+	leastExp     = -190 // a quality below 2^leastExp counts as 2^leastExp
+	mostExp      = 65   // a quality from 2^mostExp on counts as the greatest one below it
 	leastBits    = (1023 + leastExp) << mantissaBits
 	mostRank     = (mostExp - leastExp) << mantissaBits
 )
 
-// rankOf is the rank of a quality: 1 is that of the greatest. What is no number, or not above 0,
-// has the rank of the least.
+// rankOf returns the rank of a quality; 1 is the rank of the greatest. A quality that is not a number or
+// not above 0 has the rank of the least.
 func rankOf(quality float64) uint32 {
 	const half = 1 << (51 - mantissaBits)
 	switch {

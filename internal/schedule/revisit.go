@@ -12,10 +12,10 @@ import (
 
 // A revisit is a request for a URL that was settled with an answer, because the page may have
 // changed. In a crawl with revisits (Config.Revisits) such a URL is pending again at once, in its
-// next generation. It is due when the revisit is worth the threshold: see change.go.
+// next generation. It is due when the worth of the revisit reaches the threshold: see change.go.
 
-// revisitRank is the rank of revisits: after URLs requested, before new URLs, whose rank
-// is higher in a crawl with revisits.
+// revisitRank is the rank of revisits. Requested URLs have a lower one. In a crawl with revisits, new URLs
+// have a higher one.
 const revisitRank = 1
 
 // afterFailure is the least wait after a revisit that got no answer or a server error, and after
@@ -102,7 +102,7 @@ func firstOf(fp uint64, interval time.Duration) time.Duration {
 // isRevisit reports whether a pending URL waits for a revisit, and for nothing else.
 func (k *Key) isRevisit(it *item) bool { return k.revisits && it.gen > 0 && it.rank == revisitRank }
 
-// Rank returns the rank of a URL of a generation in this crawl: new URLs have none of revisits.
+// Rank returns the rank of a URL in this crawl: it keeps new URLs above revisitRank.
 func (s *Schedule) Rank(generation, rank uint32) uint32 {
 	if s.cfg.Revisits && generation == 0 && rank > 0 {
 		return max(rank, revisitRank+1)

@@ -17,19 +17,19 @@ const (
 	robotsHops     = 5              // section 2.3.1.2
 )
 
-// robotsTask requests the robots.txt of a lane's origin; url is one that it is about.
+// robotsTask returns the task that requests the robots.txt of a lane's origin. url is a URL of the origin.
 func (s *Schedule) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, bool) {
 	d := l.origin
 	k := d.site.key
 	target, addr := d.Next, netip.Addr{}
 	if target.IsZero() {
 		var err error
-		if target, err = url.Resolve("/robots.txt"); err != nil { // cannot be: url is canonical
+		if target, err = url.Resolve("/robots.txt"); err != nil { // unreachable: url is canonical
 			d.setRules(polite.DenyAll(blobschema.OutcomeNone, "robots.txt has no URL"), now.Add(robotsLifetime))
 			return Task{}, false
 		}
 	}
-	if string(target.Host()) == d.site.name { // a redirect may lead to another address
+	if string(target.Host()) == d.site.name { // a redirect may lead to another host
 		addr = k.addr
 	}
 	k.pace.Start(now, d.delay())
@@ -64,10 +64,10 @@ func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdi
 		s.refuseAll(s.postpone(now, d.empty()), rules.Refusal(), rules.Reason())
 	}
 	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && k.allowed == 1 {
-		// Once a day a host gets two requests at once: for its rules, and for a page. A host that
-		// sets a crawl delay has it from its robots.txt on, and so has a key of many sites: two
-		// requests at once for each of them would double its pace while there are more. A key
-		// that allows several requests at once may have got another one meanwhile.
+		// The request for the first page follows that for the robots.txt without a pause, once a day.
+		// There are three exceptions. A host with a crawl delay keeps it from its robots.txt on. A key
+		// of many sites would send such a pair for each site. A key that allows several requests at once
+		// may have got another one meanwhile.
 		k.pace.Next = o.Started
 		k.free = true
 	}
@@ -101,8 +101,8 @@ func (d *origin) read(now time.Time, o *actor.Outcome, cfg *Config) Verdict {
 	return Final
 }
 
-// denial is what follows from a robots.txt that did not arrive. If nothing of the host can be
-// reached, that is the cause, unless a redirect led elsewhere.
+// denial returns the rules that follow from a robots.txt that did not arrive. If the host cannot be
+// reached, its URLs are refused with that outcome, unless a redirect led elsewhere.
 func denial(out blobschema.Outcome, detail string, redirected bool) *polite.Robots {
 	if r := polite.DenyAll(out, strings.TrimSuffix("robots.txt: "+detail, ": ")); r.Refusal() == out && !redirected {
 		return r
@@ -110,9 +110,9 @@ func denial(out blobschema.Outcome, detail string, redirected bool) *polite.Robo
 	return polite.DenyAll(blobschema.OutcomeNone, strings.TrimSuffix("robots.txt: "+out.String()+": "+detail, ": "))
 }
 
-// resolved takes the outcome of the resolution of a name. If it has no address, its URLs are refused;
-// their successors are tried again, within the key's back-off. A resolution is no request to
-// the host: the pace stays.
+// resolved takes the outcome of resolving a name. If the name has no address, its URLs are refused.
+// URLs that come later cause another attempt, within the back-off of the key. A resolution is not a
+// request to the host, so it does not count for the pace.
 func (s *Schedule) resolved(now time.Time, k *Key, o *actor.Outcome) Verdict {
 	if o.Page.Outcome == blobschema.OutcomeAborted && !o.Addr.IsValid() {
 		return Again

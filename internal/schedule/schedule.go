@@ -14,46 +14,46 @@ type Config struct {
 	Hash      partition.Hash
 	Partition partition.ID
 	Policy    Policy              // default breadth-first
-	Token     string              // product token that robots.txt groups are matched with
+	Token     string              // product token that selects the group of a robots.txt
 	Delay     time.Duration       // least time between the starts of two requests to a key
-	Retry     polite.Retry        // how often a URL is tried, and when a site is given up
-	Resolve   bool                // keys are addresses: names are resolved first
+	Retry     polite.Retry        // limits on attempts for a URL, and on silence of a site
+	Resolve   bool                // the crawl paces by address: names are resolved first
 	Topics    []Topic             // priorities and slices by number; see SetTopics
 	Began     time.Time           // start of the crawl, from which turns of topics are counted
-	Hosts     map[string]HostRule // what the operators of some keys allow, by name of the key
-	// QueueBy says how the URLs of keys that allow several requests at once are dealt to
-	// Queues queues; "" is by BKDR hash, to as many as requests.
+	Hosts     map[string]HostRule // exceptions that the operators of hosts allow, by name of the key
+	// A key that allows several requests at once spreads its URLs over Queues queues, by QueueBy.
+	// The default is one queue for each request, by BKDR hash.
 	QueueBy  blobschema.QueueBy
 	Queues   int
 	Revisits bool // settled URLs are requested again when they may have changed: see SetThreshold
-	// Threshold is the one that pending revisits were planned with by the previous owner of the
-	// state; 0 is that of a revisit each day.
+	// Threshold is the one with which the previous owner of the state planned the pending revisits.
+	// The default plans a revisit each day.
 	Threshold float64
 }
 
-// HostRule is what the operator of a key allows.
+// HostRule holds the limits that apply to one key.
 type HostRule struct {
-	Connections int           // requests under way at once; less than 1 is 1
-	Delay       time.Duration // in place of Config.Delay
+	Connections int           // requests under way at once; less than 1 counts as 1
+	Delay       time.Duration // replaces Config.Delay
 }
 
 // Schedule decides which pending URL is requested next.
 //
-// It has three levels (Fan, Li; Cao, Jiang, Singh). Topics have priorities, and turns among
-// equals. The keys of a topic that are ready topic queue in one queue. The URLs of each wait in lanes,
-// one for each origin, pool, topic and sub-queue. Keys of equal rank share by registrable domain
-// (start-time fair queueing: Goyal, Vin, Cheng), so that a domain with 100,000 names has one turn
+// It has three levels (Fan, Li; Cao, Jiang, Singh). Topics have priorities; topics of one priority
+// take turns. Each topic has a queue of its ready keys. The URLs of a key wait in lanes, one for
+// each origin, pool, topic and sub-queue. Keys of equal rank take turns by registrable domain
+// (start-time fair queueing: Goyal, Vin, Cheng), so a domain with 100,000 names has one turn
 // at a time. A key has one request under way, or as many as its operator allows, one per lane.
 type Schedule struct {
 	cfg     Config
-	quality func(Waiting) float64 // for the score of a key
+	quality func(Waiting) float64 // of a URL, for the score of its key
 	keys    map[string]*Key       // in memory
 	sites   sites
 	domains domains
 	queues  queues
-	seq     uint32 // of the item added last
-	floor   time.Time
-	seen    time.Time // latest time known
+	seq     uint32    // number of the item added last
+	floor   time.Time // see Floor
+	seen    time.Time // latest time that a caller passed
 
 	tally    tally
 	revisits revisits
@@ -61,14 +61,14 @@ type Schedule struct {
 	ended    []Ended
 }
 
-// Counts are figures of the URLs and keys in memory, and of the urgent URLs of all pools.
+// Counts counts the URLs and keys in memory, and the urgent URLs of all pools.
 type Counts struct {
 	Pending    int64
 	Urgent     int64 // requested
 	Revisits   int64 // URLs that wait for a revisit and nothing else
 	Keys       int64
 	InFlight   int64 // requests under way
-	WaitMillis int64 // time that keys with a URL waited for their pace
+	WaitMillis int64 // total time that keys with a URL waited for their pace
 }
 
 // New returns an empty schedule.
@@ -95,7 +95,7 @@ func (s *Schedule) Counts() Counts { return s.tally.counts }
 // PendingOf returns the number of URLs of a topic in memory.
 func (s *Schedule) PendingOf(topic uint8) int64 { return s.tally.pending[topic] }
 
-// SetTopics changes priorities and slices of the topics, by number; 0 is that of URLs without one.
+// SetTopics changes the priorities and slices of the topics, by number. URLs without a topic have number 0.
 func (s *Schedule) SetTopics(topics []Topic) { s.queues.ready.setTopics(topics) }
 
 // Active reports whether any request is under way or may be made now.
@@ -144,7 +144,7 @@ func (s *Schedule) lane(p *Pool, st *site, u weburl.URL, topic uint8) *lane {
 	return st.of(u).lane(p, topic, sub)
 }
 
-// Freeze forbids new requests to the keys of a group. Requests under way end as usual.
+// Freeze forbids new requests to the keys of a group. Requests under way finish.
 func (s *Schedule) Freeze(g *Group) {
 	g.Frozen = true
 	for _, k := range g.keys {
@@ -163,7 +163,7 @@ func (s *Schedule) Stop(p *Pool, now time.Time) {
 	}
 }
 
-// Filled gives the keys of a group their turns after a pool was filled.
+// Filled queues the keys of a group after one of its pools was filled.
 func (s *Schedule) Filled(g *Group, now time.Time) {
 	g.Filling = false
 	for _, k := range g.keys {
@@ -171,8 +171,8 @@ func (s *Schedule) Filled(g *Group, now time.Time) {
 	}
 }
 
-// Empty takes the URLs of a pool out of memory; with the last pool of a group the keys go too. No
-// request for them may be under way.
+// Empty drops the URLs of a pool from memory. If last is set, it is the last pool of its group, and the
+// keys of the group are dropped too. No request for the URLs may be under way.
 func (s *Schedule) Empty(p *Pool, last bool) {
 	for i := range p.items {
 		if it := &p.items[i]; it.length > 0 {
@@ -203,7 +203,7 @@ func (s *Schedule) forgetKeys(g *Group) {
 	g.keys, g.further = nil, nil
 }
 
-// leave takes the URLs of a pool out of the queues of keys that stay.
+// leave takes the URLs of a pool out of the queues of keys that stay in memory.
 func (s *Schedule) leave(p *Pool) {
 	touched := map[*Key]bool{}
 	for i := range p.items {
@@ -218,7 +218,7 @@ func (s *Schedule) leave(p *Pool) {
 		l.delist()
 		l.origin.remove(l)
 	}
-	for _, k := range p.group.keys { // by order, not that of the map
+	for _, k := range p.group.keys { // in a fixed order, unlike the map's
 		if touched[k] {
 			k.forget(p)
 			s.queues.enqueue(k, s.seen)
@@ -226,17 +226,17 @@ func (s *Schedule) leave(p *Pool) {
 	}
 }
 
-// countSettled counts settled URLs of a site.
+// countSettled adds n, which may be negative, to the settled URLs of a site.
 func (s *Schedule) countSettled(st *site, n int) {
 	if n < 0 && (st.settled == 0 || st.key.settled == 0) {
-		return // its stored state is not true
+		return // its stored state is wrong
 	}
 	st.settled += uint64(n)
 	st.key.settled += uint64(n)
 	s.changes.site(st)
 }
 
-// Fill prepares an emptied pool to be filled: the keys of its group get no turns before Filled.
+// Fill prepares an emptied pool for URLs: until Filled, the keys of its group are not queued.
 func (s *Schedule) Fill(now time.Time, p *Pool) {
 	s.seen = now
 	*p = Pool{group: p.group, touched: p.touched}
@@ -250,8 +250,8 @@ type tally struct {
 	pending  [256]int64 // URLs by topic
 }
 
-// CountUrgent counts URLs of rank 0 that are not in memory as those of a pool. Emptying the pool
-// keeps them.
+// CountUrgent adds n URLs of rank 0 that are not in memory to the count of a pool. The count
+// survives Empty.
 func (s *Schedule) CountUrgent(p *Pool, n int) { s.tally.urgent(p, n) }
 
 func (y *tally) urgent(p *Pool, n int) {
@@ -260,7 +260,7 @@ func (y *tally) urgent(p *Pool, n int) {
 	y.counts.Urgent += int64(n)
 }
 
-// rank counts a pending URL of a rank: in a crawl with revisits only they have revisitRank.
+// rank counts n pending URLs of a rank. In a crawl with revisits, only revisits have revisitRank.
 func (y *tally) rank(p *Pool, rank uint32, n int) {
 	switch {
 	case rank == 0:

@@ -15,21 +15,21 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A key is stored as one KeyState, with the site whose authority is its key; each
-// further site as another, whose Host is the name of the key, a space, and the authority, so
-// that a domain with many names is not written whole each time.
+// A key and its own site are stored as one KeyState. Each further site has a KeyState of its own,
+// whose Key is the name of the key, a space, and the authority. So a change of one name of a
+// large domain does not write all its names.
 
-// joinSite returns the Host of a KeyState for a further site of a key.
+// joinSite returns the Key of the KeyState of a further site.
 func joinSite(key, site string) string { return key + " " + site }
 
-// SplitSite undoes joinSite. For the state of a key site is "".
+// SplitSite undoes joinSite. In the state of a key, site is "".
 func SplitSite(host string) (key, site string) {
 	key, site, _ = strings.Cut(host, " ")
 	return key, site
 }
 
-// stored is the form of a key or a further site in a run. That of a site has only
-// Robots, Silent, Settled and Capped.
+// stored is the form of a key or a further site in a run. A further site has only Robots, Silent,
+// Settled and Capped.
 type stored struct {
 	Pace     *polite.Pace    `cbor:"1,keyasint,omitempty"`
 	Robots   [2]storedRobots `cbor:"2,keyasint"`
@@ -58,8 +58,8 @@ type storedRobots struct {
 	Retry    int64
 }
 
-// maxStoredRules bounds the rules of a robots.txt that are stored, so that two of them
-// fit in a KeyState. Larger ones are fetched again after the next load.
+// maxStoredRules bounds the rules of a robots.txt in bytes, so that two of them fit in a KeyState.
+// Larger ones are not stored: the robots.txt is requested again after the next load.
 const maxStoredRules = 400 << 10
 
 func (k *Key) encode() []byte {
@@ -96,7 +96,7 @@ func (st *site) stored() stored {
 func encodeState(st *stored) []byte {
 	b, err := cbor.Marshal(st)
 	if err != nil {
-		panic("frontier: host state cannot be encoded: " + err.Error()) // a fixed type: unreachable
+		panic("frontier: host state cannot be encoded: " + err.Error()) // unreachable: the type can be encoded
 	}
 	return b
 }
@@ -177,24 +177,24 @@ type HostInfo struct {
 	Pace     polite.Pace // of a key
 	HTTP     RobotsInfo  // of http URLs
 	HTTPS    RobotsInfo  // of https URLs
-	Requests uint64      // of a key: robots.txt included, and those that failed
+	Requests uint64      // of a key, with those for robots.txt and those that failed
 	Failures uint64      // of a key
 	Settled  uint64      // URLs of the site
-	Capped   uint64      // URLs of the site left out for a cap
-	Addr     netip.Addr  // that a name is pinned to; zero for none
-	Hold     time.Time   // the name is resolved again no earlier; zero for at once
+	Capped   uint64      // URLs of the site that a cap left out
+	Addr     netip.Addr  // address that a name is pinned to; zero for none
+	Hold     time.Time   // earliest time of the next attempt to resolve the name; zero for at once
 }
 
 // RobotsInfo is the state of one robots.txt.
 type RobotsInfo struct {
 	Rules    *polite.Robots // nil if none was read yet
-	Until    time.Time      // Rules are good until then
-	Next     weburl.URL     // where its redirect points to; zero for the usual place
-	Attempts uint8          // failed, since the last rules
+	Until    time.Time      // end of validity of Rules
+	Next     weburl.URL     // target of its redirect; zero for /robots.txt
+	Attempts uint8          // failed attempts since the last rules
 	Retry    time.Time      // earliest time of the next attempt; zero for at once
 }
 
-// DecodeHost reads the Data of a [blobschema.KeyState]. It keeps nothing of data.
+// DecodeHost decodes the Data of a [blobschema.KeyState]. It does not retain data.
 func DecodeHost(data []byte) (HostInfo, error) {
 	k := Key{}
 	k.own.key = &k
@@ -218,14 +218,14 @@ type ask struct {
 	unix uint32 // seconds
 }
 
-// Bounds on the requests that are remembered.
+// Bounds on the requests that a key remembers.
 const (
 	askLifetime = 15 * 24 * time.Hour
-	maxAsks     = 1000 // of a key; the oldest go
+	maxAsks     = 1000 // the oldest are forgotten
 	askBytes    = 12
 )
 
-// FirstAsk reports whether a request for a URL is not known yet, and remembers it.
+// FirstAsk reports whether a request for a URL is new, and remembers it.
 func (s *Schedule) FirstAsk(k *Key, request, fp uint64, now time.Time) bool {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:8], request)
@@ -285,7 +285,7 @@ func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.KeyState) e
 		}
 		k.pace.Clamp(now)
 	}
-	if !s.floor.IsZero() { // after a takeover: the site may have got the last request of the previous step
+	if !s.floor.IsZero() { // after a crash: the previous step may have sent its last request to this site
 		for i := range st.origins {
 			k.pace.Floor(s.floor, st.origins[i].delay())
 		}
@@ -293,5 +293,5 @@ func (s *Schedule) LoadState(now time.Time, g *Group, hs *blobschema.KeyState) e
 	return nil
 }
 
-// Still reports whether nothing of a group has changed since a delta.
+// Still reports whether the keys and sites of a group are unchanged since a delta.
 func (g *Group) Still(delta uint64) bool { return g.touched <= delta }

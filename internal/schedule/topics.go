@@ -7,27 +7,27 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Topic is what the scheduler knows of a topic (Fan, Li).
+// Topic holds the scheduling parameters of a topic (Fan, Li).
 type Topic struct {
 	Priority int
-	Slice    time.Duration // of a turn; 0: blobschema.DefaultSlice
+	Slice    time.Duration // length of a turn; default blobschema.DefaultSlice
 }
 
-// readyQueue holds the topic queues that may send a request now, by topic. The topic of the highest
-// priority goes first: it preempts others between two requests, and no connection is closed for
-// that. Topics of one priority take turns, each as long as its slice; requests that the topic
-// in turn cannot use go to the others, one each.
+// readyQueue holds the topic queues that may send a request now, by topic. The topic with the highest
+// priority goes first. It preempts others between two requests; no connection is closed for
+// that. Topics of one priority take turns of the length of their slices. Requests that the topic
+// in turn cannot use go to the others, one at a time.
 //
-// Stands whose best URL is a due revisit have heaps of their own. A revisit goes before new URLs,
-// but while new URLs are ready, at most every other request is a revisit: where the connections
-// are few, a crawl that is behind with its revisits would never fetch anything new.
+// Topic queues whose best URL is a due revisit have heaps of their own. A revisit goes before new URLs.
+// But while new URLs are ready, at most every other request is a revisit. Otherwise a crawl with few
+// connections that is behind with its revisits would never fetch a new URL.
 type readyQueue struct {
 	topics   []Topic
 	began    time.Time           // start of the first round of slices
 	pending  *[256]int64         // URLs of parts in memory that are not settled, by topic
 	heaps    []heap[*topicQueue] // by topic: new URLs, and those requested
 	revisits []heap[*topicQueue] // by topic: due revisits
-	fillers  map[int]int         // topic that had the last request that the one in turn could not use, by priority
+	fillers  map[int]int         // topic that got the last request that the one in turn could not use, by priority
 	revisit  bool                // the last request was a revisit
 }
 
@@ -37,7 +37,7 @@ func (q *readyQueue) setTopics(topics []Topic) {
 	q.grow(len(topics))
 }
 
-// grow makes heaps for at least n topics, and for one.
+// grow makes heaps for n topics, at least for one.
 func (q *readyQueue) grow(n int) {
 	for len(q.heaps) < max(1, n) {
 		q.heaps, q.revisits = append(q.heaps, nil), append(q.revisits, nil)
@@ -77,8 +77,8 @@ func (q *readyQueue) empty() bool {
 	return true
 }
 
-// next returns the topic queue to send the next request, nil for none: first URLs that are requested,
-// whatever their topic. With urgentOnly it returns no topic queue whose best URL is new.
+// next returns the topic queue that sends the next request, or nil. URLs that somebody requested come
+// first, whatever their topic. With urgentOnly, next returns no topic queue whose best URL is new.
 func (q *readyQueue) next(now time.Time, urgentOnly bool) *topicQueue {
 	first, look := q.top(q.heaps), q.top(q.revisits)
 	switch {
@@ -94,8 +94,8 @@ func (q *readyQueue) next(now time.Time, urgentOnly bool) *topicQueue {
 	return q.heaps[q.turn(q.rule(int(first.topic)).Priority, now)][0]
 }
 
-// top returns the first topic queue of the topic with the highest priority, or of the highest that has
-// one on purpose; nil for none.
+// top returns the best of the first topic queues of all topics, by urgency and then by priority; nil for
+// none.
 func (q *readyQueue) top(heaps []heap[*topicQueue]) (top *topicQueue) {
 	for _, h := range heaps {
 		if len(h) > 0 && (top == nil || cmp.Or(cmp.Compare(h[0].urgent, top.urgent),
@@ -106,16 +106,16 @@ func (q *readyQueue) top(heaps []heap[*topicQueue]) (top *topicQueue) {
 	return top
 }
 
-// turn returns the topic of a priority that is to be asked now; one of them has a topic queue. Whose slice it is
-// follows from the clock, so that a step without memory goes on where the one before was. Only topics with
-// pending URLs have slices.
+// turn returns the topic of a priority that sends the next request; at least one of them has a topic
+// queue. The clock decides whose slice it is, so a step that starts without memory continues the
+// round of the previous one. Only topics with pending URLs have slices.
 func (q *readyQueue) turn(priority int, now time.Time) int {
 	var round time.Duration
 	for i := range q.heaps {
 		round += q.slice(i, priority)
 	}
 	at := now.Sub(q.began) % round
-	if at < 0 { // by a clock that is behind
+	if at < 0 { // the clock was set back
 		at += round
 	}
 	topic := 0
@@ -133,7 +133,7 @@ func (q *readyQueue) turn(priority int, now time.Time) int {
 	return q.fillers[priority]
 }
 
-// slice is the time of a topic in a round of a priority; 0: it has no part in it.
+// slice returns the time of a topic in a round of a priority; 0 if it takes no part.
 func (q *readyQueue) slice(topic, priority int) time.Duration {
 	rule := q.rule(topic)
 	switch {
@@ -145,7 +145,7 @@ func (q *readyQueue) slice(topic, priority int) time.Duration {
 	return rule.Slice
 }
 
-// after is the next topic of a priority that has a topic queue.
+// after returns the next topic of a priority that has a topic queue.
 func (q *readyQueue) after(topic, priority int) int {
 	for i := range q.heaps {
 		next := (topic + 1 + i) % len(q.heaps)
@@ -153,5 +153,5 @@ func (q *readyQueue) after(topic, priority int) int {
 			return next
 		}
 	}
-	return 0 // cannot be: one of them has
+	return 0 // unreachable: one of them has a topic queue
 }

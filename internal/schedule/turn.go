@@ -10,36 +10,36 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
-// Task is one request to make. It ends with Answered and Close.
+// Task is one request to send. It ends with Answered and Close.
 type Task struct {
 	Request  actor.Request
 	Flags    blobschema.QueuedFlags
-	Topic    uint8             // of the URL, or of the one that needs the robots.txt
-	Change   blobschema.Change // what is known of how often the URL changes
+	Topic    uint8             // of the URL, or of the URL that needs the robots.txt
+	Change   blobschema.Change // belief about how often the URL changes
 	previous blobschema.RecordRef
 	lane     *lane
 	item     uint32
-	fp       uint64 // 0: not for an item
-	page     bool   // for an item
-	urgent   bool   // requested
+	fp       uint64 // of the item; 0 if the task is for a robots.txt or a name
+	page     bool   // the task is for an item
+	urgent   bool   // somebody requested the URL
 	rank     uint32 // of the item
 	revisit  bool
 	hint     hint
 }
 
-// Key is the politeness key of the request.
+// Key returns the politeness key of the request.
 func (t *Task) Key() *Key { return t.lane.topicQueue.key }
 
 // Pool returns the pool of the URL.
 func (t *Task) Pool() *Pool { return t.lane.pool }
 
-// KeyName is the name of the politeness key.
+// KeyName returns the name of the politeness key.
 func (t *Task) KeyName() string { return t.lane.origin.site.key.name }
 
-// Fingerprint is that of the URL, 0 for a robots.txt or a name to resolve.
+// Fingerprint returns the fingerprint of the URL; 0 for a robots.txt or a name to resolve.
 func (t *Task) Fingerprint() uint64 { return t.fp }
 
-// FlagsNow returns the flags that the URL of a task under way has now: mail may have added some since it began.
+// FlagsNow returns the present flags of the URL of a task under way: mail may have added some since it began.
 func (t *Task) FlagsNow() blobschema.QueuedFlags {
 	if t.page {
 		return t.lane.pool.items[t.item].flags
@@ -47,22 +47,21 @@ func (t *Task) FlagsNow() blobschema.QueuedFlags {
 	return t.Flags
 }
 
-// Rank is that of the URL, 0 if the task is for none.
+// Rank returns the rank of the URL; 0 if the task is not for a URL.
 func (t *Task) Rank() uint32 { return t.rank }
 
-// Previous is where the page record of the URL's previous generation is; zero for none.
+// Previous returns the reference to the page record of the URL's previous generation; zero for none.
 func (t *Task) Previous() blobschema.RecordRef { return t.previous }
 
-// Urgent reports whether the task is for a URL that was requested.
+// Urgent reports whether somebody requested the URL of the task.
 func (t *Task) Urgent() bool { return t.urgent }
 
-// Revisit reports whether the task is for a URL that was settled with an answer, and may have
-// changed since.
+// Revisit reports whether the task is a revisit: the URL had an answer, which may have changed.
 func (t *Task) Revisit() bool { return t.revisit }
 
-// Next returns the best request that may be made now, if there is one. Its key is
-// busy until Close, or, if it allows several requests at once, until Begun. With urgentOnly it is
-// one for a URL that is requested or due for a revisit.
+// Next returns the best request that is allowed now, if there is one. Its key is busy until Close,
+// or until Begun if it allows several requests at once. With urgentOnly, Next returns only requests
+// for URLs that somebody requested, and due revisits.
 func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	s.seen = now
 	s.tally.counts.WaitMillis += s.queues.wake(now)
@@ -89,8 +88,8 @@ func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	}
 }
 
-// Begun says that the request of a task starts now. From now on its key may get another
-// request, if it allows several at once; before, the time of that request was unknown.
+// Begun records that the request of a task starts now. From now on its key may get another request,
+// if it allows several at once. Earlier, the pace of the key was unknown.
 func (s *Schedule) Begun(now time.Time, t Task) {
 	d := t.lane.origin
 	k := d.site.key
@@ -105,13 +104,13 @@ func (s *Schedule) Begun(now time.Time, t Task) {
 	}
 }
 
-// hasUrgent reports whether a URL that may be requested is so on purpose, or due for a revisit.
+// hasUrgent reports whether a URL that may be requested now is urgent: requested, or a due revisit.
 func (k *Key) hasUrgent() bool {
 	return slices.ContainsFunc(k.topicQueues, func(st *topicQueue) bool { return st.urgency() != found })
 }
 
-// NextAt is when Next may have something that it has not now; zero when only a
-// new URL or the end of a task can change that.
+// NextAt returns when time alone makes another request possible; zero if only a new URL or the end
+// of a task can.
 func (s *Schedule) NextAt() time.Time {
 	if len(s.queues.timers) == 0 {
 		return time.Time{}
@@ -119,8 +118,8 @@ func (s *Schedule) NextAt() time.Time {
 	return s.queues.timers[0].at
 }
 
-// take makes the next task of a topic queue that was ready. It ends URLs that robots.txt
-// forbids; false means that nothing is left to request now.
+// take returns the next task of a topic queue that was ready. It refuses URLs that robots.txt
+// disallows. It returns false if nothing is left to request now.
 func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, bool) {
 	k := st.key
 	k.promote(now)
@@ -142,7 +141,7 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 		}
 		url := p.url(it)
 		if s.cfg.Resolve && !k.placed {
-			// The URLs stay in their queues.
+			// The name must be resolved first; the URLs stay in their queues.
 			return Task{Request: actor.Request{URL: url, Key: k.name, Resolve: true, Attempt: k.resolves}, lane: l}, true
 		}
 		if d.Rules == nil || !d.Until.After(now) {
@@ -177,8 +176,8 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 	return Task{}, false
 }
 
-// yield delays the best URL of a lane, which has failed before, by two delays if its key has
-// not answered since the last failure and has other URLs. The next one tells whether the host fails, or single pages.
+// yield delays a URL that failed before, at the top of a lane, by two delays if its key has failed since
+// its last answer and has URLs that never failed. One of those shows whether the whole host fails.
 func (l *lane) yield(now time.Time) bool {
 	k := l.topicQueue.key
 	if k.pace.Failures == 0 || !k.hasAny(func(it *item) bool { return it.attempts == 0 }) {
@@ -188,7 +187,7 @@ func (l *lane) yield(now time.Time) bool {
 	return true
 }
 
-// reason says in words why robots.txt refuses a URL.
+// reason returns the reason in words why robots.txt disallows a URL.
 func reason(r *polite.Robots, rule polite.Rule) string {
 	if rule.Line > 0 {
 		return fmt.Sprintf("robots.txt line %d: %s", rule.Line, rule.Text)
@@ -196,25 +195,25 @@ func reason(r *polite.Robots, rule polite.Rule) string {
 	return r.Reason()
 }
 
-// pause says why a key is in the timers.
+// pause is the reason why a key is in the timers.
 type pause uint8
 
 const (
-	paced      pause = iota // by its pace, or until the time of one of its URLs
-	backedOff               // it failed, or asked for a pause
+	paced      pause = iota // its pace, or the time of one of its URLs
+	backedOff               // it failed, or demanded a pause
 	unanswered              // it did not answer the last request
 	pauseKinds
 )
 
-// Rest describes the keys whose URLs may not be requested yet.
+// Rest counts the keys whose URLs may not be requested yet.
 type Rest struct {
-	Until  time.Time // when the first may be; zero if none waits
-	Keys   int       // that wait
-	Failed int       // of them, those that failed or asked for a pause
-	Silent int       // of them, those that did not answer
+	Until  time.Time // when the first key may get a request; zero if none waits
+	Keys   int       // keys that wait
+	Failed int       // of these, keys that failed or demanded a pause
+	Silent int       // of these, keys that did not answer
 }
 
-// Rest describes the keys that wait, as of the last call that changed it.
+// Rest returns the figures of the keys that wait, as of the last change.
 func (s *Schedule) Rest() Rest {
 	return Rest{Until: s.NextAt(), Keys: len(s.queues.timers), Failed: s.queues.pauses[backedOff], Silent: s.queues.pauses[unanswered]}
 }
