@@ -96,7 +96,7 @@ func (st *site) stored() stored {
 func encodeState(st *stored) []byte {
 	b, err := cbor.Marshal(st)
 	if err != nil {
-		panic("frontier: host state cannot be encoded: " + err.Error()) // unreachable: the type can be encoded
+		panic("schedule: host state cannot be encoded: " + err.Error()) // unreachable: every value of stored can be encoded
 	}
 	return b
 }
