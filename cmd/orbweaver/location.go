@@ -50,11 +50,11 @@ type location interface {
 // words are parts of messages that depend on the location.
 type words struct {
 	kind     string // "a folder"
-	contents string // name of the data that may be damaged
-	restore  string // advice on damage if there is a copy
-	another  string // advice on damage without a copy
-	archives string // folder of the WARC files; "" if a command must fetch them
-	stopped  string // message after an interrupted run
+	contents string // subject of messages about damage: "the folder crawl"
+	restore  string // advice on damage, if there is a copy
+	another  string // place for another crawl, if there is no copy
+	archives string // suffix that names the WARC files; "" if a command must fetch them
+	stopped  string // first word of the message after an interrupted run
 }
 
 // change opens the active crawl, calls f and closes it.

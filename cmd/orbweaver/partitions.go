@@ -273,7 +273,7 @@ type repartitioned struct {
 	Later   int         `json:"slots_later"`       // slots that move once the moving ones have arrived
 	PID     int         `json:"pid,omitempty"`     // of the process that received the order
 	Arrived bool        `json:"arrived,omitempty"` // all of them: with --wait
-	Seconds float64     `json:"seconds,omitempty"` // duration of the move
+	Seconds float64     `json:"seconds,omitempty"` // wait for the moves to arrive: with --wait
 	Stopped bool        `json:"stopped,omitempty"` // nothing moves until the crawl is resumed
 	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
 

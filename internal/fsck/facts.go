@@ -89,7 +89,7 @@ type end struct{}
 type part struct {
 	id      partition.ID
 	head    blobschema.Head
-	man     *blobschema.Manifest     // manifest of the head; empty if there is none or it is unreadable
+	man     *blobschema.Manifest     // manifest that the head names; empty if it is missing or unreadable
 	damage  error                    // why it cannot be read
 	holding *blobschema.Holding      // slots by the manifest
 	sums    []blobschema.SlotSummary // of its slots, whole
@@ -146,7 +146,7 @@ type address struct {
 	slot    partition.Slot
 	fp      uint64
 	at      netip.Addr // of its name, where it was placed at one
-	stray   string     // address at which it is placed by mistake
+	stray   string     // quoted key of an entry that says it was placed, if it cannot be placed there
 	literal bool       // its host is an address
 	flags   blobschema.QueuedFlags
 }

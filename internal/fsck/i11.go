@@ -250,7 +250,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 	if slices.ContainsFunc(answers, x.partly) {
 		return
 	}
-	var last *answer // the last answer with content
+	var last *answer // the last answer that changes the document
 	shown := false
 	known := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return uint64(a.seq) > x.man.Seq })
 	for i := range known {

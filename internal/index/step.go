@@ -55,7 +55,7 @@ type Report struct {
 	Head      blobschema.IndexHead // after the step
 	Manifests int                  // made by the step
 	Pages     int64                // pages whose text it read
-	Repeated  int64                // pages that another step indexed too
+	Repeated  int64                // of these, pages that another step indexed too
 	Behind    bool                 // the deadline ended the step before its work was done
 	Lost      bool                 // another step works on the partition, or was faster
 }

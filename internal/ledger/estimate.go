@@ -73,8 +73,8 @@ const (
 	rankLinks     = 20.0 // of a page, within the crawl
 	rankLinkNanos = 15.0 // of CPU for a link in a round
 	jobGB         = 1.0  // memory of the functions index, rank and query
-	searchS       = 0.1  // time of a search
-	searchGets    = 6.0  // objects that a search reads
+	searchS       = 0.1  // seconds that a search takes
+	searchGets    = 6.0  // reads of a search, besides what is in memory
 	indexAlarms   = 8
 	million       = 1e6
 	gb            = 1 << 30

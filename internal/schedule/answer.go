@@ -16,7 +16,7 @@ type Ended struct {
 	Item        uint32 // in the pool of its fingerprint
 	Fingerprint uint64
 	State       blobschema.State
-	URL         weburl.URL        // only if it was refused without a request, or forwarded
+	URL         weburl.URL        // zero if the outcome of its own request ended it
 	Queued      blobschema.Queued // Rank, Generation, Depth, Attempts, Flags, Topic and Previous
 	Outcome     blobschema.Outcome
 	Detail      string

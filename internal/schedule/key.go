@@ -38,7 +38,7 @@ type Key struct {
 	blocked     heap[blockedLane] // lanes whose robots.txt may not be requested yet
 	later       heap[delayed]     // URLs that wait for a time
 	topicQueues []*topicQueue     // one for each topic that the key has, or had, URLs of
-	own         site              // the site whose authority is the name
+	own         site              // the site whose authority is the name; empty if there is none
 	pace        polite.Pace
 	starting    *lane         // lane of the request that was taken and has not begun
 	delay       time.Duration // configured
@@ -55,7 +55,7 @@ type Key struct {
 	asks               []ask
 	version            uint64 // of the stored state; grows with every delta that holds it
 	dirty              bool   // changed since the last delta
-	observed           bool   // requested since the last delta
+	observed           bool   // the next delta returns an observation of it
 	silent             bool   // its last request got no answer
 
 	index     int       // place in the timers
@@ -137,7 +137,7 @@ func (st *topicQueue) before(o *topicQueue) bool {
 	return st.key.turn < o.key.turn
 }
 
-// best returns the rank of the best URL that may be requested, or the worst rank if there is none.
+// best returns the rank of the best URL that may be requested; without one, the worst rank.
 func (st *topicQueue) best() uint32 {
 	if len(st.lanes) == 0 {
 		return math.MaxUint32
@@ -291,7 +291,7 @@ func (st *site) known() uint64 { return st.settled + uint64(st.pending) }
 // further reports whether a site has a stored state of its own.
 func (st *site) further() bool { return st != &st.key.own }
 
-// open reports whether the key has a URL to request, apart from its pace.
+// open reports whether the key has a URL that may be requested once its pace allows it.
 func (k *Key) open() bool {
 	for _, st := range k.topicQueues {
 		if len(st.lanes) > 0 {
@@ -412,7 +412,7 @@ func (k *Key) readyAt() time.Time {
 	return at
 }
 
-// nextTry returns when the first of the delayed URLs and blocked lanes is due; zero if there is none.
+// nextTry returns when the first of the delayed URLs and blocked lanes is due; zero if no URL and no lane waits.
 func (k *Key) nextTry() (at time.Time) {
 	if len(k.blocked) > 0 {
 		at = k.blocked[0].origin.Retry

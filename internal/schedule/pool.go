@@ -98,7 +98,7 @@ const maxText = 3 << 30
 // NewPool returns an empty pool of a group.
 func NewPool(g *Group) Pool { return Pool{group: g} }
 
-// Split prepares an emptied pool for half of the URLs of another one.
+// Split prepares an emptied pool for half of the URLs of another one: it counts as changed when that one changed.
 func (p *Pool) Split(of *Pool) { p.touched = of.touched }
 
 // Len returns the number of URLs.
@@ -191,7 +191,7 @@ func (p *Pool) url(it *item) weburl.URL {
 	b = append(append(append(b, l.origin.prefix()...), l.origin.site.name...), uri...)
 	u, ok := weburl.Canonical(string(b))
 	if !ok {
-		panic("schedule: the text of a URL is damaged") // unreachable: it was cut from a URL
+		panic("schedule: the text of a URL is damaged") // unreachable: Insert cut the text from a canonical URL
 	}
 	return u
 }

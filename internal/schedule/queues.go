@@ -10,7 +10,7 @@ type queues struct {
 	pauses  [pauseKinds]int // keys in the timers, by reason
 	turn    uint64          // number of the last arrival
 	virtual uint64          // virtual time of fair queueing: the turn of the key taken last
-	view    KeyView         // for rank, which is called too often to allocate
+	view    KeyView         // scratch of rank, which is called too often to allocate one each time
 	viewed  [1]*topicQueue  // of view
 }
 

@@ -2,8 +2,8 @@ package schedule
 
 import "math"
 
-// A quality is stored as a rank: the top bits of its floating-point form (IEEE 754), 8 of the exponent and
-// 13 of the mantissa, counted downwards. This is about a logarithm, but exact and the same on every
+// A quality is stored as a rank: 8 bits of the exponent and 13 of the mantissa of its floating-point form
+// (IEEE 754), counted downwards. This is about a logarithm, but exact and the same on every
 // machine. Ranks are below 2^21, so a varint of three bytes holds them. Neighbours differ by at most
 // 1/8192 of their quality.
 const (

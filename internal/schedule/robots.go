@@ -65,9 +65,9 @@ func (s *Schedule) robotsDone(now time.Time, t *Task, o *actor.Outcome) (v Verdi
 	}
 	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && k.allowed == 1 {
 		// The request for the first page follows that for the robots.txt without a pause, once a day.
-		// There are three exceptions. A host with a crawl delay keeps it from its robots.txt on. A key
-		// of many sites would send such a pair for each site. A key that allows several requests at once
-		// may have got another one meanwhile.
+		// There are three exceptions. A host with a crawl delay keeps it from its robots.txt on. A further
+		// site of a key keeps the pace, because a key of many sites would send such a pair for each. A key
+		// that allows several requests at once may have got another one meanwhile.
 		k.pace.Next = o.Started
 		k.free = true
 	}
@@ -111,7 +111,7 @@ func denial(out blobschema.Outcome, detail string, redirected bool) *polite.Robo
 }
 
 // resolved takes the outcome of resolving a name. If the name has no address, its URLs are refused.
-// URLs that come later cause another attempt, within the back-off of the key. A resolution is not a
+// URLs that come later cause another attempt, after the back-off of the key. A resolution is not a
 // request to the host, so it does not count for the pace.
 func (s *Schedule) resolved(now time.Time, k *Key, o *actor.Outcome) Verdict {
 	if o.Page.Outcome == blobschema.OutcomeAborted && !o.Addr.IsValid() {

@@ -16,7 +16,7 @@ type Config struct {
 	Policy    Policy              // default breadth-first
 	Token     string              // product token that selects the group of a robots.txt
 	Delay     time.Duration       // least time between the starts of two requests to a key
-	Retry     polite.Retry        // limits on attempts for a URL, and on silence of a site
+	Retry     polite.Retry        // attempts and waits for a URL, and when a silent site is given up
 	Resolve   bool                // the crawl paces by address: names are resolved first
 	Topics    []Topic             // priorities and slices by number; see SetTopics
 	Began     time.Time           // start of the crawl, from which turns of topics are counted

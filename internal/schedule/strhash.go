@@ -7,7 +7,7 @@ import (
 )
 
 // HashString returns the hash of s that by names, as it was published; 0 if by names none. The hashes have no
-// key, so whoever chooses the strings chooses their hashes. Identities and slots have another hash, in package partition.
+// key, so a site can choose URLs with equal hashes. Package partition has the keyed hash for identities and slots.
 //
 // The lowest four bits of ELF come from the last byte alone: modulo 2, 4, 8 or 16, all strings with the same
 // ending are equal. The multiplier of SDBM, 65,599, is -1 modulo 64: modulo a power of two up to 64, the hash is

@@ -89,7 +89,7 @@ func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 }
 
 // Begun records that the request of a task starts now. From now on its key may get another request,
-// if it allows several at once. Earlier, the pace of the key was unknown.
+// if it allows several at once. Before, it may not, because the time of this request was unknown.
 func (s *Schedule) Begun(now time.Time, t Task) {
 	d := t.lane.origin
 	k := d.site.key
@@ -176,8 +176,9 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 	return Task{}, false
 }
 
-// yield delays a URL that failed before, at the top of a lane, by two delays if its key has failed since
-// its last answer and has URLs that never failed. One of those shows whether the whole host fails.
+// yield delays the URL at the top of a lane, which failed before, by two delays. It does so if the key has
+// failed since its last answer and has URLs that were not tried yet: their requests show whether the whole
+// host fails or only some of its pages. It reports whether it delayed the URL.
 func (l *lane) yield(now time.Time) bool {
 	k := l.topicQueue.key
 	if k.pace.Failures == 0 || !k.hasAny(func(it *item) bool { return it.attempts == 0 }) {

@@ -12,7 +12,7 @@ const (
 	// exactWeight is added for a document that has all words as they were written, or a part of it for a part of the
 	// words. It is more than rank and title can add.
 	exactWeight = 4
-	k1          = 1.2 // saturation of repeated words: the larger, the later
+	k1          = 1.2 // saturation: the larger it is, the longer repetitions of a word add to its score
 	// rankWeight, rankK and rankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank times the number of
 	// pages: its mean is 1.
 	rankWeight, rankK, rankA = 1.8, 1, 0.6
