@@ -83,7 +83,7 @@ func (s *store) platform() *platform.Platform {
 			}
 			return nil
 		},
-		// CreateQueues makes them all, also for a crawl that was created when there were fewer.
+		// CreateQueues creates all queues, even those that an older crawl was created without.
 		CheckQueue: func(context.Context, string) error { return nil },
 	}
 	if s.file != nil {
@@ -116,9 +116,9 @@ func checkWhole(dir string, table *embedded.Table) error {
 	return nil
 }
 
-// checkLost is called if the table of a folder is missing or empty. It returns [ErrDamaged] if the
-// folder has commits: a step makes them only after it has written to the table, and a new crawl would
-// hide the old one. Seeds may come before the first record, so a crash can leave them alone.
+// checkLost is called if the table of a folder is missing or empty. It returns [ErrDamaged] if the folder has
+// commits: a step makes commits only after it has written to the table, and a new crawl would hide the old one.
+// Seeds may be stored before the first record, so a crash can leave seeds without records.
 func checkLost(dir string) error {
 	commits, err := fs.Glob(os.DirFS(filepath.Join(dir, naming.ObjectsFolder)), naming.CommitGlob)
 	if err != nil || len(commits) == 0 {

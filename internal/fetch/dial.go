@@ -57,7 +57,7 @@ func originOf(req *actor.Request) (o origin, ok bool) {
 	return o, true
 }
 
-// dialer opens connections to allowed addresses only. Safe for concurrent use.
+// dialer opens connections to allowed addresses only. It is safe for concurrent use.
 type dialer struct {
 	names   *names
 	allow   []netip.Prefix
@@ -74,9 +74,9 @@ type dialer struct {
 // as long as the connection is open, so a server could otherwise send them without end.
 const maxUnsolicited = 4 << 20
 
-// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for
-// each answer, which is more than a window. A byte of a body in a frame and a TLS record of its
-// own takes 32. Without this bound, an answer of empty frames would be read until the request times out.
+// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for each
+// answer, which is more than a window. A body byte with its own frame and TLS record takes 32 bytes. Without
+// this bound, an answer of empty frames would be read until the request times out.
 const perByte = 64
 
 var (
@@ -125,7 +125,7 @@ func (c *conn) usable() bool {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
-	if !c.shared { // over HTTP/1 this package reads only what it waits for
+	if !c.shared { // over HTTP/1 this package reads only while it waits for an answer
 		return n, err
 	}
 	answers := int64(c.answers.Load())
@@ -147,7 +147,7 @@ func (c *conn) take() int64 {
 	return c.received.Swap(0)
 }
 
-// dial opens a connection to an origin. The error is a verdict, which says nothing if ctx has ended.
+// dial opens a connection to an origin. The error is a verdict, which is meaningless if ctx has ended.
 func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	c, err := d.connect(ctx, o)
 	if err != nil || !o.tls {
@@ -193,8 +193,8 @@ func newHTTP2(headerTimeout time.Duration) *http.Transport {
 	}
 }
 
-// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. The error is as that
-// of dial.
+// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. Its
+// error is like that of dial.
 func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	host, pin := o.host, o.addr
 	limited, cancel := context.WithTimeout(ctx, d.timeout)

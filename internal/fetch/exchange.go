@@ -30,7 +30,7 @@ var past = time.Unix(1, 0)
 var (
 	errSwitch  = errors.New("answer switches protocols without a request")
 	errTrailer = errors.New("suspiciously long trailer")
-	errFraming = errors.New("too much framing") // of a body that is cut there
+	errFraming = errors.New("too much framing") // the body is cut there
 )
 
 // exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled connection ends before the
@@ -65,7 +65,7 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (r
 	used := f.conn
 	stop := context.AfterFunc(f.ctx, func() { _ = used.SetDeadline(past) })
 	defer func() {
-		if !stop() { // the deadline may come after this request, and would end the next one
+		if !stop() { // the deadline may be set only after this request, and would end the next one
 			f.closed = true
 		}
 	}()
@@ -141,8 +141,8 @@ func (f *flight) readBy(t time.Time) error {
 	return context.Cause(f.ctx)
 }
 
-// readPlain reads a body of a length without transfer coding, which ends with the stream if length is -1. b.raw begins with resp.Head,
-// and may already contain more.
+// readPlain reads a body without transfer coding: length bytes, or up to the end of the stream if length is -1.
+// b.raw begins with resp.Head, and may already contain more.
 func (c *Client) readPlain(f *flight, b *buffers, resp *Response, length, limit int64) (err error) {
 	start := int64(len(resp.Head))
 	most := limit + 1 // one byte more distinguishes a body that ends at the limit from a longer one
@@ -205,7 +205,7 @@ func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) 
 	return err
 }
 
-// readTrailer reads the lines behind the last chunk, which may be anything, up to an empty one.
+// readTrailer reads the lines after the last chunk up to an empty one. Their content does not matter.
 func readTrailer(in *bufio.Reader) error {
 	for size := 0; size <= maxTrailer; {
 		line, err := in.ReadSlice('\n')

@@ -55,7 +55,7 @@ func (f *flight) watch() (stop func()) {
 func (f *flight) measure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over || !f.done.IsZero() { // the server has done its part
+	if f.over || !f.done.IsZero() { // the whole answer was received
 		return
 	}
 	window, elapsed := f.timeout/2, time.Since(f.begun)

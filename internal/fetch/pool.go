@@ -8,9 +8,10 @@ import (
 // idleTimeout bounds how long a connection stays open without a request.
 const idleTimeout = time.Minute
 
-// pool keeps the connections that requests may reuse: at most one idle connection per origin. If there are too many, it closes the
-// one that will be needed last. A crawler visits its hosts in rotation, so the connection that was used last is usually needed
-// last; closing the oldest one would close each connection just before its next use. Safe for concurrent use.
+// pool keeps the connections that requests may reuse: at most one idle connection per origin. If there are too
+// many, it closes the one that will be needed last. A crawler visits its hosts in rotation, so the connection
+// that was used last is usually needed last; closing the oldest one would close each connection just before its
+// next use. It is safe for concurrent use.
 type pool struct {
 	most int // most connections without a request
 
