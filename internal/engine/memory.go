@@ -23,8 +23,8 @@ func LimitMemory(root fs.FS) int64 {
 	return limit
 }
 
-// groupLimit returns the smallest memory limit of the control groups of this process, of either version; 0: no limit. In a
-// container the path of its group may not be visible, but its limit is at the root.
+// groupLimit returns the smallest memory limit of the control groups of this process, of version 1 or 2; 0: no
+// limit. In a container the path of its group may not be visible, but the root then shows its limit.
 func groupLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {

@@ -31,7 +31,7 @@ func (r *running) worked() (w Worked) {
 	return w
 }
 
-// captures counts the answers that were a page or reported an unchanged page.
+// captures returns the number of pages that were stored or found unchanged.
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
