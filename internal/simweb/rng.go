@@ -2,13 +2,11 @@ package simweb
 
 import "math/bits"
 
-// rng is SplitMix64 (Steele, Lea, Flood 2014): one word of state, so that each page and
-// each purpose can have a generator of its own, and the same numbers on every machine and
-// with every release of Go.
+// rng is SplitMix64 (Steele, Lea, Flood 2014). Its state is one word, so each page and each purpose can have
+// its own generator. It gives the same numbers on every machine and with every release of Go.
 type rng uint64
 
-// The purposes that numbers are drawn for. Each has its own stream, so that drawing more
-// for one leaves the others as they were.
+// Purposes of random numbers. Each has its own stream, so that drawing more for one does not change the others.
 const (
 	streamPreset = iota + 1
 	streamText
