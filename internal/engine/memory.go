@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine tenths of the
-// limit of the control group. It returns the limit in bytes; 0: there is no limit. root is the file system of the machine.
+// LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine
+// tenths of the limit of the control group. It returns the limit in bytes; 0: there is no limit. root is the
+// file system of the machine.
 func LimitMemory(root fs.FS) int64 {
 	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
 		return set

@@ -31,8 +31,8 @@ func forbidden(addr netip.Addr) verdict {
 	return verdict{blobschema.OutcomeForbidden, false, "address " + addr.String() + " is not allowed"}
 }
 
-// origin is the key under which connections are pooled: scheme, host and port, and the address if the request names one.
-// A connection to a named address serves only requests that name the same address.
+// origin is the key under which connections are pooled: scheme, host and port, and the address if the request
+// names one. A connection to a named address serves only requests that name the same address.
 type origin struct {
 	tls  bool
 	host string // name or address, without brackets
@@ -40,7 +40,8 @@ type origin struct {
 	addr netip.Addr // the only address to connect to; zero: any of the host
 }
 
-// originOf returns the origin of a request. ok is false if the host is itself an address and the request names another one.
+// originOf returns the origin of a request. ok is false if the host is itself an address and the request names
+// another one.
 func originOf(req *actor.Request) (o origin, ok bool) {
 	o = origin{tls: req.URL.Scheme() == "https", host: req.URL.Host().Name(), port: 80}
 	if o.tls {
@@ -69,9 +70,9 @@ type dialer struct {
 	connecting func(netip.AddrPort) error
 }
 
-// maxUnsolicited bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames of the connection
-// itself, and at most a window of a body that was cut. net/http reads and answers such frames for
-// as long as the connection is open, so a server could otherwise send them without end.
+// maxUnsolicited bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames
+// of the connection itself, and at most a window of a body that was cut. net/http reads and answers such frames
+// for as long as the connection is open, so a server could otherwise send them without end.
 const maxUnsolicited = 4 << 20
 
 // perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for each
@@ -225,8 +226,8 @@ func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	return c, nil
 }
 
-// pin returns the lowest allowed address of host, IPv4 before IPv6. All processes that resolve the same addresses choose the same
-// one. The error is a verdict.
+// pin returns the lowest allowed address of host, IPv4 before IPv6. All processes that resolve the same
+// addresses choose the same one. The error is a verdict.
 func (d *dialer) pin(ctx context.Context, host string) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

@@ -33,8 +33,9 @@ var (
 	errFraming = errors.New("too much framing") // the body is cut there
 )
 
-// exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled connection ends before the
-// answer begins, the server probably closed it while it was idle: exchange sends the request again, once, over a new connection.
+// exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled
+// connection ends before the answer begins, the server probably closed it while it was idle: exchange sends the
+// request again, once, over a new connection.
 func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
 	f.queuedAt = time.Now()
 	if f.conn = c.pool.take(o); f.conn != nil {
@@ -95,7 +96,8 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (r
 	return resp, err
 }
 
-// readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers (status 1xx).
+// readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers
+// (status 1xx).
 func (c *Client) readHead(f *flight, b *buffers) (resp Response, err error) {
 	if err := f.readBy(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
 		return resp, err
@@ -281,8 +283,8 @@ func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int6
 	return resp, err
 }
 
-// http2Request returns the request with the fields of [Client.requestHead]. Path and query are sent byte for byte as they are stored
-// and hashed, because net/url leaves a valid encoding as it is.
+// http2Request returns the request with the fields of [Client.requestHead]. Path and query are sent byte for
+// byte as they are stored and hashed, because net/url leaves a valid encoding as it is.
 func http2Request(ctx context.Context, req *actor.Request, fields []warc.HeaderField) (*http.Request, error) {
 	u, err := url.Parse(req.URL.String())
 	if err != nil {

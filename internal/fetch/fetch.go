@@ -3,11 +3,12 @@
 // allows a request to the host. This package returns an actor.Outcome, whose records the step packs into WARC
 // objects.
 //
-// [Client] is its main type. [Client.Fetch] takes an idle connection of the origin from a pool (pool.go) or opens one
-// to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go, framing.go), so that the
-// records hold the bytes that came over the network. HTTP/2 over TLS is spoken by net/http over connections
-// that this package opens. A flight measures the time and the bytes of one request (flight.go). Then [Assemble]
-// makes the outcome. It has no sockets and no clock, so the simulation runs the same code on generated answers.
+// [Client] is its main type. [Client.Fetch] takes an idle connection of the origin from a pool (pool.go) or
+// opens one to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go,
+// framing.go), so that the records hold the bytes that came over the network. HTTP/2 over TLS is spoken by
+// net/http over connections that this package opens. A flight measures the time and the bytes of one request
+// (flight.go). Then [Assemble] makes the outcome. It has no sockets and no clock, so the simulation runs the
+// same code on generated answers.
 //
 // Invariants:
 //   - No name, redirect or Request.Addr leads to a connection to an address that [Allowed]
@@ -18,8 +19,8 @@
 //   - A failure of the web is an outcome of the closed list in blobschema, never an error.
 //   - Equal answers give equal links, records and outcomes (I10).
 //
-// The package does not follow redirects, keep cookies, obey robots.txt or pace requests: the step does. It sends a request
-// a second time only if a reused connection ended before the answer began.
+// The package does not follow redirects, keep cookies, obey robots.txt or pace requests: the step does. It
+// sends a request a second time only if a reused connection ended before the answer began.
 //
 // Read fetch.go, exchange.go and assemble.go first.
 package fetch
@@ -287,8 +288,8 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 	}
 }
 
-// requestHead writes the head of the request for req.URL into b: start line, fields, blank line. HTTP/1.1 sends these bytes;
-// the records store them for HTTP/2 too.
+// requestHead writes the head of the request for req.URL into b: start line, fields, blank line. HTTP/1.1 sends
+// these bytes; the records store them for HTTP/2 too.
 func (c *Client) requestHead(b *buffers, req *actor.Request) {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), Conditions(req)...)

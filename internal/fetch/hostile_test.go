@@ -336,8 +336,8 @@ func TestEmptyFrames(t *testing.T) {
 	}
 }
 
-// TestSpokenFirst: what net/http says of a connection over which bytes came before it had sent the request, which chance
-// decides, is that it ended.
+// TestSpokenFirst: what net/http says of a connection over which bytes came before it had sent the request,
+// which chance decides, is that it ended.
 func TestSpokenFirst(t *testing.T) {
 	for text, want := range map[string]bool{
 		"http2: client conn could not be established":                         true,

@@ -51,8 +51,8 @@ func (p *pool) add(c *conn) {
 	}
 }
 
-// left records that a request no longer uses c. keep reports whether c can serve another request, which is expected at next;
-// zero: none is expected.
+// left records that a request no longer uses c. keep reports whether c can serve another request, which is
+// expected at next; zero: none is expected.
 func (p *pool) left(c *conn, next time.Time, keep bool) {
 	p.mu.Lock()
 	c.users--
@@ -97,7 +97,8 @@ func (p *pool) surplus() (last *conn) {
 	return last
 }
 
-// expire closes the connections that have been idle for idleTimeout. It schedules its next run while any connection is idle.
+// expire closes the connections that have been idle for idleTimeout. It schedules its next run while any
+// connection is idle.
 func (p *pool) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -295,8 +295,8 @@ func TestPollerWaitsForAThrottledFunction(t *testing.T) {
 	}
 }
 
-// TestPollerSlowsDown has calls fail: the next receive waits, and longer each time, until one succeeds. A mapping that reports
-// batch item failures is not slowed down.
+// TestPollerSlowsDown has calls fail: the next receive waits, and longer each time, until one succeeds. A
+// mapping that reports batch item failures is not slowed down.
 func TestPollerSlowsDown(t *testing.T) {
 	t.Parallel()
 	f, _ := open(t, nil)
@@ -319,8 +319,8 @@ func TestPollerSlowsDown(t *testing.T) {
 	}
 }
 
-// TestChains has a function send to the queue that it is fed from, by the SDK. Lambda stops the chain after 16 calls, unless the
-// function allows more. A message without a trace header begins a chain.
+// TestChains has a function send to the queue that it is fed from, by the SDK. Lambda stops the chain after 16
+// calls, unless the function allows more. A message without a trace header begins a chain.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

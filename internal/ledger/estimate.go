@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Deployment is the input of an [Estimate]: the size of a deployment and the expected crawl. [DefaultDeployment] returns
-// the defaults.
+// Deployment is the input of an [Estimate]: the size of a deployment and the expected crawl.
+// [DefaultDeployment] returns the defaults.
 type Deployment struct {
 	Partitions         int     `json:"partitions"`
 	MaxConcurrency     int     `json:"max_concurrency"` // most steps at a time

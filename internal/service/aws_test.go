@@ -184,7 +184,8 @@ func TestAWS(t *testing.T) {
 		//
 		//   - LocalStack continues a long poll after its client is gone, and hides the messages that the poll receives.
 		//   - DynamoDB Local reports no consumption for a missing key. DynamoDB bills a unit, and so does the meter.
-		//   - DynamoDB Local has no limit for an answer. DynamoDB leaves out what exceeds 16 MB: see the fault tests of package aws.
+		//   - DynamoDB Local has no limit for an answer. DynamoDB leaves out what exceeds 16 MB: see the fault
+		//     tests of package aws.
 		//   - Both never throttle, and accept any credentials: see the fault tests of package aws.
 		Visibility: visibility, MaxRecord: 400 << 10,
 	})

@@ -31,8 +31,8 @@ func (s *Service) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*b
 	return s.crawl, created, added, nil
 }
 
-// BeginAnother creates a crawl in place of one that has ended; see [crawl.NewAnother]. A process that works on the crawl
-// calls Begin afterwards.
+// BeginAnother creates a crawl in place of one that has ended; see [crawl.NewAnother]. A process that works on
+// the crawl calls Begin afterwards.
 func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
 	if err := s.Platform.CreateQueues(ctx, want.Partitions); err != nil { // before the first change, because a deployment may have too few
 		return blobschema.Crawl{}, err

@@ -191,8 +191,8 @@ type Job struct {
 	Step func(ctx context.Context, p partition.ID) error
 }
 
-// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. Call it before any work
-// begins.
+// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. Call it
+// before any work begins.
 func (s *Service) Register(after func(*crawl.Report) error, jobs ...Job) {
 	s.jobs, s.afterTick = append(s.jobs, jobs...), append(s.afterTick, after)
 }
@@ -255,8 +255,8 @@ func (s *Service) did(queue string, p partition.ID, err error) {
 	}
 }
 
-// CheckJobs returns an error that says what to do if a deployment lacks the queues of index and ranks. The coordinator of
-// a searchable crawl would fail there.
+// CheckJobs returns an error that says what to do if a deployment lacks the queues of index and ranks. The
+// coordinator of a searchable crawl would fail there.
 func (s *Service) CheckJobs(ctx context.Context) error {
 	return errors.Join(s.Platform.CheckQueue(ctx, naming.IndexQueue), s.Platform.CheckQueue(ctx, naming.RankQueue))
 }

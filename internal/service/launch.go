@@ -87,8 +87,8 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 	return ending{running: r, err: err, stopping: s.stopping}
 }
 
-// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition. Beyond keep states it
-// drops the oldest. mu is held.
+// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition. Beyond keep
+// states it drops the oldest. mu is held.
 func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
 	delete(s.warm, p)
 	s.warmed = slices.DeleteFunc(s.warmed, func(q partition.ID) bool { return q == p })
@@ -175,8 +175,8 @@ func (s *Service) stopSteps() {
 	}
 }
 
-// launch starts a step and calls ended after it; keep is as in carry. It returns false if the service stops, or if a step of
-// the partition is running already.
+// launch starts a step and calls ended after it; keep is as in carry. It returns false if the service stops, or
+// if a step of the partition is running already.
 func (s *Service) launch(cfg crawl.StepConfig, keep int, ended func(partition.ID, ending)) (started bool, err error) {
 	cfg.Spent = s.spent()
 	r, err := s.enter(cfg)

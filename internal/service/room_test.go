@@ -42,8 +42,8 @@ func (d *fullDisk) put(store *platform.Platform) func(context.Context, string, [
 	}
 }
 
-// TestFullDisk: a crawl ends with the first put that fails for want of room, at whatever put that is, without another try
-// and without another page; with room again it resumes, and no page is lost.
+// TestFullDisk: a crawl ends with the first put that fails for want of room, at whatever put that is, without
+// another try and without another page; with room again it resumes, and no page is lost.
 func TestFullDisk(t *testing.T) {
 	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 4, Hosts: 6, Pages: simweb.Pages{Min: 10, Max: 20}, PageBytes: 2 << 10, LinksPerPage: 8})
 	if err != nil {

@@ -6,8 +6,8 @@
 //   - [Worker.Run] is one of several processes that share a deployment and receive wakes from its queue. It works on
 //     one crawl at a time, in a session.
 //
-// Read launch.go first, which runs one step; then coordinate.go, which runs the coordinator, its rounds and the jobs that
-// follow it; then worker.go and session.go.
+// Read launch.go first, which runs one step; then coordinate.go, which runs the coordinator, its rounds and the
+// jobs that follow it; then worker.go and session.go.
 //
 // Invariants:
 //

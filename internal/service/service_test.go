@@ -25,8 +25,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process that did not
-// take it itself: a function, or a worker.
+// TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process
+// that did not take it itself: a function, or a worker.
 func TestRecordOpensNoNetwork(t *testing.T) {
 	cfg := service.Config{}.For(&blobschema.Settings{UserAgent: "a/1", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if len(cfg.Fetch.AllowNet) > 0 {

@@ -57,7 +57,8 @@ func (r *rng) below(n int) int {
 // unit returns a number in [0, 1).
 func (r *rng) unit() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// skewed returns a number in [0, n) that is u^skew*n for a uniform u: with a skew of 2 half of them are in the first quarter.
+// skewed returns a number in [0, n) that is u^skew*n for a uniform u: with a skew of 2 half of them are in the
+// first quarter.
 func (r *rng) skewed(n, skew int) int {
 	u := r.unit()
 	p := u

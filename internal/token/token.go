@@ -2,11 +2,10 @@
 // query into the terms to search for. It stands between internal/text and
 // blobschema/segment, and in front of internal/search.
 //
-// Text is cut into words at every character that is not a letter or digit: "net.ipv4.tcp_rmem" is four consecutive terms, and
-// "don't" is two. A possessive s is dropped, and numbers keep their points
-// ("2.5"). Words are normalized: compatibility forms (NFKC), case, and the marks
-// on Latin, Greek and most Cyrillic letters, so that "Schöne" and "schone" are one term.
-// "C++" and "C#" stay whole.
+// Text is cut into words at every character that is not a letter or digit: "net.ipv4.tcp_rmem" is four
+// consecutive terms, and "don't" is two. A possessive s is dropped, and numbers keep their points ("2.5").
+// Words are normalized: compatibility forms (NFKC), case, and the marks on Latin, Greek and most Cyrillic
+// letters, so that "Schöne" and "schone" are one term. "C++" and "C#" stay whole.
 //
 // If the document is in a language that has stems (Snowball) and a word is not its own stem, the word gives a
 // second term at the same position: the stem, with segment.FormMark. In an English document "point" and
