@@ -76,8 +76,8 @@ func (s *store) platform() *platform.Platform {
 			for p := range partitions {
 				names = append(names, naming.MailboxQueue(partition.ID(p)))
 			}
-			// There is no dead-letter queue: a step stores what it cannot read as a dead
-			// letter with the reason, and never gives up what it can read.
+			// There is no dead-letter queue: a step stores an unreadable message as a dead letter with the
+			// reason, and never drops a readable one.
 			if err := s.createQueues(ctx, visibility, names...); err != nil {
 				return fmt.Errorf("create queues: %w", err)
 			}

@@ -188,7 +188,7 @@ func fetchMaven(ctx context.Context, k *Kit, p part, into string, out io.Writer)
 		"dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(into, "lib"))
 }
 
-// findPython looks for a Python that LocalStack 4.12 runs on.
+// findPython returns the path of a Python that can run LocalStack 4.12.
 func findPython(ctx context.Context) (string, error) {
 	seen := "none"
 	for _, name := range []string{"python3", "python3.11", "python3.12", "python3.13"} {

@@ -66,7 +66,7 @@ func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (cra
 	return rep, nil
 }
 
-// known keeps the report of a coordinator run. If the map has changed, it makes running steps read the map.
+// known stores the report of a coordinator run. If the map has changed, it makes running steps read the map.
 func (s *Service) known(rep *crawl.Report) {
 	last := s.report.Swap(rep)
 	if rep.Map.Version == 0 || last != nil && last.Map.Version == rep.Map.Version {

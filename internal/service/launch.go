@@ -134,7 +134,7 @@ func (r *running) offer(sig crawl.Signal) {
 	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
 }
 
-// sendDemands tells the running steps the demand of all.
+// sendDemands sends the running steps the demand of all partitions.
 func (s *Service) sendDemands() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Service) sendDemands() {
 		switch r := s.running[partition.ID(p)]; {
 		case r != nil:
 			of[p] = r.demand
-		case !s.shared: // otherwise its process tells its demand
+		case !s.shared: // otherwise the process that runs it reports its demand
 			of[p] = crawl.HighDemand // only mail would start it
 		}
 	}

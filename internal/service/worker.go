@@ -99,7 +99,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	def(&cfg.Step.MailEvery, workMailEvery)
 	def(&cfg.Tick.HostsEvery, workHostsEvery)
 	def(&cfg.Tick.WakeAgain, workWakeAgain)
-	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process tells which partitions starve
+	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process reports which partitions starve
 	cfg.Steps = cmp.Or(cfg.Steps, workSteps*runtime.GOMAXPROCS(0))
 	cfg.Ledger = cmp.Or(cfg.Ledger, &ledger.Ledger{})
 	opener, err := New(p, Config{Ledger: cfg.Ledger, Log: cfg.Log})

@@ -38,8 +38,7 @@ type Web struct {
 	versions    *sync.Map // changes (*atomic.Int32) by pageKey; all copies of a web share it
 }
 
-// kind says what is special about a page. The order up to busy is that of
-// PageShares.list.
+// kind is the peculiarity of a page. The order up to busy is that of PageShares.list.
 type kind uint8
 
 const (
