@@ -24,7 +24,7 @@ if test -e "$TREE/says/$name-$verb"; then cat "$TREE/says/$name-$verb"; fi
 test "$verb" != output-settings || test -e "$TREE/says/$name-$verb"
 `
 
-// tree is a copy of infra/cloud among stubs.
+// tree is a copy of infra/cloud with stubs of the programs that it calls.
 type tree struct {
 	*testing.T
 	dir string
@@ -77,7 +77,7 @@ func (r *tree) read(name string) string {
 	return string(b)
 }
 
-// run runs the script and returns what it said and what it called.
+// run runs the script and returns its output and the programs that it called.
 func (r *tree) run(verb string, env ...string) (out string, calls []string, err error) {
 	r.Helper()
 	r.write("calls", "")
@@ -96,7 +96,7 @@ func call(calls []string, prefix string) (string, int) {
 	return calls[i], i
 }
 
-// TestChecksComeFirst: without Terraform, its provider or credentials nothing is built.
+// TestChecksComeFirst checks that nothing is built without Terraform, its provider or credentials.
 func TestChecksComeFirst(t *testing.T) {
 	for failing, want := range map[string]string{
 		"fails/terraform-init":   "It needs its registry",
@@ -131,7 +131,7 @@ func TestChecksComeFirst(t *testing.T) {
 	}
 }
 
-// TestSettingsAreRemembered on the machine that deployed, and on another one.
+// TestSettingsAreRemembered deploys with settings, and again on the same machine and on another one.
 func TestSettingsAreRemembered(t *testing.T) {
 	r := newTree(t)
 	const file = "infra/live/aws/orbweaver.tfvars"
@@ -159,7 +159,7 @@ func TestSettingsAreRemembered(t *testing.T) {
 	if _, calls, _ := r.run("deploy"); !slices.Contains(calls, "make --no-print-directory build functions ARCH=amd64") {
 		t.Errorf("the functions are built for another machine than before: %q", calls)
 	}
-	// What is not applied is not remembered.
+	// Settings that are not applied are not remembered.
 	r.write("fails/terraform-plan", "64 are too many")
 	if _, _, err := r.run("deploy", "PARTITIONS=5000"); err == nil || r.read(file) != all {
 		t.Errorf("%v: a plan that failed has left %q", err, r.read(file))
@@ -167,7 +167,7 @@ func TestSettingsAreRemembered(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir, "fails", "terraform-plan")); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody else has deployed other ones since: they count, unless these were changed too.
+	// Another machine has deployed other settings. They count, unless the local settings were changed too.
 	r.write("says/terraform-output-settings", "partitions = 128\n")
 	if out := deploy("partitions = 128\n"); strings.Contains(out, "differs") {
 		t.Errorf("nothing differs: %s", out)
@@ -182,7 +182,7 @@ func TestSettingsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestState is in a bucket, unless it is on this machine already, or shall be.
+// TestState checks that the state is in a bucket, unless it is on this machine already or STATE=local is set.
 func TestState(t *testing.T) {
 	const file, here = "infra/live/aws/state.tf", "infra/live/aws/terraform.tfstate.d/orbweaver/terraform.tfstate"
 	r := newTree(t)

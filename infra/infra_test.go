@@ -1,5 +1,4 @@
-// Package infra_test holds the Terraform files to what a linter would ask of them, since
-// there may be none.
+// Package infra_test checks the Terraform files as a linter would, because there may be no linter.
 package infra_test
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
-// modules are the folders with Terraform files, each with its files as one text.
+// modules returns the folders with Terraform files, each with its files as one text.
 func modules(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -38,10 +37,10 @@ func modules(t *testing.T) map[string]string {
 	return out
 }
 
-// block is one of "variable" or "output", as 'terraform fmt' leaves it.
+// block matches a "variable" or "output" as 'terraform fmt' writes it.
 var block = regexp.MustCompile(`(?ms)^(variable|output) "([a-z0-9_]+)" \{\n(.*?)^\}`)
 
-// TestVariablesAndOutputs: each is described, each variable typed and used.
+// TestVariablesAndOutputs checks that each has a description, and that each variable has a type and is used.
 func TestVariablesAndOutputs(t *testing.T) {
 	found := 0
 	for dir, text := range modules(t) {
@@ -76,8 +75,8 @@ func TestVariablesAndOutputs(t *testing.T) {
 	}
 }
 
-// TestWildcards: rights are for named resources. What has a wildcard is listed here, with
-// the reason beside it in the file.
+// TestWildcards checks that permissions are for named resources. Permissions with a wildcard are listed here;
+// the file gives the reason of each.
 func TestWildcards(t *testing.T) {
 	allowed := []string{
 		`mailboxes = "arn:${data.aws_partition.current.partition}:sqs:${local.region}:${local.account}:${var.name}-mailbox-?????"`,
@@ -116,7 +115,7 @@ func TestWildcards(t *testing.T) {
 	}
 }
 
-// TestCoordinatorDeletesOnlyRuns compares the pattern of the right to delete with the names of objects.
+// TestCoordinatorDeletesOnlyRuns compares the pattern of the permission to delete with the names of objects.
 func TestCoordinatorDeletesOnlyRuns(t *testing.T) {
 	text := modules(t)["aws/functions"]
 	m := regexp.MustCompile(`(?m)^  runs = "\$\{var\.bucket_arn\}(/.*)"$`).FindStringSubmatch(text)
@@ -150,7 +149,8 @@ func TestCoordinatorDeletesOnlyRuns(t *testing.T) {
 	}
 }
 
-// TestEverythingStartsTheAlias: what starts or names a function by itself would miss a rollback.
+// TestEverythingStartsTheAlias checks that all triggers start the alias: one that starts the function itself
+// would miss a rollback.
 func TestEverythingStartsTheAlias(t *testing.T) {
 	allowed := []string{
 		"function_name = aws_lambda_function.function[each.key].function_name", // of the alias itself
@@ -209,7 +209,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// only is a tree without what is not committed: state, settings, and the provider.
+// only is a tree without uncommitted files: state, settings, and the provider.
 type only struct{ fs.FS }
 
 func (o only) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -220,7 +220,7 @@ func (o only) ReadDir(name string) ([]fs.DirEntry, error) {
 	}), err
 }
 
-// TestFormat runs 'terraform fmt -check' where there is Terraform.
+// TestFormat runs 'terraform fmt -check' if Terraform is installed.
 func TestFormat(t *testing.T) {
 	tf, err := exec.LookPath("terraform")
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// maxDoc is how many lines `go doc` may print of a package: a screen.
+// maxDoc is the most lines that `go doc` may print for a package: a screen.
 const maxDoc = 60
 
-// longDoc are the packages of which it prints more, and why.
+// longDoc lists the packages for which it prints more, with the reason.
 var longDoc = map[string]string{
 	"blobschema":     "the vocabulary of all that is stored: its records belong together",
 	"internal/crawl": "the core: its package doc says how to read 60 files",
 }
 
-// TestPackagesAreToldOnAScreen asks for a package doc everywhere, and for a short one.
+// TestPackagesAreToldOnAScreen checks that every package has a package doc that fits on a screen.
 func TestPackagesAreToldOnAScreen(t *testing.T) {
 	packages := map[string]bool{}
 	for _, name := range files(t) {
@@ -51,7 +51,7 @@ func TestPackagesAreToldOnAScreen(t *testing.T) {
 	}
 }
 
-// documented is the documentation of the package in a folder.
+// documented returns the documentation of the package in a folder.
 func documented(t *testing.T, dir string) *doc.Package {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
@@ -77,12 +77,12 @@ func documented(t *testing.T, dir string) *doc.Package {
 	return p
 }
 
-// screen is how many lines `go doc` prints of a package: its name, the package doc between two
+// screen returns the number of lines that `go doc` prints for a package: its name, the package doc between two
 // empty lines, and a line for each group of constants or variables, function and type.
 func screen(p *doc.Package) int {
 	n := strings.Count(string(p.Text(p.Doc)), "\n")
 	if p.Name == "main" {
-		return n // nothing else is shown of a program
+		return n // go doc shows nothing else of a program
 	}
 	n += 3 + len(p.Consts) + len(p.Vars) + len(p.Funcs)
 	for _, typ := range p.Types {

@@ -17,7 +17,7 @@ import (
 // reference is a `file:name` in a document. A file without a folder is in internal/crawl.
 var reference = regexp.MustCompile("`([a-z_/]+\\.go)(?::([A-Za-z.]+))?`")
 
-// TestDocsNameWhatIsThere keeps the documents from naming code that is gone.
+// TestDocsNameWhatIsThere checks that the code that documents name exists.
 func TestDocsNameWhatIsThere(t *testing.T) {
 	found := 0
 	for doc, text := range documents(t) {
@@ -36,7 +36,7 @@ func TestDocsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// documents are all that is written for people, by name, slashes and all, from the root.
+// documents returns the texts of all documents, by path from the root, with slashes.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -62,7 +62,7 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// resolve says what is wrong with a reference, "" if nothing is.
+// resolve returns what is wrong with a reference, or "".
 func resolve(file, name string) string {
 	if !strings.Contains(file, "/") {
 		file = "internal/crawl/" + file
@@ -82,7 +82,7 @@ func resolve(file, name string) string {
 	return "there is no such name"
 }
 
-// declared are the names that a file declares: Func, Type, Type.Method, Type.Field, Const.
+// declared returns the names that a file declares: Func, Type, Type.Method, Type.Field, Const.
 func declared(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -97,7 +97,7 @@ func declared(f *ast.File) (names []string) {
 	return names
 }
 
-// receiver is "Type." for a method, "" for a function.
+// receiver returns "Type." for a method, "" for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""
@@ -141,8 +141,8 @@ func specified(s ast.Spec) (names []string) {
 	return names
 }
 
-// TestGlossaryIsInTheCode resolves what the glossary says a word is in the code: pkg.Name,
-// a Type.Member of some package, a member after another as `Head.Owner`, `LeaseUntil`, a package, or a file.
+// TestGlossaryIsInTheCode resolves the names in the glossary's column "in code": pkg.Name, a Type.Member of
+// some package, a member after another as in `Head.Owner`, `LeaseUntil`, a package, or a file.
 func TestGlossaryIsInTheCode(t *testing.T) {
 	named := map[string]bool{}
 	for _, files := range sources(t) {
@@ -166,7 +166,7 @@ func TestGlossaryIsInTheCode(t *testing.T) {
 		before := ""
 		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1) {
 			if reference.MatchString(m[0]) {
-				continue // TestDocsNameWhatIsThere has seen it
+				continue // TestDocsNameWhatIsThere checks it
 			}
 			if !named[m[1]] && !named[before+"."+m[1]] {
 				t.Errorf("%s is %s in the glossary, which is not in the code", strings.TrimPrefix(cells[0], "| "), m[1])
@@ -179,7 +179,8 @@ func TestGlossaryIsInTheCode(t *testing.T) {
 	}
 }
 
-// TestLinksLeadSomewhere follows each relative link of the documents, to its heading too.
+// TestLinksLeadSomewhere checks that each relative link of the documents leads to a file, and to a heading if
+// it names one.
 func TestLinksLeadSomewhere(t *testing.T) {
 	docs := documents(t)
 	anchors := map[string][]string{}
@@ -211,7 +212,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// headings are the anchors of a document, as its readers on the web make them.
+// headings returns the anchors of a document's headings, as web sites derive them.
 func headings(text string) (anchors []string) {
 	inBlock := false
 	for line := range strings.Lines(text) {
@@ -226,7 +227,7 @@ func headings(text string) (anchors []string) {
 	return anchors
 }
 
-// TestDocsMake looks up each target and variable of make that a document names.
+// TestDocsMake checks that each target and variable of make that a document names exists.
 func TestDocsMake(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -259,15 +260,15 @@ func TestDocsMake(t *testing.T) {
 	}
 }
 
-// goTest is a `go test` in a document, with its package and what it runs, and flag a program of
-// the module that is run with flags.
+// goTest matches a `go test` in a document, with its package and arguments; goRun matches a program of the
+// module with its flags.
 var (
 	goTest = regexp.MustCompile("`go test\\s+(\\./[a-z/]+)([^`]*)`")
 	goRun  = regexp.MustCompile("(?m)(?:`|^)(?:go run \\./|bin/)(localstack|[a-z]+/[a-z/]+)([^`\\n#]*)")
 )
 
-// TestDocsGoCommands looks up the packages, tests and flags of what documents tell to run by `go test`
-// and `go run`.
+// TestDocsGoCommands checks that the packages, tests and flags exist in the `go test` and `go run` commands of
+// documents.
 func TestDocsGoCommands(t *testing.T) {
 	found := 0
 	for doc, text := range documents(t) {
@@ -305,7 +306,7 @@ func TestDocsGoCommands(t *testing.T) {
 	}
 }
 
-// codeIn is all Go code of a package, tests too, "" if there is none.
+// codeIn returns all Go code of a package with its tests, or "".
 func codeIn(dir string) string {
 	names, _ := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
 	var b strings.Builder

@@ -1,6 +1,5 @@
-// Package internal_test executes the picture of who may import whom, and the rule
-// that the core does no I/O. It reads the sources as they are, for every system and
-// build tag, so that nothing depends on where it runs.
+// Package internal_test checks which package may import which, and that the core does no I/O. It reads the
+// sources of every system and build tag, so the result does not depend on where it runs.
 package internal_test
 
 import (
@@ -21,9 +20,9 @@ import (
 
 const module = "github.com/orbweaver/orbweaver"
 
-// picture lists all packages from the bottom up, each with the packages of this module
-// that it may import. A package may only name those above it here, so imports point one
-// way; "..." stands for all of them. Tests are free.
+// picture lists all packages from the bottom up, each with the packages of this module that it may import. A
+// package may only name those above it in this list, so imports point one way; "..." means all of them. Tests
+// may import any package.
 const picture = `
 partition:
 blobschema/wire:
@@ -82,8 +81,7 @@ infra/account:
 cmd/orbweaver:            ...
 `
 
-// modules lists who may import from which other module: the direct dependencies of
-// what is shipped, each with the packages that are bound to it.
+// modules lists the direct dependencies of the shipped programs, each with the packages that may import it.
 const modules = `
 github.com/andybalholm/brotli:       internal/extract internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
@@ -107,8 +105,8 @@ golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 `
 
-// core are the packages that do no I/O, start no goroutine and read no clock, so that
-// the simulation can run them as they are.
+// core lists the packages that do no I/O, start no goroutine and read no clock, so that the simulation can run
+// them unchanged.
 var core = []string{
 	"blobschema",
 	"blobschema/naming",
@@ -131,25 +129,25 @@ var core = []string{
 	"partition",
 }
 
-// pools are those of them that may keep scratch memory in a sync.Pool: what is in a
-// pool never shows in a result.
+// pools lists the core packages that may keep scratch memory in a sync.Pool. No result depends on the contents
+// of a pool.
 var pools = []string{"blobschema/segment", "blobschema/wire", "internal/extract", "internal/token"}
 
-// tables are those that may unpack a table of theirs when it is needed first, by
-// sync.OnceValue: it is a constant, only too large to be made by every program.
+// tables lists the core packages that may unpack a table on first use with sync.OnceValue. The table is
+// constant, but too large for every program to unpack.
 var tables = []string{"internal/token"}
 
-// contexts are those that may import package context, because they hand a context on to a store.
+// contexts lists the core packages that may import package context, because they pass a context to a store.
 var contexts = []string{"blobschema"}
 
-// impure are the standard packages that the core may not import. One that ends in a
-// slash stands for all below it.
+// impure lists the standard packages that the core may not import. A name that ends in a slash means all
+// packages below it.
 var impure = []string{
 	"context", "crypto/rand", "crypto/tls", "hash/maphash", "log", "log/", "math/rand", "math/rand/", "net", "net/http",
 	"net/http/", "os", "os/", "runtime", "runtime/", "sync/atomic", "syscall", "testing", "testing/",
 }
 
-// clock are the functions of package time that read a clock or wait for one.
+// clock lists the functions of package time that read a clock or wait for one.
 var clock = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 func TestImportsPointOneWay(t *testing.T) {
@@ -206,7 +204,7 @@ func TestModulesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// TestModulesHaveTheirReasons keeps a direct dependency from coming in without a line in ADR 8.
+// TestModulesHaveTheirReasons checks that ADR 8 has a line for each direct dependency.
 func TestModulesHaveTheirReasons(t *testing.T) {
 	gomod, err := os.ReadFile("../go.mod")
 	if err != nil {
@@ -260,8 +258,8 @@ func TestCoreDoesNoIO(t *testing.T) {
 	}
 }
 
-// TestFunctionsOpenDeploymentsOnly keeps the driver of a folder out of functions that run on each wake. The function
-// query links it with package view.
+// TestFunctionsOpenDeploymentsOnly checks that functions which run often do not link the driver of a folder.
+// The function query links it with package view.
 func TestFunctionsOpenDeploymentsOnly(t *testing.T) {
 	allowed := parse(t, picture)
 	for _, name := range []string{"coordinate", "fetch", "index", "intake", "rank"} {
@@ -273,7 +271,7 @@ func TestFunctionsOpenDeploymentsOnly(t *testing.T) {
 	}
 }
 
-// TestOffencesAreFound keeps the checks above from passing because they see nothing.
+// TestOffencesAreFound checks that the checks above find offences at all.
 func TestOffencesAreFound(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{`import "time"; var t = time.Now()`, "time.Now"},
@@ -302,7 +300,7 @@ func TestOffencesAreFound(t *testing.T) {
 	}
 }
 
-// source is a parsed file that is not a test.
+// source is a parsed file, not a test.
 type source struct {
 	name string // from the root, with slashes
 	ast  *ast.File
@@ -325,7 +323,7 @@ func sources(t *testing.T) map[string][]source {
 	return out
 }
 
-// files are the names of the module's Go files, from the root, with slashes.
+// files returns the paths of the module's Go files from the root, with slashes.
 func files(t *testing.T) (out []string) {
 	t.Helper()
 	root := os.DirFS("..")
@@ -352,7 +350,7 @@ func files(t *testing.T) (out []string) {
 	return out
 }
 
-// imports are the paths that files import, sorted.
+// imports returns the paths that files import, sorted.
 func imports(files []source) []string {
 	set := map[string]bool{}
 	for _, f := range files {
@@ -363,7 +361,7 @@ func imports(files []source) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// own are those of this module, by their path within it.
+// own returns the imports from this module, by their path within it.
 func own(files []source) (out []string) {
 	for _, imp := range imports(files) {
 		if within(imp, module) {
@@ -383,7 +381,7 @@ func importPath(imp *ast.ImportSpec) string {
 
 func within(imp, mod string) bool { return imp == mod || strings.HasPrefix(imp, mod+"/") }
 
-// parse reads the picture and holds it to its own rule.
+// parse reads the picture, and checks that each package names only those above it.
 func parse(t *testing.T, picture string) map[string][]string {
 	t.Helper()
 	allowed := map[string][]string{}
@@ -404,7 +402,7 @@ func parse(t *testing.T, picture string) map[string][]string {
 	return allowed
 }
 
-// lines yields the lines of a table: what is before the colon, and what follows it.
+// lines yields the lines of a table, cut at the colon.
 func lines(table string) func(yield func(string, string) bool) {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(strings.TrimSpace(table)) {
@@ -416,9 +414,9 @@ func lines(table string) func(yield func(string, string) bool) {
 	}
 }
 
-// offences says what a file of the core does that it may not.
+// offences returns what a file of the core does although it must not.
 func offences(f *ast.File, pool, table bool) (out []string) {
-	names := map[string]string{} // of packages, by the name they have in the file
+	names := map[string]string{} // package paths, by their names in the file
 	for _, imp := range f.Imports {
 		p := importPath(imp)
 		name := path.Base(p)

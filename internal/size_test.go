@@ -12,19 +12,19 @@ import (
 	"testing"
 )
 
-// Functions and files have so many lines at the most.
+// Most lines of a function and of a file.
 const (
-	maxFunction = 80 // a table of data or a text within it is one
+	maxFunction = 80 // a table of data or a text counts as one line
 	maxFile     = 700
 )
 
-// long are the functions that are longer, by package and name, and why.
+// long lists the functions that may be longer, by package and name, with the reason.
 var long = map[string]string{
 	"internal/hostile.http2Cases": "a table, whose rows are functions",
 	"internal/view.moves.phases":  "a table, whose rows are functions",
 }
 
-// TestNothingIsLong keeps functions and files, tests too, short enough to be read at one go.
+// TestNothingIsLong bounds the length of functions and files, including tests.
 func TestNothingIsLong(t *testing.T) {
 	found := map[string]bool{}
 	for _, name := range files(t) {
@@ -57,13 +57,13 @@ func TestNothingIsLong(t *testing.T) {
 	}
 }
 
-// Types of the core packages have at most this many methods, and the step this many fields.
+// Most methods of a type of the core packages, and most fields of the step.
 const (
 	maxMethods    = 60
 	maxStepFields = 20
 )
 
-// TestTypesAreMadeOfParts bounds what a reader of a type has to keep in mind.
+// TestTypesAreMadeOfParts bounds the size of types, so that a reader can keep one in mind.
 func TestTypesAreMadeOfParts(t *testing.T) {
 	core := map[string]bool{"internal/crawl": true, "internal/frontier": true, "internal/schedule": true}
 	methods, stepFields := map[string]int{}, 0
@@ -142,7 +142,7 @@ func measure(name string, src []byte) (lines int, functions map[string]int, err 
 	return set.File(f.Pos()).LineCount(), functions, nil
 }
 
-// isData says whether a literal has no function in it.
+// isData reports whether a literal contains no function.
 func isData(lit *ast.CompositeLit) bool {
 	data := true
 	ast.Inspect(lit, func(n ast.Node) bool {
@@ -154,7 +154,7 @@ func isData(lit *ast.CompositeLit) bool {
 	return data
 }
 
-// TestLinesAreCounted keeps the check above from passing because it sees nothing.
+// TestLinesAreCounted checks that measure counts lines.
 func TestLinesAreCounted(t *testing.T) {
 	src := strings.ReplaceAll(`package p
 

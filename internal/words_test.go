@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// banned are words and phrases that readers stumble over, with what to write instead.
+// banned lists words and phrases that readers stumble over, each with a replacement.
 var banned = map[string]string{
 	"anew":                 "again",
 	"appetite":             "demand",
@@ -32,8 +32,8 @@ var banned = map[string]string{
 	"whereby":              "by which",
 }
 
-// TestPlainWords rejects banned words in documents, help, Terraform, comments and messages. It leaves out decisions and
-// experiments, which keep the words of their time.
+// TestPlainWords rejects banned words in documents, help, Terraform, comments and messages. It leaves out
+// decisions and experiments, which are not rewritten.
 func TestPlainWords(t *testing.T) {
 	var phrases []string
 	for phrase := range banned {

@@ -19,17 +19,17 @@ import (
 
 type calls = blobschema.Calls
 
-// watch counts the same calls twice: as functions say in their logs, and on the wire.
+// watch counts the same calls in two ways: from the functions' logs, and on the wire.
 type watch struct {
 	w      *world
 	wire   wiretap.Counts
-	logged map[string]int64 // where the logs ended
+	logged map[string]int64 // length of each log when the watch began
 	killed int64            // index steps that did not end by themselves
 	polls  int64
 	begin  time.Time
 }
 
-// watch begins to count between two invocations: one that is at work has made calls that its log tells later.
+// watch begins to count while no invocation runs: a running one would log calls that it made before.
 func (w *world) watch(ctx context.Context) (*watch, error) {
 	all := slices.Collect(maps.Keys(w.functions))
 	for begin := time.Now(); ; {
@@ -69,13 +69,13 @@ func (w *world) watchNow() (*watch, error) {
 	return k, nil
 }
 
-// killed is how many steps of a function did not end by themselves.
+// killed returns the number of steps of a function that did not end by themselves.
 func (w *world) killed(function string) int64 {
 	t := w.functions[function].Totals()
 	return t.Invocations - t.Outcomes[lambdalocal.Succeeded] - t.Outcomes[lambdalocal.Failed]
 }
 
-// told is what functions say in their logs.
+// told holds the figures of the functions' logs.
 type told struct {
 	all   calls
 	by    map[string]calls // function
@@ -84,7 +84,7 @@ type told struct {
 	read, repeated int64 // pages, by index steps
 }
 
-// of sums up what some functions say.
+// of returns the sum of the calls of some functions.
 func (t *told) of(names ...string) (sum calls) {
 	for _, name := range names {
 		c := t.by[name]
@@ -93,7 +93,7 @@ func (t *told) of(names ...string) (sum calls) {
 	return sum
 }
 
-// told is what the functions' logs say of the time since the watch began.
+// told returns the figures of the functions' logs since the watch began.
 func (k *watch) told() (t told, err error) {
 	t.by = map[string]calls{}
 	for name, at := range k.logged {
@@ -104,7 +104,7 @@ func (k *watch) told() (t told, err error) {
 		sum := calls{}
 		for _, l := range lines {
 			sum.Add(l.Calls)
-			if l.Msg == "step" { // ticks tell of all pages
+			if l.Msg == "step" { // ticks log the pages of all steps
 				t.pages += l.Pages
 			}
 			t.read, t.repeated = t.read+l.Read, t.repeated+l.Repeated
@@ -115,7 +115,7 @@ func (k *watch) told() (t told, err error) {
 	return t, nil
 }
 
-// seen is what went over the wire since then, in the same units.
+// seen returns the calls on the wire since the watch began, in the same units.
 func (k *watch) seen() calls {
 	c := k.w.tap.Counts().Plus(k.w.tableTap.Counts()).Since(k.wire)
 	return calls{
@@ -127,8 +127,8 @@ func (k *watch) seen() calls {
 	}
 }
 
-// both are the two counts at a moment when no tick is between its calls and its line in the
-// log: if they differ, they are looked at again a few times.
+// both returns the two counts. They may differ because a tick has made calls and not yet logged them; then both
+// reads them again, at most ten times.
 func (k *watch) both() (t told, seen calls, err error) {
 	for try := 0; ; try++ {
 		if t, err = k.told(); err != nil {
@@ -141,7 +141,7 @@ func (k *watch) both() (t told, seen calls, err error) {
 	}
 }
 
-// equal says where the two counts differ.
+// equal returns an error that says where the two counts differ.
 func equal(told, seen calls) error {
 	var errs []error
 	for _, c := range []struct {
@@ -161,10 +161,10 @@ func equal(told, seen calls) error {
 	return errors.Join(errs...)
 }
 
-// working are the functions that do what ticks find to do.
+// working lists the functions that do the work that ticks find.
 var working = []string{"fetch", "index", "rank"}
 
-// invocations counts those of some functions so far, and reports whether one is under way.
+// invocations returns the number of invocations of some functions so far, and whether one is running.
 func (w *world) invocations(names []string) (n int64, busy bool) {
 	for _, name := range names {
 		n += w.functions[name].Totals().Invocations
@@ -175,7 +175,7 @@ func (w *world) invocations(names []string) (n int64, busy bool) {
 	return n, busy
 }
 
-// quiet waits until no function is at work and the ticks find nothing to do.
+// quiet waits until no function runs and the ticks find nothing to do.
 func (w *world) quiet(ctx context.Context) error {
 	for begin := time.Now(); time.Since(begin) < time.Minute; {
 		before, _ := w.invocations(working)
@@ -201,8 +201,7 @@ func (w *world) large() simweb.Config {
 	return cfg
 }
 
-// counted crawls a large web, and compares what the functions' ledgers say with what
-// went over the wire.
+// counted crawls a large web, and compares the functions' ledgers with the calls on the wire.
 func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if err := w.quiet(ctx); err != nil {
 		return nil, err
@@ -251,7 +250,7 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, nil
 }
 
-// maxRepeated is how many of a hundred pages may be indexed twice: two steps may begin at the same moment.
+// maxRepeated bounds the pages that are indexed twice, in percent: two steps may begin at the same moment.
 const maxRepeated = 1
 
 // indexedOnce checks that index steps stored their work before their time was up, and that no other step did it again.
@@ -268,10 +267,10 @@ func (k *watch) indexedOnce(figures map[string]any) error {
 	return nil
 }
 
-// target is what the calls to queue, KV and blob may cost, in dollars per million pages.
+// target bounds the cost of the calls to queue, table and bucket, in dollars per million pages.
 const target = 0.03
 
-// price compares both counts, and says what a million pages would cost.
+// price compares both counts, and computes the cost of a million pages.
 func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
 	told, seen, err := k.both()
 	if err != nil {
@@ -301,7 +300,7 @@ func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
 	return figures, equal(told.all, seen)
 }
 
-// reported is the cost that the command printed at the end of the crawl.
+// reported returns the cost that the command printed at the end of the crawl.
 func reported(out string) (map[string]any, error) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var last struct {
@@ -350,8 +349,8 @@ func idle(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, equal(told.all, seen)
 }
 
-// few crawls five hosts that want ten seconds between two requests: the worst case for
-// functions, which would rather wait for nothing.
+// few crawls five hosts with ten seconds between two requests: the worst case for functions, which are billed
+// while they wait.
 func few(ctx context.Context, w *world) (map[string]any, error) {
 	srv, err := w.serve(ctx, simweb.Config{Seed: 5, Hosts: 5, Pages: simweb.Pages{Min: 8}, CrossHost: 0.3})
 	if err != nil {
@@ -380,7 +379,7 @@ func few(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, err
 }
 
-// heavy crawls pages as large as pages may be, from many hosts at a time.
+// heavy crawls pages of many megabytes from many hosts at a time.
 func heavy(ctx context.Context, w *world) (map[string]any, error) {
 	srv, err := w.serve(ctx, simweb.Config{Seed: 6, Hosts: 24, Pages: simweb.Pages{Min: 4}, PageBytes: 10 << 20, LinksPerPage: 10})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/wiretap"
 )
 
-// serve serves a made-up web until the scenario ends.
+// serve serves a generated web until the scenario ends.
 func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, error) {
 	srv, err := simweb.Start(context.WithoutCancel(ctx), cfg)
 	if err != nil {
@@ -32,7 +32,7 @@ func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, e
 	return srv, nil
 }
 
-// openView opens what is stored, as the command line does. It stays open until the scenario ends.
+// openView opens a view of the deployment, as the command line does. It stays open until the scenario ends.
 func (w *world) openView(ctx context.Context) (*view.View, error) {
 	p, err := drivers.Open(ctx, w.deployed.platform, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *world) openView(ctx context.Context) (*view.View, error) {
 	return view.New(ctx, engine.Store{Platform: p})
 }
 
-// compare compares the pages that are stored with the truth about the web.
+// compare compares the stored pages with the truth of the web.
 func (w *world) compare(ctx context.Context, web *simweb.Web) (pages int, err error) {
 	v, err := w.openView(ctx)
 	if err != nil {
@@ -128,8 +128,8 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"records": n, "seconds": took.Seconds(), "killed": killed, "disturbed_calls": faults.Load()}, nil
 }
 
-// kill kills instances of some functions in the middle of their work, until ctx ends or it has killed the most allowed.
-// From one kill to the next it waits once to three times the given time.
+// kill kills instances of some functions in the middle of their work, until ctx ends or most kills were made.
+// Between two kills it waits one to three times every.
 func (w *world) kill(ctx context.Context, most int, every time.Duration, names ...string) (killed int) {
 	for killed < most {
 		select {
@@ -177,7 +177,7 @@ func (w *world) answered(ctx context.Context, raw string, records int) (time.Dur
 	return 0, fmt.Errorf("%s is not answered after a minute", raw)
 }
 
-// seed is the first seed of the active crawl: its record is there, once.
+// seed returns a stored page of depth 0 of the active crawl, which is a seed.
 func (w *world) seed(ctx context.Context) (string, error) {
 	v, err := w.openView(ctx)
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *world) send(ctx context.Context, queue, body string) error {
 	return err
 }
 
-// recrawl sends what somebody could write by hand, twice. It is answered once, soon.
+// recrawl sends a request as somebody could write it by hand, twice. The page must be fetched once.
 func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 	url, err := w.seed(ctx)
 	if err != nil {
@@ -232,7 +232,7 @@ func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 	if list, err := v.History(ctx, u); err != nil || len(list) != 2 {
 		return nil, fmt.Errorf("a message that came twice made %d records, %w", len(list), err)
 	}
-	// By the command, which waits for the answer.
+	// The command waits for the answer.
 	begin := time.Now()
 	if _, err := w.orbweaver(ctx, "recrawl", "--json", url); err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func recrawl(ctx context.Context, w *world) (map[string]any, error) {
 	return times, nil
 }
 
-// upload puts a list of URLs into the bucket.
+// upload puts a list of URLs into the bucket, and waits until its page is fetched.
 func upload(ctx context.Context, w *world) (map[string]any, error) {
 	url, err := w.seed(ctx)
 	if err != nil {
@@ -324,7 +324,8 @@ func idleSteps(ctx context.Context, v *view.View) error {
 	return errors.Join(waited, failed)
 }
 
-// poison sends what nobody can read: it is put aside, counted, shown, and harms nothing.
+// poison sends unreadable messages. They must become dead letters, which are counted and listed, and must do no
+// harm.
 func poison(ctx context.Context, w *world) (map[string]any, error) {
 	begin := time.Now()
 	for q, body := range map[string]string{"intake": `{"recrawl": "not a list"}`, "mailbox-00001": "not mail", "wakes": "not a wake"} {
@@ -337,7 +338,7 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	for {
-		// Mail is put aside when it could not be read twice, by two steps here.
+		// Mail becomes a dead letter after two deliveries, here to two steps.
 		if err := w.send(ctx, "wakes", string(blobschema.EncodeWake(v.ID(), 1))); err != nil {
 			return nil, err
 		}
@@ -364,7 +365,7 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"put_aside_after_s": took.Seconds()}, nil
 }
 
-// check has fsck look at everything that is stored.
+// check runs fsck on the deployment.
 func check(ctx context.Context, w *world) (map[string]any, error) {
 	out, err := w.orbweaver(ctx, "fsck")
 	if err != nil {
@@ -374,7 +375,7 @@ func check(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"fsck": first}, nil
 }
 
-// plan has Terraform look for what a second apply would change.
+// plan checks what a second apply of Terraform would change.
 func plan(ctx context.Context, w *world) (map[string]any, error) {
 	if !w.deployed.terraform {
 		w.skip("a second plan: it was not deployed by Terraform")

@@ -24,7 +24,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/lambdalocal"
 )
 
-// deployment is what was deployed, and how.
+// deployment describes the deployment under test.
 type deployment struct {
 	name, bucket, platform string
 	terraform              bool
@@ -37,17 +37,17 @@ const (
 	concurrency = 3 // fewer than partitions: some wait for a free function
 	tickEvery   = 2 * time.Second
 	stepTime    = 24 * time.Second // less than deployed, so that steps end because their time is up; 4 s of it are for the last commit
-	indexTime   = 30 * time.Second // the same: on a busy machine the processor may be away for ten seconds
+	indexTime   = 30 * time.Second // likewise; longer, because a process of a busy machine may pause for ten seconds
 	visibility  = "15"             // of mail, in seconds: how long the mail of a killed step waits
 )
 
-// deployed are the functions, as Terraform deploys them.
+// deployed lists the functions that Terraform deploys.
 var deployed = []string{"fetch", "coordinate", "intake", "index", "rank", "query"}
 
 // forTests are variables of the functions that make the scenario short.
 var forTests = map[string]string{"ORBWEAVER_RETRY_WAIT": "200ms", "ORBWEAVER_LEASE": "12s"}
 
-// build makes bin/orbweaver and the functions' zips by the targets that users call.
+// build makes bin/orbweaver and the functions' zips with the targets that users call.
 func build(ctx context.Context, w *world) (map[string]any, error) {
 	if _, err := w.command(ctx, nil, "make", "build", "functions", "ARCH="+runtime.GOARCH); err != nil {
 		return nil, err
@@ -63,16 +63,16 @@ func build(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, nil
 }
 
-// function is how one is configured.
+// function is the configuration of a function.
 type function struct {
 	timeout time.Duration
 	memory  int
 	env     map[string]string
-	loop    string // what becomes of long chains of calls, "" for what Lambda does by itself
+	loop    string // setting for recursive loops; "": Lambda's default
 }
 
-// deploy has Terraform deploy into the emulators, or does it by the SDK where there is
-// no Terraform, and has the deployed functions driven.
+// deploy deploys to the emulators with Terraform, or with the SDK if there is no Terraform, and starts the
+// triggers of the functions.
 func deploy(ctx context.Context, w *world) (map[string]any, error) {
 	w.deployed = deployment{name: fmt.Sprintf("e2e-%x", time.Now().Unix()), work: filepath.Join(w.dir, "terraform")}
 	d := &w.deployed
@@ -85,7 +85,7 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 		functions, err = w.apply(ctx)
 		var exit *exec.ExitError
 		if d.terraform = err == nil; errors.As(err, &exit) && exit.ExitCode() == 3 {
-			w.skip("Terraform: %v", err) // it is not installed
+			w.skip("Terraform: %v", err) // Terraform is not installed
 		} else if err != nil {
 			return nil, err
 		}
@@ -109,8 +109,8 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"how": how, "platform": d.platform}, w.drive(ctx, functions)
 }
 
-// drive has the functions called as they are in the cloud, except for the schedule, which
-// is faster. The mappings' settings are those of the Terraform files.
+// drive starts the triggers of the functions as in the cloud, with a faster schedule. The mappings' settings
+// are those of the Terraform files.
 func (w *world) drive(ctx context.Context, functions map[string]function) (err error) {
 	opened := map[string]*lambdalocal.Function{}
 	for name, f := range functions {
@@ -131,7 +131,7 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
 }
 
-// page serves something on loopback.
+// page serves a handler on loopback.
 func page(h http.Handler) (address string, done func()) {
 	s := httptest.NewServer(h)
 	return s.URL, s.Close
@@ -152,7 +152,7 @@ func (w *world) emulated(ctx context.Context, verb string) (string, error) {
 		"-var", `allow_net=["127.0.0.0/8"]`, "-var", "timeout_s=60", "-var", "mailbox_visibility_s="+visibility, verb)
 }
 
-// apply deploys by Terraform, and reads back how the functions are deployed.
+// apply deploys with Terraform, and reads back the configuration of the functions.
 func (w *world) apply(ctx context.Context) (map[string]function, error) {
 	for _, verb := range []string{"apply", "account"} {
 		if _, err := w.emulated(ctx, verb); err != nil {
@@ -188,8 +188,8 @@ func (w *world) apply(ctx context.Context) (map[string]function, error) {
 	return out, nil
 }
 
-// askMoto reads from the emulator of Lambda, which tells services apart by the scope of
-// the signature and checks no more of it.
+// askMoto reads from the emulator of Lambda, which chooses the service by the signature's scope and does not
+// check the signature.
 func (w *world) askMoto(ctx context.Context, path string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.set.Moto+path, nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func (w *world) askMoto(ctx context.Context, path string, to any) error {
 	return json.NewDecoder(resp.Body).Decode(to)
 }
 
-// create deploys what the functions need by the SDK.
+// create creates the resources that the functions need with the SDK.
 func (w *world) create(ctx context.Context) (map[string]function, error) {
 	d := &w.deployed
 	d.bucket = d.name + "-bucket"
@@ -266,7 +266,7 @@ func (w *world) create(ctx context.Context) (map[string]function, error) {
 	return out, nil
 }
 
-// destroy takes the deployment away again.
+// destroy removes the deployment.
 func destroy(ctx context.Context, w *world) (map[string]any, error) {
 	w.halt()
 	if !w.deployed.terraform {

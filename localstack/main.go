@@ -1,12 +1,10 @@
-// Localstack runs the whole of Orbweaver's AWS path on this machine, end to end:
+// Localstack tests Orbweaver's whole AWS path on this machine, end to end:
 //
 //	go run ./localstack
 //
-// It fetches and starts emulators of AWS (package internal/emulators), puts a counting
-// proxy in front of them (internal/wiretap), runs functions as Lambda does
-// (internal/lambdalocal), and goes through the steps of a scenario, each in a file of its
-// own. The exit status is 0 only if every step finds what it expects, 3 if this machine
-// lacks a program that is needed.
+// It fetches and starts emulators of AWS (package internal/emulators), puts a counting proxy in front of them
+// (internal/wiretap), runs functions as Lambda does (internal/lambdalocal), and runs the steps of a scenario.
+// The exit status is 0 only if every step succeeds, and 3 if this machine lacks a program that is needed.
 //
 //	-fetch  only fetch the emulators
 //	-up     deploy, have the functions called, and print the environment that leads there,
@@ -43,9 +41,9 @@ import (
 
 // Exit statuses.
 const (
-	statusWrong   = 1 // a step found something else than it expected
+	statusWrong   = 1 // a step failed
 	statusUse     = 2
-	statusMissing = 3 // something has to be installed first
+	statusMissing = 3 // a program must be installed first
 )
 
 func main() {
@@ -55,14 +53,14 @@ func main() {
 	os.Exit(status(err, os.Stderr))
 }
 
-// status tells what went wrong, and with which exit status.
+// status prints an error and returns the exit status.
 func status(err error, stderr io.Writer) int {
 	var missing emulators.Missing
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, flag.ErrHelp) || errors.Is(err, errUse):
-		return statusUse // the flag package has said why
+		return statusUse // the flag package has printed the reason
 	case errors.As(err, &missing):
 		fmt.Fprintln(stderr, "localstack:", missing)
 		return statusMissing
@@ -73,7 +71,7 @@ func status(err error, stderr io.Writer) int {
 
 var errUse = errors.New("wrong use")
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	fetch, up, bare, fast, few, keep, verbose bool
 	json, only                                string
@@ -159,7 +157,7 @@ func serve(ctx context.Context, o options, set *emulators.Set, stdout io.Writer)
 	return err
 }
 
-// up shows how to reach the emulators and waits to be interrupted.
+// up prints the environment of the emulators and waits for an interrupt.
 func up(ctx context.Context, set *emulators.Set, stdout io.Writer) error {
 	env := set.Environment()
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -91,8 +91,7 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, nil
 }
 
-// snapshot returns all records of a table at one moment: what two scans find, between which
-// nothing changed.
+// snapshot returns all records of a table at one moment. It scans until two scans in a row agree.
 func (w *world) snapshot(ctx context.Context, table string) (records []map[string]dynamotypes.AttributeValue, err error) {
 	for {
 		got, err := w.table.Scan(ctx, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
@@ -106,11 +105,11 @@ func (w *world) snapshot(ctx context.Context, table string) (records []map[strin
 	}
 }
 
-// created is the field of a crawl's record that says when the crawl began.
+// created matches the field of a crawl's record that says when the crawl began.
 var created = regexp.MustCompile(`"created":"[^"]*"`)
 
-// aged lets a crawl have begun a day earlier. Ticks resend mail for the first time ten minutes
-// after that, and the mail that was under way at the moment of the restore is in no queue.
+// aged makes the record of a crawl say that the crawl began a day earlier. The mail that was under way at the
+// moment of the restore is in no queue, and ticks resend mail only ten minutes after a crawl has begun.
 func aged(record map[string]dynamotypes.AttributeValue) map[string]dynamotypes.AttributeValue {
 	key, isKey := record["key"].(*dynamotypes.AttributeValueMemberS)
 	value, isValue := record["value"].(*dynamotypes.AttributeValueMemberS)
@@ -139,8 +138,8 @@ func (w *world) sweepAll(ctx context.Context, bucket string) (n int, err error) 
 	return n, nil
 }
 
-// goOn makes a deployment of records and of a bucket's contents at a moment, and lets a worker
-// finish the crawl there. Later steps use it until they call back.
+// goOn creates a deployment from records and a bucket's contents at a moment, and runs a worker until the crawl
+// ends there. Later steps use this deployment until they call back.
 func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records []map[string]dynamotypes.AttributeValue) (back func(), err error) {
 	leave, err := w.bare(ctx, "to")
 	if err != nil {

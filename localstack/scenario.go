@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// scenario is the steps in order.
+// scenario returns the steps in order.
 func scenario(o options) []step {
 	steps := []step{
 		{"build the command and the functions, as they ship", build},
@@ -55,7 +55,7 @@ func (w *world) command(ctx context.Context, env []string, name string, args ...
 	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = 10 * time.Second // for the processes of a command that was killed
+	cmd.WaitDelay = 10 * time.Second // for child processes of a killed command
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, tail(stdout.String()+stderr.String()))
 	}
@@ -83,12 +83,13 @@ func (w *world) crawl(ctx context.Context, seeds []string, flags ...string) (str
 	return w.orbweaver(ctx, append(args, seeds...)...)
 }
 
-// deployAndConform does both at once: most of the time to deploy is the provider's waiting.
+// deployAndConform deploys and runs the conformance suite at the same time: a deployment mostly waits for the
+// provider.
 func deployAndConform(ctx context.Context, w *world) (map[string]any, error) {
 	var passed map[string]any
 	var failed error
 	var wg sync.WaitGroup
-	if strings.Contains("conformance", w.only) { // also if nothing is left out
+	if strings.Contains("conformance", w.only) { // also true if -only is not set
 		wg.Go(func() { passed, failed = conformance(ctx, w) })
 	}
 	figures, err := deploy(ctx, w)
@@ -100,11 +101,11 @@ func deployAndConform(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, nil
 }
 
-// conformance runs the tests that ask of every platform the same, against the emulators.
+// conformance runs the test suite of all platforms against the emulators.
 func conformance(ctx context.Context, w *world) (map[string]any, error) {
 	out, err := w.command(ctx, []string{"ORBWEAVER_TEST_AWS=1", "AWS_EC2_METADATA_DISABLED=true"}, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/service")
 	if err != nil {
-		// The error has the end of the output, in which a failed case may not be named.
+		// The error has only the end of the output, which may not name a failed case.
 		return nil, fmt.Errorf("%s%w", failures(out), err)
 	}
 	if strings.Contains(out, "--- SKIP: TestAWS") {
@@ -113,7 +114,7 @@ func conformance(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"passed": strings.Count(out, "--- PASS")}, nil
 }
 
-// failures are the lines of a test's output that name failed cases.
+// failures returns the lines of a test's output that name failed cases.
 func failures(out string) string {
 	var failed strings.Builder
 	for line := range strings.Lines(out) {
@@ -124,7 +125,7 @@ func failures(out string) string {
 	return failed.String()
 }
 
-// invocationLine is what a function writes to its log about an invocation.
+// invocationLine is the log line of an invocation.
 type invocationLine struct {
 	Msg   string `json:"msg"`
 	Pages int64  `json:"pages"`
@@ -132,11 +133,11 @@ type invocationLine struct {
 	Took  int64  `json:"took_ms"`
 	Err   string `json:"error"`
 
-	Read     int64 `json:"read"`     // pages whose text an index step has read,
-	Repeated int64 `json:"repeated"` // and those of them that another one reads too
+	Read     int64 `json:"read"`     // pages whose text an index step has read
+	Repeated int64 `json:"repeated"` // pages among them that another step reads too
 }
 
-// lines are the lines of a function's log from a position on, and the next position.
+// lines returns the lines of a function's log from a position on, and the next position.
 func (w *world) lines(function string, from int64) (out []invocationLine, next int64, err error) {
 	f, err := os.Open(w.logFile(function))
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// sought is a web like the demo's, but without faults, and a site beside it that is in English.
+// sought is a web like the demo's, but without faults, and an English site.
 type sought struct {
 	web   *simweb.Web
 	seeds []string
 	urls  []string // of the English pages
 }
 
-// english are pages whose words have other forms than those in the queries.
+// english holds pages whose words have other forms than those in the queries.
 var english = map[string]string{
 	"/":        `<title>A shelf of small books</title><h1>Small books</h1><p>Each of these stories is told in a few pages. <a href="/foxes">The running foxes</a> come first.</p>`,
 	"/foxes":   `<title>The running foxes</title><h1>The running foxes</h1><p>Two foxes were running through the orchards at night, because the gardener had hidden apples there.</p>`,
@@ -73,19 +73,19 @@ func (s *sought) titles() (found map[string]string, hidden []string) {
 		}
 		_, rest, ok := bytes.Cut(a.Body, []byte("<title>"))
 		title, _, closed := bytes.Cut(rest, []byte("</title>"))
-		if ok && closed { // else it is an image or the like
+		if ok && closed { // otherwise it is not HTML
 			found[u] = string(title)
 		}
 	}
 	return found, hidden
 }
 
-// maxStill is how long index and ranks may stand still: a step stores its work within half a minute, and a tick
-// sends a lost job again within a minute.
+// maxStill bounds the time without progress of index and ranks: a step stores its work within half a minute,
+// and a tick resends a lost job within a minute.
 const maxStill = 2 * time.Minute
 
-// followed waits until everything that was committed is in the index, with ranks of all of it, and returns the status
-// then. It fails if they make no progress, however slow this machine is.
+// followed waits until index and ranks include everything that was committed, and returns that status. It fails
+// if they make no progress for maxStill, but not because this machine is slow.
 func (w *world) followed(ctx context.Context, v *view.View) (view.Status, error) {
 	progress := time.Now()
 	for last := ""; ; {
@@ -107,7 +107,7 @@ func (w *world) followed(ctx context.Context, v *view.View) (view.Status, error)
 	}
 }
 
-// follows reports whether index and ranks have all that was committed.
+// follows reports whether index and ranks include everything that was committed.
 func follows(s view.Status) bool {
 	job := &s.Ranks.Job
 	ready := job.Number > 0 && !job.Done.IsZero() && s.Behind() == 0 && len(s.Index) == len(s.Heads)
@@ -132,7 +132,7 @@ func documents(s view.Status) (n int64) {
 	return n
 }
 
-// found has the parts of a search's answer that are checked here.
+// found holds the parts of a search's answer that are checked here.
 type found struct {
 	Total     int      `json:"total"`
 	Results   []result `json:"results"`
@@ -149,7 +149,7 @@ func (f *found) has(u string) bool {
 	return slices.ContainsFunc(f.Results, func(r result) bool { return r.URL == u })
 }
 
-// ask asks the query function, by its address.
+// ask requests a path of the query function's address.
 func (w *world) ask(ctx context.Context, path string) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.searchURL+path, nil)
 	if err != nil {
@@ -233,7 +233,7 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, equal(told.all, seen)
 }
 
-// findsAll asks for each page by its title, and in English.
+// findsAll searches for each page by its title, and for English words in other forms.
 func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figures map[string]any) error {
 	titles, hidden := s.titles()
 	begin := time.Now()
@@ -266,14 +266,14 @@ func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figure
 			return fmt.Errorf("a search for %s does not have %s first: %+v", words, path, f.Results)
 		}
 	}
-	// The page itself, and what is no query.
+	// The search page itself, and an invalid query.
 	if status, body, err := w.ask(ctx, "/?q=fox"); err != nil || status != http.StatusOK || !bytes.Contains(body, []byte("running foxes")) && !bytes.Contains(body, []byte("</mark>")) {
 		return fmt.Errorf("the page: status %d, %v\n%.500s", status, err, body)
 	}
 	if status, _, err := w.ask(ctx, "/search.json?q="+strings.Repeat("long+", 1000)); err != nil || status != http.StatusBadRequest {
 		return fmt.Errorf("a query of 5,000 bytes: status %d, %v", status, err)
 	}
-	// A cold one.
+	// A query on a cold instance.
 	w.functions["query"].Recycle()
 	begin = time.Now()
 	f, err := w.query(ctx, "fox running")

@@ -32,7 +32,7 @@ type workerEvent struct {
 	Rate   float64 `json:"pages_per_second"`
 }
 
-// worker starts one on the deployment, for web servers of this machine. It is killed when ctx ends.
+// worker starts a worker of the deployment that may fetch from this machine. It is killed when ctx ends.
 func (w *world) worker(ctx context.Context, args ...string) (*worker, error) {
 	out, err := os.CreateTemp(w.dir, "worker-*.log")
 	if err != nil {
@@ -52,7 +52,7 @@ func (w *world) worker(ctx context.Context, args ...string) (*worker, error) {
 	return k, nil
 }
 
-// output is what a worker has written so far.
+// output returns the output of a worker so far.
 func (k *worker) output() []byte {
 	text, err := os.ReadFile(k.out)
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *worker) output() []byte {
 	return text
 }
 
-// told is the last event of a worker.
+// told returns the last event of a worker.
 func (k *worker) told() (e workerEvent) {
 	for line := range bytes.Lines(k.output()) {
 		_ = json.Unmarshal(line, &e) // a line may be incomplete, or an error
@@ -87,8 +87,7 @@ const (
 	workerDelay = 200 * time.Millisecond
 )
 
-// bare makes a deployment without functions the one that is worked on, until the returned
-// function is called.
+// bare creates a deployment without functions, which the steps use until back is called.
 func (w *world) bare(ctx context.Context, name string) (back func(), err error) {
 	with := w.deployed
 	back = func() { w.deployed = with }
@@ -100,10 +99,9 @@ func (w *world) bare(ctx context.Context, name string) (back func(), err error) 
 	return back, nil
 }
 
-// workers crawls a web by processes that come and go: one is killed, one is sent away,
-// one joins late and ends when the crawl does. Meanwhile the crawl grows from four
-// partitions to six, and shrinks to three. Nothing may be lost or repeated, and no host
-// asked too soon.
+// workers crawls a web with worker processes that come and go: one is killed, one is told to stop, one joins
+// late and ends with the crawl. Meanwhile the crawl grows from four partitions to six, and shrinks to three. No
+// page may be lost or repeated, and no host requested too soon.
 func workers(ctx context.Context, w *world) (map[string]any, error) {
 	srv, err := w.serve(ctx, simweb.Config{Seed: 21, Hosts: 24, Pages: simweb.Pages{Min: 20}, CrossHost: 0.3})
 	if err != nil {
@@ -175,7 +173,7 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 	return figures, nil
 }
 
-// twoWorkers begins a crawl that two workers wait for, and waits until both have pages.
+// twoWorkers starts two workers and then a crawl, and waits until both have pages.
 func (w *world) twoWorkers(ctx context.Context, seeds []string) (list []*worker, err error) {
 	for range 2 {
 		k, err := w.worker(ctx, "--steps", "2")
@@ -213,9 +211,8 @@ func count(srv *simweb.Server) (n int) {
 	return n
 }
 
-// paced checks the times at which hosts were asked, coarsely: from asking to being asked
-// takes a while on a busy machine, and fsck knows when they asked. A page may be requested
-// at once after a robots.txt.
+// paced checks roughly when requests reached the hosts: on a busy machine a request may take a while to arrive,
+// and fsck checks when requests were sent. A page may be requested immediately after a robots.txt.
 func paced(srv *simweb.Server) error {
 	robots := 0
 	for url, n := range srv.Requests() {

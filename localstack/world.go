@@ -31,7 +31,7 @@ const (
 	longest = time.Hour // a step that takes longer has failed; on a busy machine the build takes half of it
 )
 
-// world is what the steps of a scenario work on.
+// world is the state that the steps of a scenario share.
 type world struct {
 	options
 	out  io.Writer
@@ -39,8 +39,7 @@ type world struct {
 	dir  string // temporary
 	set  *emulators.Set
 
-	// What the functions do goes through the taps; what the scenario itself and the
-	// mappings do does not.
+	// Calls of the functions go through the taps; calls of the scenario itself and of the mappings do not.
 	tap, tableTap *wiretap.Tap
 	queues        *sqs.Client
 	table         *dynamodb.Client
@@ -48,34 +47,33 @@ type world struct {
 
 	functions map[string]*lambdalocal.Function
 	pollers   map[string]*lambdalocal.Poller
-	stop      context.CancelFunc // of pollers and schedules
+	stop      context.CancelFunc // ends pollers and schedules
 	working   sync.WaitGroup
 
 	deployed  deployment
 	searchURL string   // of the search page
-	opened    []func() // that close webs and views
+	opened    []func() // functions that close webs and views
 
 	summary summary
 }
 
-// summary is what is known in the end.
+// summary holds the results of a scenario.
 type summary struct {
 	Steps     []stepSummary                       `json:"steps"`
 	Wire      wiretap.Counts                      `json:"wire"` // of the functions
 	Functions map[string]lambdalocal.Totals       `json:"functions"`
 	Pollers   map[string]lambdalocal.PollerCounts `json:"pollers"`
-	Skipped   []string                            `json:"skipped,omitempty"` // what this machine could not show
+	Skipped   []string                            `json:"skipped,omitempty"` // checks that this machine could not run
 }
 
 type stepSummary struct {
 	Name    string         `json:"name"`
 	Seconds float64        `json:"seconds"`
 	Error   string         `json:"error,omitempty"`
-	Figures map[string]any `json:"figures,omitempty"` // what the step measured
+	Figures map[string]any `json:"figures,omitempty"` // measured by the step
 }
 
-// step is a part of the scenario. It returns figures to show, and an error if something
-// is not as it should be.
+// step is a part of the scenario. It returns figures to show, and an error if a check fails.
 type step struct {
 	name string
 	run  func(ctx context.Context, w *world) (map[string]any, error)
@@ -127,7 +125,7 @@ func play(ctx context.Context, o options, set *emulators.Set, out io.Writer) err
 	return err
 }
 
-// chained checks that no chain of calls was stopped as a recursive loop: chains are how steps go on.
+// chained checks that no chain of calls was stopped as a recursive loop: each step wakes the next one.
 func (w *world) chained() (err error) {
 	for _, name := range sorted(w.functions) {
 		if n := w.functions[name].Totals().Recursive; n > 0 {
@@ -192,10 +190,11 @@ func (w *world) open(c lambdalocal.Config) (*lambdalocal.Function, error) {
 	return f, nil
 }
 
-// logFile is what a function has printed.
+// logFile returns the name of the file with a function's output.
 func (w *world) logFile(function string) string { return filepath.Join(w.dir, function+".log") }
 
-// begin lets mappings and schedules drive the functions until halt is called, also after the step of ctx has ended.
+// begin starts mappings and schedules, which drive the functions until halt is called, even after ctx has
+// ended.
 func (w *world) begin(ctx context.Context, mappings map[string]lambdalocal.Mapping, schedules ...lambdalocal.Schedule) error {
 	log := slog.New(slog.NewTextHandler(w.out, nil))
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -215,7 +214,7 @@ func (w *world) begin(ctx context.Context, mappings map[string]lambdalocal.Mappi
 	return nil
 }
 
-// halt ends mappings and schedules, and waits for the invocations that run.
+// halt ends mappings and schedules, and waits for the running invocations.
 func (w *world) halt() {
 	if w.stop != nil {
 		w.stop()
@@ -260,7 +259,7 @@ func (w *world) show() {
 	t.Flush()
 }
 
-// skip notes what cannot be shown on this machine.
+// skip records a check that this machine cannot run.
 func (w *world) skip(format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	w.summary.Skipped = append(w.summary.Skipped, what)

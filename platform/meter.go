@@ -3,7 +3,7 @@ package platform
 // Meter counts every call that a cloud bills, including attempts that failed. Methods are safe
 // for concurrent use.
 type Meter interface {
-	// QueueRequest is one call of a queue. bytes is the size of its messages.
+	// QueueRequest counts one call of a queue; bytes is the size of its messages.
 	QueueRequest(op string, bytes int)
 	KVRead(bytes int)  // one strongly consistent read of a record of that size
 	KVWrite(bytes int) // one write

@@ -6,13 +6,13 @@
 // a gocloud driver. Package conformance tests a driver: each promise that
 // Orbweaver relies on is one test.
 //
-// The promises are few. A [Queue] delivers at least once, in any order. Of two writers that read
-// the same revision of a record only one succeeds, and a read sees the last write. An object is
-// stored whole or not at all, and never changes. A [Meter] counts every call that costs money.
+// A [Queue] delivers at least once, in any order. Of two writers that read the same revision of a record only
+// one succeeds, and a read sees the last write. An object is stored whole or not at all, and never changes. A
+// [Meter] counts every call that costs money.
 //
-// Steps read and write records and objects through the methods of Platform, which level the
-// differences that gocloud leaves between drivers. Names of queues, records and objects come from
-// package blobschema/naming. The package knows nothing of crawling.
+// Steps read and write records and objects through the methods of Platform, which hide the remaining
+// differences between gocloud's drivers. Names of queues, records and objects come from package
+// blobschema/naming. The package knows nothing of crawling.
 package platform
 
 import (
@@ -22,7 +22,7 @@ import (
 	"gocloud.dev/docstore"
 )
 
-// Platform is what a driver opens. A driver fills its fields, and fields that are optional say so.
+// Platform is an open platform. A driver fills all fields except those that are marked optional.
 type Platform struct {
 	// Table holds a [Document] for each record. Its key is the field [KeyField]. Its reads are
 	// strongly consistent, and its documents have revisions.
@@ -35,17 +35,15 @@ type Platform struct {
 	// Queue opens a queue, which the caller closes. If there is no such queue, either Queue or
 	// the first call of the queue returns an error.
 	Queue func(name string) (Queue, error)
-	// CreateQueues makes sure that the queues of that many partitions exist. If queues are
-	// deployed beforehand, it returns an error when they are too few.
+	// CreateQueues makes sure that the queues for that many partitions exist. A driver whose queues are
+	// deployed beforehand returns an error if there are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
 	// CheckQueue returns an error that says what to do if a queue does not exist. Deployments
 	// may lack naming.IndexQueue and naming.RankQueue.
 	CheckQueue func(ctx context.Context, name string) error
-	// Partitions is the largest number of partitions, because there are that many mailboxes. 0
-	// stands for any number.
+	// Partitions is the number of deployed mailboxes, which bounds the number of partitions; 0 means no bound.
 	Partitions int
-	// BeginWith is the number of partitions of a new crawl unless its creator says otherwise. 0
-	// leaves the choice to the creator.
+	// BeginWith is the default number of partitions of a new crawl; 0 means that the platform has no default.
 	BeginWith int
 	// Put stores an object durably with one request. It is optional: without it, the bucket's
 	// own writer stores objects.

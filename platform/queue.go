@@ -16,8 +16,8 @@ type Queue interface {
 	// been sent. No message is delivered before delay has passed, or before the longest delay
 	// of the queue if that is shorter. A queue that cannot delay ignores delay.
 	Send(ctx context.Context, bodies [][]byte, delay time.Duration) error
-	// Receive waits up to wait for a first message. It returns that message and others that are
-	// at hand, at most limit. It is no error if there are none, or if ctx ends.
+	// Receive waits up to wait for a first message. It returns that message and others that are available, at
+	// most limit. If none comes or ctx ends, it returns no messages and no error.
 	Receive(ctx context.Context, limit int, wait time.Duration) ([]Delivery, error)
 	// Acknowledge deletes messages. A message whose deletion is lost is delivered again.
 	Acknowledge(ctx context.Context, receipts []Receipt) error
@@ -29,7 +29,7 @@ type Queue interface {
 
 // Delivery is a message as received.
 type Delivery struct {
-	ID       string // of the message, the same each time it is delivered
+	ID       string // of the message; every delivery has the same
 	Body     []byte
 	Receives int // number of deliveries, this one included
 	Receipt  Receipt

@@ -32,7 +32,7 @@ type Document struct {
 	DocstoreRevision any
 }
 
-// Record is a record as read. Found is false if there is none.
+// Record is the result of reading a key. Found is false if the table has no such record.
 type Record struct {
 	Value    []byte
 	Revision Revision
@@ -156,7 +156,8 @@ func (p *Platform) PutObject(ctx context.Context, name string, parts ...[]byte) 
 	if p.Put != nil {
 		return p.Put(ctx, name, parts)
 	}
-	// One put whatever the size: the buffer holds it all. Not WriteAll, which hashes first.
+	// The buffer holds the whole object, so that it is one put whatever the size. WriteAll would also hash it
+	// first.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := p.Bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: size})
@@ -165,7 +166,7 @@ func (p *Platform) PutObject(ctx context.Context, name string, parts ...[]byte) 
 	}
 	for _, part := range parts {
 		if _, err := w.Write(part); err != nil {
-			cancel() // before Close, or the bucket would keep half an object
+			cancel() // before Close, which would otherwise store half an object
 			return errors.Join(err, w.Close())
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Records is a table in the two operations that a crawl needs. A driver whose database has no
-// gocloud driver implements it and passes it to [NewTable]. Methods are safe for concurrent use.
+// Records is a table with the two operations that a crawl needs. A driver whose database has no gocloud driver
+// implements it and passes it to [NewTable]. Methods are safe for concurrent use.
 type Records interface {
 	// Read returns the records of keys in their order, each as the last completed write left it.
 	Read(ctx context.Context, keys []string) ([]Record, error)

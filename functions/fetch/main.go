@@ -1,4 +1,5 @@
-// Command fetch is a function that runs a step of the partition that a wake names. Its trigger passes one wake at a time.
+// Command fetch is a function that runs a step of the partition that a wake names. Its trigger passes one wake
+// at a time.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command index is a function that indexes what the partition of a job has crawled. Its trigger passes one message of the
-// queue index at a time.
+// Command index is a function that indexes new pages of the partition that a job names. Its trigger passes one
+// message of the queue index at a time.
 package main
 
 import (

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// refreshAfter is the greatest age of the index when a query uses it. To check for a newer one takes four
+	// refreshAfter is the greatest age of the index when a query uses it. A check for a newer index takes four
 	// small calls of the table.
 	refreshAfter = 10 * time.Second
-	// cacheShare is the divisor of the memory that caches the index. The rest is for queries and for the
-	// program.
+	// cacheShare is the divisor that gives the part of the memory that caches the index. The rest is for
+	// queries and for the program.
 	cacheShare = 4
 	// queryReserve is the part of an invocation's time that is kept for the answer.
 	queryReserve = time.Second
 )
 
-// query answers requests of the search page; see search.Handler. The parameter refresh=1 refreshes the index, however
-// recent it is. Like other functions it answers one request at a time.
+// query answers requests of the search page; see search.Handler. The parameter refresh=1 refreshes the index
+// whatever its age. Like other functions it answers one request at a time.
 type query struct {
 	f       *function.Function
-	index   *search.Index // nil until it could be opened
-	checked time.Time     // when index was known to be that of the active crawl
+	index   *search.Index // nil until it has been opened
+	checked time.Time     // when index was last known to be that of the active crawl
 }
 
 // ServeHTTP answers a request, and writes one line to the log. The line does not hold the query, because it is
@@ -42,12 +42,12 @@ func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 	}
 	refresh := r.URL.Query().Get("refresh") == "1"
-	_ = q.f.Log("query", func(line *[]any) (failed error) { // the handler has answered with it
+	_ = q.f.Log("query", func(line *[]any) (failed error) { // the handler has answered with the error
 		h := &search.Handler{
 			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, refresh) },
 			Done: func(_ *http.Request, a *search.Answer, err error) {
 				switch {
-				case errors.Is(err, search.ErrQuery): // the error has words of it
+				case errors.Is(err, search.ErrQuery): // the error quotes the query
 					*line = append(*line, "outcome", "not a query")
 				case errors.Is(err, search.ErrNoIndex):
 					*line = append(*line, "outcome", err.Error())

@@ -117,7 +117,7 @@ func (c *cloud) put(name string, data []byte) {
 	}
 }
 
-// TestQuery asks the search page as its address does.
+// TestQuery calls the search page as its address does.
 func TestQuery(t *testing.T) {
 	c := newCloud(t)
 	q := c.query
@@ -182,7 +182,7 @@ func TestQuery(t *testing.T) {
 		t.Error("the log tells what was asked for")
 	}
 
-	// What is new is seen when it is requested, or after some time.
+	// A query uses new documents after refresh=1, or after some time.
 	c.index("test", 2, map[string]string{"https://example.org/c": "White tea"})
 	if a := found("q=tea"); a.Results[0].URL != "https://example.org/b" {
 		t.Errorf("the index is read for every query: %+v", a)
@@ -200,7 +200,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestServe: requests as strangers may send them.
+// TestServe sends requests as strangers may send them.
 func TestServe(t *testing.T) {
 	c := newCloud(t)
 	q := c.query
@@ -217,7 +217,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeTooMuch: what the cloud would not carry is an answer that says so.
+// TestServeTooMuch checks that an answer too large for the cloud is replaced by an error.
 func TestServeTooMuch(t *testing.T) {
 	for n, status := range map[int]int{1 << 20: 200, 4 << 20: 500} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Repeat([]byte("\""), n)) })

@@ -17,11 +17,11 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// alias is what everything that starts a function starts: see infra/aws/functions.
+// alias is the alias of a function that all triggers start: see infra/aws/functions.
 const alias = "live"
 
-// lambda calls Lambda and returns the HTTP status, which is an error unless it is listed. The
-// four calls of this program are not worth another package of the SDK.
+// lambda calls Lambda's API and returns the HTTP status. A status other than 2xx is an error unless also lists
+// it. The four calls of this program are not worth another package of the SDK.
 func (a *account) lambda(ctx context.Context, method, path string, in, out any, also ...int) (int, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -78,8 +78,8 @@ func lambdaEndpoint(region string) string {
 	return "https://lambda." + region + "." + domain
 }
 
-// grant adds or removes the second of the two grants that a public address needs: to invoke
-// the function, through its address only. Terraform manages the first one.
+// grant adds or removes the second of the two grants that a public address needs: to invoke the function
+// through its address only. Terraform manages the first one.
 func (a *account) grant(ctx context.Context, function string, public bool) error {
 	const id, condition = "OrbweaverPublicSearch", "lambda:InvokedViaFunctionUrl"
 	remove := func() error {
@@ -99,7 +99,7 @@ func (a *account) grant(ctx context.Context, function string, public bool) error
 	if err != nil {
 		return fmt.Errorf("add the grant %s to %s: %w", id, function, err)
 	}
-	// Without the condition everybody could invoke the function by Lambda's API.
+	// Without the condition everybody could invoke the function through Lambda's API.
 	if status != http.StatusConflict && !strings.Contains(got.Statement, condition) {
 		err := fmt.Errorf("this region does not know the condition %s: the page cannot be public, use SEARCH=iam", condition)
 		if failed := remove(); failed != nil {
@@ -135,7 +135,7 @@ func (a *account) rollback(ctx context.Context, name, releases string) error {
 	for f, version := range current {
 		to := list[target][f]
 		if to == "" || to == version {
-			continue // it was not there, or did not change
+			continue // the release did not have it, or it did not change
 		}
 		if _, err := a.lambda(ctx, http.MethodPut, name+"-"+f+"/aliases/"+alias, map[string]string{"FunctionVersion": to}, nil); err != nil {
 			return fmt.Errorf("roll back %s-%s to version %s: %w; repeat the rollback", name, f, to, err)
@@ -145,8 +145,8 @@ func (a *account) rollback(ctx context.Context, name, releases string) error {
 	return nil
 }
 
-// before returns which release comes before the current one. If no release has the current
-// versions, because a rollback was interrupted, it is the one that the rollback went to.
+// before returns the index of the release before the current one. If no release has the current versions,
+// because a rollback was interrupted, it returns the target of that rollback.
 func before(releases []map[string]string, current map[string]string) (int, error) {
 	partial := 0
 	for f, version := range current {

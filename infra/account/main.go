@@ -1,4 +1,4 @@
-// Command account does in an AWS account what infra/cloud needs and Terraform does not do:
+// Command account does the work in an AWS account that infra/cloud needs and Terraform does not do:
 //
 //	account whoami                         print the account and the region
 //	account state BUCKET                   create the bucket of Terraform's state, unless it exists
@@ -7,8 +7,8 @@
 //	account restore-table FROM TO TIME     restore a table of that moment under another name
 //	account restore-bucket FROM TO TIME    copy what a bucket contained at that moment to another bucket
 //
-// Credentials, region and endpoints come from the SDK's standard environment and files.
-// Every verb can be repeated: it completes what an interrupted run has left.
+// Credentials, region and endpoints come from the SDK's standard environment and files. Every verb can be
+// repeated: it completes an interrupted run.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 
 var errUsage = errors.New("wrong use")
 
-// account is what the credentials give access to.
+// account is the AWS account of the credentials.
 type account struct {
 	cfg aws.Config
 	out io.Writer
@@ -105,7 +105,7 @@ func (a *account) whoami(ctx context.Context) error {
 	return nil
 }
 
-// bucket is a client of S3. Emulators on other hosts have the bucket in the path.
+// bucket returns a client of S3. If an endpoint is set, as for emulators, the bucket is in the path.
 func (a *account) bucket() *s3.Client {
 	return s3.NewFromConfig(a.cfg, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fake answers as Lambda does to the calls of this program: about aliases, and one policy.
+// fake answers this program's calls as Lambda does: those about aliases, and one policy.
 type fake struct {
 	aliases map[string]string // version by function
 	policy  map[string]string // statement by id
@@ -76,7 +76,7 @@ func (f *fake) run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestRollback goes back release by release. Functions that a release did not change stay.
+// TestRollback rolls back release by release. Functions that a release did not change stay.
 func TestRollback(t *testing.T) {
 	const releases = `[{"fetch": "5", "query": "2"}, {"fetch": "4", "query": "2"}, {"fetch": "3", "query": "1"}]`
 	f := &fake{aliases: map[string]string{"name-fetch": "5", "name-query": "2"}}
@@ -89,7 +89,7 @@ func TestRollback(t *testing.T) {
 	if _, err := f.run(t, "rollback", "name", releases); err == nil || !strings.Contains(err.Error(), "the oldest of the 3 releases") {
 		t.Errorf("back from the oldest: %v", err)
 	}
-	// Somebody stopped a rollback half-way: it is completed, and no release is skipped.
+	// An interrupted rollback is completed, and no release is skipped.
 	f.aliases = map[string]string{"name-fetch": "3", "name-query": "2"}
 	if _, err := f.run(t, "rollback", "name", releases); err != nil || f.aliases["name-query"] != "1" || f.aliases["name-fetch"] != "3" {
 		t.Errorf("%v, %v", err, f.aliases)
@@ -101,7 +101,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestGrant adds and removes the grant as often as wanted, and never leaves one without its condition.
+// TestGrant adds and removes the grant several times. No grant may stay without its condition.
 func TestGrant(t *testing.T) {
 	f := &fake{policy: map[string]string{}}
 	for _, who := range []string{"none", "public", "public", "none", "none"} {

@@ -20,12 +20,12 @@ import (
 
 const (
 	restoreTime = 12 * time.Hour // for a table; small ones take minutes
-	clocks      = time.Minute    // between the clocks of table and bucket, and more
+	clocks      = time.Minute    // more than the clocks of table and bucket differ
 	copies      = 32             // at a time
 )
 
-// restoreTable has DynamoDB make a table of what another one held at a moment, and waits
-// until it can be used.
+// restoreTable lets DynamoDB restore a table as of a moment under another name, and waits until the new table
+// can be used.
 func (a *account) restoreTable(ctx context.Context, from, to string, at time.Time) error {
 	client := a.table()
 	_, err := client.RestoreTableToPointInTime(ctx, &dynamodb.RestoreTableToPointInTimeInput{
@@ -59,10 +59,9 @@ type entry struct {
 	size         int64
 }
 
-// contents picks from all entries of a bucket the objects that it contained at a moment: of
-// each key the newest version, unless it was deleted by then. Objects of the next minute are
-// among them: nothing in the table names those, and all that it names must be there although
-// table and bucket have clocks of their own.
+// contents returns the objects that a bucket contained at a moment, given all its entries: for each key the
+// newest version, unless it was deleted by then. It includes objects of the next minute, because the clocks of
+// table and bucket differ and every object that the table names must be there. The surplus does no harm.
 func contents(entries []entry, at time.Time) []entry {
 	newest := map[string]entry{}
 	for _, e := range entries {
@@ -84,8 +83,8 @@ func contents(entries []entry, at time.Time) []entry {
 	return out
 }
 
-// restoreBucket copies what a bucket contained at a moment to another bucket. S3 copies;
-// nothing passes through here. What is there already is left alone.
+// restoreBucket copies the objects that a bucket contained at a moment to another bucket. S3 copies them
+// itself. Objects that are already there, with the same size, are skipped.
 func (a *account) restoreBucket(ctx context.Context, from, to string, at time.Time) error {
 	client := a.bucket()
 	if got, err := client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &from}); err != nil {

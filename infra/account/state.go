@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// state creates the bucket of Terraform's state: with versions, because a lost state means
-// that Terraform no longer knows what it made, and closed to the public.
+// state creates the bucket of Terraform's state, closed to the public. It keeps versions, because without its
+// state Terraform does not know what it created.
 func (a *account) state(ctx context.Context, name string) error {
 	client := a.bucket()
 	_, err := client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
@@ -23,7 +23,7 @@ func (a *account) state(ctx context.Context, name string) error {
 		return fmt.Errorf("look for the bucket of the state, %s: %w", name, err)
 	}
 	in := &s3.CreateBucketInput{Bucket: &name}
-	if a.cfg.Region != "us-east-1" { // S3 refuses to be told its default
+	if a.cfg.Region != "us-east-1" { // S3 refuses its default as an argument
 		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(a.cfg.Region)}
 	}
 	if _, err := client.CreateBucket(ctx, in); err != nil {

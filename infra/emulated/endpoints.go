@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// services are those that the deployment uses, by the last part of the environment
-// variable that names an endpoint.
+// services lists the services that the deployment uses, by the last part of the environment variable that names
+// the endpoint.
 var services = []string{
 	"BUDGETS", "CLOUDWATCH", "CLOUDWATCH_LOGS", "DYNAMODB", "IAM", "LAMBDA", "S3", "SCHEDULER", "SNS", "SQS", "STS",
 }
 
-// environment is that of Terraform: as it is, without whatever could lead to an account.
-// ORBWEAVER_MOTO_URL is the endpoint of all that only moto holds. It is an error if a
-// service has no endpoint on loopback.
+// environment returns the environment of Terraform: env without the variables that could lead to an account.
+// ORBWEAVER_MOTO_URL is the endpoint of the services that only moto has. If a service has no endpoint on
+// loopback, environment returns an error.
 func environment(env []string) ([]string, error) {
 	drop := []string{
 		"AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -54,7 +54,7 @@ func environment(env []string) ([]string, error) {
 		"TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"), nil
 }
 
-// get is the value of a variable: the last of its kind, as for a process.
+// get returns the value of a variable. If there are several, the last one counts, as for a process.
 func get(env []string, key string) string {
 	for _, kv := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(kv, key+"="); ok {
@@ -73,18 +73,18 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// functions are the deployed ones, and triggers the queues that start some of them.
+// functions lists the deployed functions, and triggers the queues that start some of them.
 var (
 	functions = []string{"fetch", "coordinate", "intake", "index", "rank", "query"}
 	triggers  = []string{"wakes", "intake", "index", "rank"}
 )
 
-// account is what LocalStack takes the key "test" for.
+// account is the account to which LocalStack maps the key "test".
 const account = "000000000000"
 
-// shadow makes the queues and roles that moto wants to see before it takes mappings and
-// functions: empty ones of the same names, since the true ones are in another emulator.
-// Nothing may ever be sent to those queues: moto would call Docker to run the function.
+// shadow creates the queues and roles without which moto refuses mappings and functions. They are empty and
+// have the names of the real ones, which are in another emulator. Nothing may ever be sent to those queues:
+// moto would call Docker to run the function.
 func (d *deployment) shadow(ctx context.Context) error {
 	if d.moto == endpoint(d.env, "SQS") {
 		return nil // one emulator holds both
@@ -107,7 +107,7 @@ func (d *deployment) shadow(ctx context.Context) error {
 	return nil
 }
 
-// unshadow takes them away.
+// unshadow deletes the queues and roles that shadow created.
 func (d *deployment) unshadow(ctx context.Context) error {
 	if d.moto == endpoint(d.env, "SQS") {
 		return nil
@@ -128,8 +128,7 @@ func (d *deployment) unshadow(ctx context.Context) error {
 
 func (d *deployment) role(function string) string { return d.name + "-" + d.region + "-" + function }
 
-// ask makes a call to moto, which tells services apart by the signature's scope and does
-// not check the signature.
+// ask calls moto, which chooses the service by the signature's scope and does not check the signature.
 func (d *deployment) ask(ctx context.Context, service string, form url.Values) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -1,18 +1,18 @@
-// Command emulated deploys infra/live/aws to emulators on this machine, looks at what a
-// second plan would change, and destroys it again:
+// Command emulated deploys infra/live/aws to emulators on this machine, checks what a second plan would change,
+// and destroys the deployment:
 //
 //	go run ./infra/emulated [-name NAME] [-work DIR] [-var KEY=JSON]... apply | account | plan-again | destroy | all
 //
-// The verb account plans the same deployment for an account, with what the emulators lack, and writes the functions'
-// settings for chains of calls to NAME.chains.json.
+// The verb account plans the resources that emulators lack, as for an account, and writes the functions'
+// settings for recursive loops to NAME.chains.json.
 //
-// The emulators run already; AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_LAMBDA and so on say where
-// (infra/README.md has the list). Anything but an address of loopback is refused, so no
-// account can be reached by mistake. The Terraform files are copied to the work folder,
-// where the state and the profile file NAME.json are kept between the verbs.
+// The emulators must be running. AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_LAMBDA and so on name their addresses
+// (infra/README.md has the list). Addresses that are not on loopback are refused, so no account can be reached
+// by mistake. The Terraform files are copied to the work folder, where the state and the profile file NAME.json
+// are kept between the verbs.
 //
-// Exit status: 0 done, 1 an error or a second plan that is not as it should be, 2 wrong
-// use, 3 Terraform or its provider is missing and cannot be downloaded.
+// Exit status: 0 done, 1 an error or an unexpected change in the second plan, 2 wrong use, 3 Terraform or its
+// provider is missing and cannot be downloaded.
 package main
 
 import (
@@ -57,10 +57,10 @@ func main() {
 
 var errUsage = errors.New("wrong use")
 
-// deployment is one that is emulated.
+// deployment is an emulated deployment.
 type deployment struct {
 	name      string
-	work      string // the copy of infra/, below it the state
+	work      string // the copy of infra/ with the state
 	terraform string
 	zips      string
 	vars      map[string]any
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var errs error
 	for i, step := range steps {
 		if errs != nil && i < len(steps)-1 {
-			continue // the last step still destroys what was begun
+			continue // the last step still destroys the deployment
 		}
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		errs = errors.Join(errs, step(ctx))
@@ -147,10 +147,11 @@ func plugins() string {
 	return ""
 }
 
-// live is the folder that Terraform works in.
+// live returns the folder that Terraform works in.
 func (d *deployment) live() string { return filepath.Join(d.work, "live", "aws") }
 
-// settings are the variables: those of emulators, and what else is worth a try there.
+// settings returns the variables of the deployment: those for emulators, and optional settings, so that they
+// are tried too.
 func (d *deployment) settings() map[string]any {
 	arch := "x86_64"
 	if runtime.GOARCH == "arm64" {
@@ -168,7 +169,7 @@ func (d *deployment) settings() map[string]any {
 	return vars
 }
 
-// apply brings everything up, from nothing.
+// apply deploys everything into an empty work folder.
 func (d *deployment) apply(ctx context.Context) error {
 	for _, f := range functions {
 		if _, err := os.Stat(filepath.Join(d.zips, f+".zip")); err != nil {
@@ -221,14 +222,14 @@ func (d *deployment) apply(ctx context.Context) error {
 	return nil
 }
 
-// planAgain reports what Terraform would change in what it has just made.
+// planAgain returns an error if Terraform would change anything that it has just created.
 func (d *deployment) planAgain(ctx context.Context) error {
 	found, err := d.plan(ctx)
 	if err != nil {
 		return err
 	}
 	bad := judge(d.out, found)
-	// A budget can be planned only: see unfaithful.
+	// A budget can only be planned: see unfaithful.
 	budget, err := d.plan(ctx, "-refresh=false", "-var=monthly_budget_usd=20")
 	if err != nil {
 		return err
@@ -243,7 +244,7 @@ func (d *deployment) planAgain(ctx context.Context) error {
 	return nil
 }
 
-// account plans what an account gets in addition. It makes no calls, because the state says what exists.
+// account plans the resources that only an account gets. It makes no calls, because the state says what exists.
 func (d *deployment) account(ctx context.Context) error {
 	found, err := d.plan(ctx, "-refresh=false", "-var=emulated=false", "-var=concurrency_quota=1000", "-var=allow_net=[]", "-target=module.functions.aws_lambda_function_recursion_config.chains")
 	if err != nil {
@@ -261,7 +262,7 @@ func (d *deployment) account(ctx context.Context) error {
 	return nil
 }
 
-// plan returns what a plan would change, by address.
+// plan returns the changes of a plan, by address.
 func (d *deployment) plan(ctx context.Context, args ...string) (map[string]change, error) {
 	args = append([]string{"plan", "-input=false", "-no-color", "-parallelism=64", "-out=plan.tfplan"}, args...)
 	if err := d.tf(ctx, args...); err != nil {
@@ -288,7 +289,7 @@ func (d *deployment) destroy(ctx context.Context) error {
 	return os.RemoveAll(d.work)
 }
 
-// tf runs terraform and says how long it took. Its output is part of the error.
+// tf runs terraform and prints how long it took. The error contains terraform's output.
 func (d *deployment) tf(ctx context.Context, args ...string) error {
 	began := time.Now()
 	_, err := d.output(ctx, args...)
@@ -313,13 +314,13 @@ func (d *deployment) output(ctx context.Context, args ...string) ([]byte, error)
 	return []byte(stdout.String()), nil
 }
 
-// tail is the last n lines of a text.
+// tail returns the last n lines of a text.
 func tail(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// copyTerraform copies the Terraform files of a tree, and no state that lies beside them.
+// copyTerraform copies the Terraform files of a tree, but no state that lies beside them.
 func copyTerraform(from, to string) error {
 	tree := os.DirFS(from)
 	files, _ := fs.Glob(tree, "*.tf") // the patterns are good

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestOnlyLoopback: without endpoints, or with one that is elsewhere, nothing is run.
+// TestOnlyLoopback checks that nothing runs without endpoints, or with one that is not on loopback.
 func TestOnlyLoopback(t *testing.T) {
 	for _, c := range []struct {
 		env  []string
@@ -29,7 +29,7 @@ func TestOnlyLoopback(t *testing.T) {
 	}
 }
 
-// TestMotoURL: one variable is enough for moto, and those that say more go first.
+// TestMotoURL checks that one variable is enough for moto, and that more specific ones take precedence.
 func TestMotoURL(t *testing.T) {
 	env, err := environment([]string{
 		"AWS_ENDPOINT_URL=http://127.0.0.1:1", "ORBWEAVER_MOTO_URL=http://127.0.0.1:2", "AWS_ENDPOINT_URL_SNS=http://127.0.0.1:3",
@@ -44,7 +44,7 @@ func TestMotoURL(t *testing.T) {
 	}
 }
 
-// TestNoWayToAnAccount: what could lead to credentials or past the endpoints is gone.
+// TestNoWayToAnAccount checks that variables that lead to credentials or past the endpoints are dropped.
 func TestNoWayToAnAccount(t *testing.T) {
 	env, err := environment([]string{
 		"PATH=/bin", "AWS_PROFILE=work", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true", "AWS_ACCESS_KEY_ID=AKIA",
@@ -66,7 +66,7 @@ func TestNoWayToAnAccount(t *testing.T) {
 const table = `{"address": "module.storage.aws_dynamodb_table.records", "mode": "managed", "change": {"actions": ["update"],
   "before": {"name": "a", "tags_all": {}}, "after": {"name": "a", "tags_all": {"orbweaver": "a"}}, "after_unknown": {"ttl": [{}]}}}`
 
-// TestJudge: only what is listed may differ, and only as it is listed.
+// TestJudge checks that only listed differences are accepted.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct{ resources, want string }{
 		{table, ""},
@@ -93,7 +93,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestRecursion reads the settings for chains of calls out of a plan.
+// TestRecursion reads the settings for recursive loops from a plan.
 func TestRecursion(t *testing.T) {
 	const chains = `{"address": "module.functions.aws_lambda_function_recursion_config.chains[\"%[1]s\"]", "mode": "managed",
 		"change": {"actions": ["create"], "after": {"function_name": "n-%[1]s", "recursive_loop": "Allow"}}}, `

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// unfaithful lists the differences that a second plan finds although nothing differs:
-// resource, attributes, and the emulator that is to blame. All else must be unchanged.
+// unfaithful lists the differences that a second plan finds only because of an emulator: resource, attributes
+// and the reason. Everything else must be unchanged.
 //
-// Not in the list because it cannot even be made: a budget. moto has no
-// DescribeSubscribersForNotification, and the provider asks it forever.
+// A budget is not in the list, because it cannot even be created: moto has no
+// DescribeSubscribersForNotification, which the provider would retry forever.
 var unfaithful = []struct{ address, attributes, why string }{
 	{"module.storage.aws_dynamodb_table.records", "tags_all", "DynamoDB Local has no tags"},
 	{"module.functions.aws_lambda_event_source_mapping.wakes", "function_name", "moto forgets the alias of a mapping"},
@@ -23,7 +23,7 @@ var unfaithful = []struct{ address, attributes, why string }{
 	{`module.functions.aws_lambda_event_source_mapping.jobs["rank"]`, "function_name", "moto forgets the alias of a mapping"},
 }
 
-// change is what a plan says of a resource.
+// change is the planned change of a resource.
 type change struct {
 	Actions      []string       `json:"actions"`
 	Before       map[string]any `json:"before"`
@@ -33,7 +33,7 @@ type change struct {
 
 func (c *change) does() string { return strings.Join(c.Actions, " and ") }
 
-// attributes are the names of those that change, with commas between.
+// attributes returns the names of the attributes that change, separated by commas.
 func (c *change) attributes() string {
 	names := map[string]bool{}
 	for _, m := range []map[string]any{c.Before, c.After} {
@@ -51,8 +51,8 @@ func (c *change) attributes() string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }
 
-// changes reads a plan in Terraform's JSON (format 1.x) and returns what it would do, by
-// address. Data sources are not resources.
+// changes reads a plan in Terraform's JSON (format 1.x) and returns its changes, by address. It skips data
+// sources.
 func changes(plan []byte) (map[string]change, error) {
 	var p struct {
 		FormatVersion   string `json:"format_version"`
@@ -77,7 +77,7 @@ func changes(plan []byte) (map[string]change, error) {
 	return out, nil
 }
 
-// recursion is what a plan sets for chains of calls, by the names of functions.
+// recursion returns the planned settings for recursive loops, by the names of functions.
 func recursion(found map[string]change) map[string]any {
 	set := map[string]any{}
 	for address, c := range found {
@@ -88,7 +88,7 @@ func recursion(found map[string]change) map[string]any {
 	return set
 }
 
-// judge prints what a second plan found, and returns what it should not have found.
+// judge prints the findings of a second plan, and returns the unexpected ones.
 func judge(w io.Writer, found map[string]change) (bad []string) {
 	for _, u := range unfaithful {
 		c, ok := found[u.address]

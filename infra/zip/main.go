@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run packs in memory, so that a failure leaves the previous zip as it is.
+// run packs in memory, so that a failure does not damage the previous zip.
 func run(out, executable string) error {
 	content, err := os.ReadFile(executable)
 	if err != nil {
@@ -47,7 +47,7 @@ func pack(w io.Writer, executable []byte) error {
 	h := &zip.FileHeader{
 		Name:     "bootstrap",
 		Method:   zip.Deflate,
-		Modified: time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC), // the earliest that zip knows
+		Modified: time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC), // the earliest time in a zip
 	}
 	h.SetMode(0o755)
 	f, err := z.CreateHeader(h)

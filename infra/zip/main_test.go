@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestSameBytes: the zip depends on what is in the executable, and on nothing else of it.
+// TestSameBytes checks that the zip depends only on the contents of the executable.
 func TestSameBytes(t *testing.T) {
 	dir := t.TempDir()
 	content := bytes.Repeat([]byte("orbweaver\x00\x01"), 10_000)
@@ -61,7 +61,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestNothingHalf: what cannot be packed leaves the zip as it was.
+// TestNothingHalf checks that a failure does not change the zip.
 func TestNothingHalf(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "f.zip")
 	if err := os.WriteFile(out, []byte("before"), 0o644); err != nil {

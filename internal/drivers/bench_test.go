@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// The benchmarks' messages are as large as mail is meant to be.
+// benchBody is the size of the benchmarks' messages, which is that of typical mail.
 const benchBody = 20 << 10
 
 func benchStore(b *testing.B) *store {

@@ -55,7 +55,7 @@ func (s *store) syncObjects(keys []string) error {
 			dirs = append(dirs, d)
 		}
 	}
-	// It is not known which folders are new. To sync one that has not changed costs little.
+	// New folders are not known. Syncing an unchanged folder costs little.
 	slices.Sort(dirs)
 	for _, d := range slices.Compact(dirs) {
 		if err := syncPath(d); err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform/conformance"
 )
 
-// embedded is what both embedded platforms have in common; what comes of the end of a
-// visibility is tested in package
+// embedded holds the traits of both embedded platforms. Package embedded tests the end of a visibility.
 var embedded = conformance.Traits{Visibility: 5 * time.Minute, Batches: true}
 
 func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {

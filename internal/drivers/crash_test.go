@@ -19,12 +19,12 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// crashDir names, to a test binary started by TestKill, the folder to work in.
+// crashDir is the variable that names the folder to work in to a test binary started by TestKill.
 const crashDir = "ORBWEAVER_CRASH_DIR"
 
-// TestKill kills a process that sends, receives, acknowledges and writes, again
-// and again in the same folder, and checks each time that the folder is free, that
-// everything confirmed is there, and nothing that was not requested.
+// TestKill repeatedly kills a process that sends, receives, acknowledges and writes in the same folder. Each
+// time it checks that the folder is free, that everything confirmed is there, and nothing that was not
+// requested.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		crashChild(t, dir)
@@ -45,7 +45,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d sends confirmed, %d acknowledged, %d came back; %d table writes", len(w.sent), len(w.acked), w.again, w.writes)
 }
 
-// runAndKill runs the child until it has said so many lines.
+// runAndKill runs the child until it has written that many lines, and kills it.
 func runAndKill(t *testing.T, dir string, lines int, w *witness) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
@@ -57,7 +57,7 @@ func runAndKill(t *testing.T, dir string, lines int, w *witness) {
 	r := bufio.NewReader(out)
 	for n := 0; ; n++ {
 		line, err := r.ReadString('\n')
-		if err != nil { // what was said before the kill took effect counts too
+		if err != nil { // lines written before the kill took effect count too
 			if err != io.EOF || n < lines {
 				t.Errorf("the child ended by itself: %v after %q", err, line)
 			}
@@ -71,8 +71,7 @@ func runAndKill(t *testing.T, dir string, lines int, w *witness) {
 	_ = cmd.Wait() // "signal: killed"
 }
 
-// crashChild works until it is killed and says what it is about to do and what
-// was confirmed.
+// crashChild works until it is killed. It writes what it is about to do and what was confirmed.
 func crashChild(t *testing.T, dir string) {
 	var mu sync.Mutex
 	say := func(format string, args ...any) {
@@ -123,7 +122,7 @@ func crashChild(t *testing.T, dir string) {
 	wg.Wait()
 }
 
-// crashWriter counts in a record by revisions.
+// crashWriter counts up in a record.
 func crashWriter(ctx context.Context, p *platform.Platform, g int, say func(string, ...any), fatal func(error)) {
 	key := fmt.Sprint("head", g)
 	recs, err := p.ReadRecords(ctx, []string{key})
@@ -142,7 +141,7 @@ func crashWriter(ctx context.Context, p *platform.Platform, g int, say func(stri
 	}
 }
 
-// witness knows what the children said.
+// witness holds what the children wrote.
 type witness struct {
 	asked, sent, acked map[string]bool
 	attempt            map[int]int64 // by writer
@@ -180,7 +179,7 @@ func (w *witness) hear(line string) {
 
 func (w *witness) check(t *testing.T, dir string) {
 	t.Helper()
-	s, err := openStore(dir, options{lock: 10 * time.Second}) // the dying process lets go of it
+	s, err := openStore(dir, options{lock: 10 * time.Second}) // until the dying process releases it
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	left := map[string]bool{}

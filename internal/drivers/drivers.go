@@ -7,26 +7,26 @@
 //	orbweaver.db   queues and table, a bbolt file, locked by its owner
 //	blobs/         the bucket, one file per object
 //
-// The semantics of queues and table are those of package embedded, which the simulation runs too. Here
-// they get a clock, waiting receivers and the file. Read store.go first, then table.go and pubsub.go.
+// The semantics of queues and table are those of package embedded, which the simulation runs too. This package
+// adds a clock, waiting receivers and the file. Read store.go first, then table.go and pubsub.go.
 //
 // # Durability
 //
-// A send, a created queue and a write of the table are on disk (fsync) when the call returns; calls that
-// run at the same time share a transaction. The whole state is in memory, and each transaction writes
-// what changed since the one before. So the file always holds a prefix of what happened:
+// A send, a created queue and a write of the table are on disk (fsync) when the call returns; calls that run at
+// the same time share a transaction. The whole state is in memory, and each transaction writes the changes
+// since the previous one. So the file always holds a prefix of the changes:
 //
-//  1. A crash loses nothing that was confirmed. What was not confirmed may be there or not.
-//  2. A crash never keeps a later change and loses an earlier one, in queues and table together. So a
-//     message may be delivered before its send is durable: what its receiver writes comes after it.
+//  1. A crash loses no confirmed change. Unconfirmed changes may or may not survive.
+//  2. A crash never keeps a later change and loses an earlier one, in queues and table together. So a message
+//     may be delivered before its send is durable: the writes of its receiver follow it in the file.
 //  3. Reads of the table wait for the writes before them, so no caller acts on a value that a crash
 //     takes back.
 //  4. Acknowledgements are durable within a tenth of a second. A crash before that means one more
 //     delivery. Receiving writes nothing.
 //  5. Opening the folder makes all messages visible that a previous process had received.
 //
-// If a transaction fails (full disk, failing disk), every later call returns that error. To find out which
-// changes are on disk, the folder has to be opened again.
+// If a transaction fails (full disk, failing disk), every later call returns that error. Reopen the folder to
+// find out which changes are on disk.
 //
 // Other processes can read a folder ([Records]) but not write to it. Waiting messages and the table are held
 // in memory. bbolt's pages have no checksums: opening a folder reports a broken structure, but not a

@@ -16,15 +16,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
-// The bucket and the key under which the file names the format that it has.
+// The bucket and the key under which the file names its format.
 const (
 	bucketAbout = "about"
 	keyFormat   = "format"
 	fileFormat  = "orbweaver local 1"
 )
 
-// file holds the maps that the mutations of package embedded change, as buckets of a bbolt file. Only
-// one process can have it open.
+// file is a bbolt file with one bucket for each map that the mutations of package embedded change. Only one
+// process can have it open.
 type file struct{ db *bbolt.DB }
 
 // openFile opens or creates the file, waits at most wait for its lock, and passes each entry to load.
@@ -33,7 +33,7 @@ func openFile(path string, wait time.Duration, load func(embedded.Mutation) erro
 	return open(path, &bbolt.Options{Timeout: wait}, load)
 }
 
-// readFile reads a file that exists, and changes nothing. Several readers share the lock.
+// readFile reads an existing file without changing it. Several readers share the lock.
 func readFile(path string, wait time.Duration, load func(embedded.Mutation) error) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // a crash before the first transaction
 		return err
@@ -59,7 +59,7 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 			ReadOnly:     how.ReadOnly,
 			FreelistType: bbolt.FreelistMapType,
 			NoStatistics: true,
-			// Readers need it too, because it is checked.
+			// Readers need the list too, because consistent checks it.
 			PreLoadFreelist: true,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				var err error
@@ -86,17 +86,17 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 		return nil
 	})
 	if err != nil && raw != nil {
-		// After a panic inside bbolt its locks may be held, so it cannot be closed,
-		// and its mapping of the file stays until the process ends. The mapping also
-		// keeps the file lock, unless that is given up by name.
+		// After a panic inside bbolt its locks may be held, so it cannot be closed, and its mapping of the file
+		// stays until the process ends. The mapping also keeps the file lock unless that is released
+		// explicitly.
 		unlock(raw)
 		_ = raw.Close()
 	}
 	return f, err
 }
 
-// guard runs f and turns a panic into [ErrDamaged], also the memory fault of reading a mapped page that
-// the file does not have. bbolt checks little and panics on damage.
+// guard runs f and turns a panic into [ErrDamaged], because bbolt checks little and panics on damage. It also
+// catches the memory fault of reading a mapped page that the file does not have.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -124,7 +124,7 @@ func openError(err error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// prepare checks who wrote the file, and gives a new one its buckets.
+// prepare checks the format of the file, and creates the buckets of a new one.
 func (f *file) prepare() error {
 	var format string
 	fresh := true
@@ -144,7 +144,7 @@ func (f *file) prepare() error {
 	case f.db.IsReadOnly():
 		return errFresh
 	}
-	// A crash before this transaction leaves an empty file, which is fresh again.
+	// A crash before this transaction leaves an empty file, which counts as new when it is opened again.
 	return f.db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range embedded.Buckets() {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
@@ -159,8 +159,8 @@ func (f *file) prepare() error {
 	})
 }
 
-// whole checks that the file is as long as its header says. bbolt maps what is missing, and
-// faults when it reads it.
+// whole checks that the file is as long as its header says. bbolt maps missing pages too, and reading one is a
+// memory fault.
 func (f *file) whole(raw *os.File) error {
 	info, err := raw.Stat()
 	if err != nil {
@@ -174,10 +174,10 @@ func (f *file) whole(raw *os.File) error {
 	})
 }
 
-// consistent checks that each page is used once or free: a write would destroy data that a damaged
-// list of free pages offers. It comes after load, because bbolt checks in a goroutine of its own,
-// where a memory fault cannot be caught: load has read the same pages. A page that is lost to both
-// only takes room.
+// consistent checks that each page is either used once or free: a write would destroy data if a damaged list of
+// free pages offered its page. It runs after load, because bbolt checks in its own goroutine, where a memory
+// fault cannot be caught: load has read the same pages. A page that is neither used nor free is allowed,
+// because it only wastes space.
 func (f *file) consistent() (first error) {
 	return f.db.View(func(tx *bbolt.Tx) error {
 		for err := range tx.Check() { // must be read to its end

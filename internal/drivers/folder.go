@@ -76,14 +76,14 @@ func (s *store) platform() *platform.Platform {
 			for p := range partitions {
 				names = append(names, naming.MailboxQueue(partition.ID(p)))
 			}
-			// There is no dead-letter queue: a step stores what it cannot read as a dead
-			// letter with the reason, and never gives up what it can read.
+			// There is no dead-letter queue: a step stores an unreadable message as a dead letter with the
+			// reason, and never drops a readable one.
 			if err := s.createQueues(ctx, visibility, names...); err != nil {
 				return fmt.Errorf("create queues: %w", err)
 			}
 			return nil
 		},
-		// CreateQueues makes them all, also for a crawl that was created when there were fewer.
+		// CreateQueues creates all queues, even those that an older crawl was created without.
 		CheckQueue: func(context.Context, string) error { return nil },
 	}
 	if s.file != nil {
@@ -116,9 +116,9 @@ func checkWhole(dir string, table *embedded.Table) error {
 	return nil
 }
 
-// checkLost is called if the table of a folder is missing or empty. It returns [ErrDamaged] if the
-// folder has commits: a step makes them only after it has written to the table, and a new crawl would
-// hide the old one. Seeds may come before the first record, so a crash can leave them alone.
+// checkLost is called if the table of a folder is missing or empty. It returns [ErrDamaged] if the folder has
+// commits: a step makes commits only after it has written to the table, and a new crawl would hide the old one.
+// Seeds may be stored before the first record, so a crash can leave seeds without records.
 func checkLost(dir string) error {
 	commits, err := fs.Glob(os.DirFS(filepath.Join(dir, naming.ObjectsFolder)), naming.CommitGlob)
 	if err != nil || len(commits) == 0 {

@@ -10,7 +10,7 @@ import (
 	"gocloud.dev/pubsub/drivertest"
 )
 
-// stores are the ways to open a Store; what is tested of one is tested of both.
+// stores returns the ways to open a store. Tests run with each.
 func stores() map[string]func(testing.TB, options) *store {
 	return map[string]func(testing.TB, options) *store{
 		"memory": func(t testing.TB, opts options) *store {

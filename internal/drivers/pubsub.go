@@ -30,8 +30,8 @@ const (
 	opNack    = "nack"
 )
 
-// createQueues makes queues, or gives existing ones this visibility. They are durable on return, by one transaction. Topics
-// and subscriptions of other queues fail with code NotFound.
+// createQueues makes queues, or gives existing ones this visibility. One transaction makes them durable before
+// it returns. Topics and subscriptions of other queues fail with code NotFound.
 func (s *store) createQueues(_ context.Context, visibility time.Duration, names ...string) (err error) {
 	if err := s.lock(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (s *store) createQueues(_ context.Context, visibility time.Duration, names 
 	return errors.Join(err, s.flush(change))
 }
 
-// sending is what BeforeSend can change of a message.
+// sending holds the properties of a message that BeforeSend can change.
 type sending struct {
 	delay time.Duration // until the message is visible, at most maxDelay
 }
@@ -67,7 +67,7 @@ type topic struct {
 
 // SendBatch makes all messages durable before it returns.
 func (t *topic) SendBatch(_ context.Context, ms []*driver.Message) error {
-	if len(ms) == 0 { // as the batcher may do when it is shut down
+	if len(ms) == 0 { // the batcher may pass none when it is shut down
 		return nil
 	}
 	delays := make([]time.Duration, len(ms))
@@ -97,7 +97,7 @@ func (t *topic) SendBatch(_ context.Context, ms []*driver.Message) error {
 	change := s.change()
 	s.mu.Unlock()
 	if err == nil {
-		// A crash before this returns leaves the messages sent or not. The sender resends them.
+		// After a crash here the messages may or may not be sent. The sender resends them.
 		err = s.flush(change)
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func messageBytes(body []byte, attrs map[string]string) int {
 	return n
 }
 
-// IsRetryable returns false: a store that fails stays so.
+// IsRetryable returns false: a failed store does not recover.
 func (*topic) IsRetryable(error) bool { return false }
 
 func (*topic) As(any) bool                            { return false }
@@ -159,9 +159,9 @@ func (*topic) Close() error                           { return nil }
 //
 // Message.As knows *embedded.Delivery.
 func (s *store) openSubscription(name string, poll time.Duration) *pubsub.Subscription {
-	// If batches may be larger, the portable layer prefetches for two seconds of work, which may be
-	// thousands of messages whose visibility runs. So it requests one message at a time, and the
-	// driver buffers the rest of its call.
+	// If batches may be larger, the portable layer prefetches for two seconds of work, which may be thousands
+	// of messages whose visibility runs out. So it requests one message at a time, and the driver buffers the
+	// rest of its call.
 	return pubsub.NewSubscription(newSubscription(s, name, poll),
 		&batcher.Options{MaxHandlers: 1, MaxBatchSize: 1},
 		&batcher.Options{MaxHandlers: 1, MaxBatchSize: maxBatch})
@@ -179,7 +179,7 @@ type subscription struct {
 
 	// mu of the store guards these.
 	inFlight map[embedded.Receipt]struct{} // received and not acknowledged yet
-	buffer   []*driver.Message             // of them, those not taken yet
+	buffer   []*driver.Message             // those of inFlight that were not taken yet
 	closed   bool
 }
 
@@ -307,7 +307,7 @@ func (*subscription) As(any) bool                            { return false }
 func (*subscription) ErrorAs(error, any) bool                { return false }
 func (*subscription) ErrorCode(err error) gcerrors.ErrorCode { return errorCode(err) }
 
-// Close makes visible what the subscription holds, because nobody can acknowledge it any more.
+// Close makes the subscription's messages visible, because nobody can acknowledge them any more.
 func (r *subscription) Close() error {
 	s := r.store
 	s.mu.Lock()

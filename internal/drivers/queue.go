@@ -13,8 +13,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// queue implements platform.Queue over gocloud's portable types. Its subscription keeps messages that
-// one receiver left for the next.
+// queue implements platform.Queue over gocloud's portable types. All receivers share its subscription, so
+// messages that one leaves are there for the next.
 type queue struct {
 	name  string
 	store *store
@@ -27,7 +27,7 @@ type queue struct {
 func (q *queue) Send(ctx context.Context, bodies [][]byte, delay time.Duration) error {
 	errs := make([]error, len(bodies))
 	var wg sync.WaitGroup
-	for i, body := range bodies { // the topic makes calls of ten of concurrent sends
+	for i, body := range bodies { // the topic sends ten concurrent messages in one call
 		m := &pubsub.Message{Body: body}
 		if delay > 0 {
 			m.BeforeSend = func(as func(any) bool) error {
@@ -76,7 +76,7 @@ func (q *queue) subscription() *pubsub.Subscription {
 	return q.sub
 }
 
-// drop ends a subscription that failed: gocloud returns its error for all later receives.
+// drop ends a failed subscription: gocloud returns its error for all later receives.
 func (q *queue) drop(s *pubsub.Subscription) {
 	q.mu.Lock()
 	if q.sub == s {

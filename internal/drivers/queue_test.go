@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// calls is a Meter that remembers, and can hold a kind of call up.
+// calls is a Meter that records calls, and can block one kind of call.
 type calls struct {
 	platform.NoMeter
 	mu   sync.Mutex
@@ -69,7 +69,7 @@ type queueTest struct {
 	start time.Time
 }
 
-// inQueue runs f in a bubble, where time passes when all wait, with queue "q".
+// inQueue runs f with the queue "q" in a synctest bubble, where time passes when all goroutines wait.
 func inQueue(t *testing.T, visibility time.Duration, f func(*queueTest)) {
 	for name, open := range stores() {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func (q *queueTest) receive(sub *pubsub.Subscription) *pubsub.Message {
 	return m
 }
 
-// wantAt checks that a message with this body and count came at this time.
+// wantAt checks the body, the number of deliveries and the time of a message.
 func (q *queueTest) wantAt(m *pubsub.Message, body string, receives int, at time.Duration) {
 	q.Helper()
 	var d embedded.Delivery
@@ -133,9 +133,8 @@ func (q *queueTest) subscription(name string) *pubsub.Subscription {
 	return sub
 }
 
-// TestWaiting: a receiver is woken the moment there is something, by a send, by
-// the end of a delay and by the end of a visibility, and calls no more often than
-// it was told to.
+// TestWaiting checks that a send, the end of a delay and the end of a visibility wake a receiver at once, and
+// that it makes no more calls than necessary.
 func TestWaiting(t *testing.T) {
 	inQueue(t, 45*time.Second, func(q *queueTest) {
 		sub := q.subscription("q")
@@ -223,8 +222,8 @@ func TestNack(t *testing.T) {
 	})
 }
 
-// TestCallsArePacked: what is sent and received at once shares calls, and nothing
-// is received ahead of need beyond the ten of a call.
+// TestCallsArePacked checks that concurrent sends and receives share calls, and that nothing is prefetched
+// beyond the ten messages of a call.
 func TestCallsArePacked(t *testing.T) {
 	inQueue(t, time.Hour, func(q *queueTest) {
 		release := make(chan struct{})
@@ -261,7 +260,7 @@ func TestCallsArePacked(t *testing.T) {
 	})
 }
 
-// TestShutdownWhileSending: a topic that is shut down sends what it has, and ends.
+// TestShutdownWhileSending checks that a topic that is shut down sends its messages and ends.
 func TestShutdownWhileSending(t *testing.T) {
 	inQueue(t, time.Minute, func(q *queueTest) {
 		topic := q.store.openTopic("q")
@@ -288,7 +287,7 @@ func TestShutdownWhileSending(t *testing.T) {
 	})
 }
 
-// TestShutdownGivesBack: what a subscription holds is free when it ends.
+// TestShutdownGivesBack checks that the messages of a subscription become visible when it ends.
 func TestShutdownGivesBack(t *testing.T) {
 	inQueue(t, time.Hour, func(q *queueTest) {
 		for i := range 12 {

@@ -30,7 +30,7 @@ var (
 	ErrStopped error = stopped("the database has stopped")
 )
 
-// stopped is an error after which nothing is written.
+// stopped is an error after which the store writes nothing.
 type stopped string
 
 func (s stopped) Error() string        { return string(s) }
@@ -39,7 +39,7 @@ func (s stopped) Is(target error) bool { return target == platform.ErrStopped }
 // options configures a store. The zero value is ready to use.
 type options struct {
 	meter platform.Meter // nil for none
-	// lock bounds the wait for a process that has the folder; default one second.
+	// lock bounds the wait for another process that owns the folder; default one second.
 	lock time.Duration
 	// lazySync bounds how long an acknowledgement may stay in memory only; default 100 ms.
 	lazySync time.Duration
@@ -175,7 +175,8 @@ func (s *store) change() uint64 {
 	return s.changes
 }
 
-// unlock unlocks s.mu after a change that nobody waits for: acknowledgements. It is durable within s.lazy.
+// unlock unlocks s.mu after a change that nobody waits for, such as an acknowledgement. The change is durable
+// within s.lazy.
 func (s *store) unlock() {
 	if s.log.Len() > 0 && s.timer == nil {
 		n := s.change()
@@ -203,8 +204,7 @@ func (s *store) flush(change uint64) error {
 	}
 	s.mu.Unlock()
 	if err == nil && len(mutations) > 0 {
-		// A crash in here leaves the transaction before this one: nobody was told
-		// of anything later.
+		// A crash here leaves the previous transaction; no later change was confirmed.
 		if err = s.file.apply(mutations); err != nil {
 			err = fmt.Errorf("%w: write %s: %w", ErrStopped, s.dir, err)
 			s.fail(err)
@@ -235,7 +235,7 @@ func errorCode(err error) gcerrors.ErrorCode {
 	return gcerrors.Internal
 }
 
-// makeDir creates dir and what is missing above it, and makes their names durable.
+// makeDir creates dir and its missing parents, and makes their names durable.
 func makeDir(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// fill puts some of everything into the store.
+// fill puts messages of each state, records and objects into the store.
 func fill(t *testing.T, s *store) {
 	t.Helper()
 	ctx := t.Context()
@@ -52,7 +52,7 @@ func fill(t *testing.T, s *store) {
 	wg.Wait()
 }
 
-// contents lists what is in the store, in a form to compare.
+// contents lists the contents of the store in a comparable form.
 func contents(t *testing.T, s *store) []string {
 	t.Helper()
 	var out []string
@@ -111,7 +111,7 @@ func TestOneOwner(t *testing.T) {
 	openDir(t, dir, options{lock: time.Millisecond})
 }
 
-// TestRecords: several readers read a folder at once, and change nothing in it.
+// TestRecords checks that several readers can read a folder at once without changing it.
 func TestRecords(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, naming.DatabaseFile)
@@ -154,7 +154,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordFormat: the bytes of a record in the file never change.
+// TestRecordFormat pins the bytes of a record in the file.
 func TestRecordFormat(t *testing.T) {
 	stored, err := encodeDocument("k", []byte("v"))
 	must(t, err)
@@ -174,7 +174,8 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// TestRecordBounds: what the table could not read again, or DynamoDB would refuse, is no lost race.
+// TestRecordBounds checks that a record that the table or DynamoDB cannot hold is an error other than a
+// conflict.
 func TestRecordBounds(t *testing.T) {
 	s := openDir(t, t.TempDir(), options{})
 	for name, err := range map[string]error{
@@ -205,7 +206,7 @@ func TestAcksAreLazy(t *testing.T) {
 	ms, err := sub.ReceiveBatch(t.Context(), 1)
 	must(t, err)
 	must(t, sub.SendAcks(t.Context(), []driver.AckID{ms[0].AckID}))
-	for messagesOnDisk(t, s) != 0 { // the timer writes it; otherwise this never ends
+	for messagesOnDisk(t, s) != 0 { // ends when the timer has written the acknowledgement
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -219,8 +220,7 @@ func messagesOnDisk(t *testing.T, s *store) int {
 	return n
 }
 
-// TestConfirmedIsOnDisk: what a call confirmed is in the file, seen through the
-// file alone while the Store is still open.
+// TestConfirmedIsOnDisk checks that everything confirmed is in the file while the store is still open.
 func TestConfirmedIsOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir, options{lazySync: time.Hour})
@@ -238,12 +238,12 @@ func TestConfirmedIsOnDisk(t *testing.T) {
 	}
 }
 
-// TestGroupCommit: what happens while a transaction is written shares the next.
+// TestGroupCommit checks that changes made during a transaction share the next one.
 func TestGroupCommit(t *testing.T) {
 	s := openDir(t, t.TempDir(), options{})
 	ctx := t.Context()
 	must(t, s.createQueues(ctx, time.Minute, "q"))
-	tx, err := s.file.db.Begin(true) // holds transactions up
+	tx, err := s.file.db.Begin(true) // blocks transactions
 	must(t, err)
 	first := tx.ID()
 	var wg sync.WaitGroup
@@ -274,8 +274,8 @@ func TestGroupCommit(t *testing.T) {
 	}))
 }
 
-// TestFailedWriteStopsTheStore: memory is ahead of the file then, so nothing may
-// be confirmed or read any more, and what was confirmed before is still there.
+// TestFailedWriteStopsTheStore checks that after a failed write nothing is confirmed or read any more, because
+// memory is ahead of the file. Everything confirmed before is still in the file.
 func TestFailedWriteStopsTheStore(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStore(dir, options{})
@@ -334,7 +334,7 @@ func TestOtherFormats(t *testing.T) {
 		must(t, err)
 		must(t, db.Update(write))
 		must(t, db.Close())
-		for range 2 { // refusing it lets go of it
+		for range 2 { // a refused open releases the lock
 			if _, err := openStore(dir, options{lock: time.Millisecond}); !errors.Is(err, ErrVersion) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -345,8 +345,8 @@ func TestOtherFormats(t *testing.T) {
 	}
 }
 
-// TestDamage: a damaged file is an error or, if the damage is in nothing that is
-// used, opens; it never panics, and the lock is let go.
+// TestDamage checks that opening a damaged file returns an error, or succeeds if no used byte is damaged. It
+// must never panic, and must release the lock.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStore(dir, options{})
@@ -355,7 +355,7 @@ func TestDamage(t *testing.T) {
 	must(t, s.Close())
 	good, err := os.ReadFile(filepath.Join(dir, "orbweaver.db"))
 	must(t, err)
-	used := 0 // bytes, of a file that grows in larger pieces
+	used := 0 // used bytes; the file grows in larger pieces
 	db, err := bbolt.Open(filepath.Join(dir, naming.DatabaseFile), 0o600, nil)
 	must(t, err)
 	must(t, db.View(func(tx *bbolt.Tx) error { used = int(tx.Size()); return nil }))
@@ -414,7 +414,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// freeUsed has all lists of free pages of a bbolt file offer its leaves, which are in use.
+// freeUsed adds the leaves of a bbolt file, which are in use, to all its lists of free pages.
 func freeUsed(b []byte, page int) []byte {
 	const leaf, free = 0x02, 0x10 // flags of pages
 	var leaves []uint64
@@ -434,7 +434,7 @@ func freeUsed(b []byte, page int) []byte {
 	return b
 }
 
-// TestErrorsThatEndAll: after these errors nobody should try to write again.
+// TestErrorsThatEndAll checks after which errors a retry is useless.
 func TestErrorsThatEndAll(t *testing.T) {
 	for err, want := range map[error]bool{ErrDamaged: true, ErrStopped: true, ErrInUse: false, ErrClosed: false} {
 		if platform.Permanent(err) != want {

@@ -19,7 +19,7 @@ const (
 // tablePrefix begins the stored key of each record.
 const tablePrefix = "records\x00"
 
-// document is a record as it is stored, in CBOR. Its fields are in the order of the file format.
+// document is the stored form of a record, in CBOR. The order of its fields is part of the file format.
 type document struct {
 	Key      string `cbor:"key"`
 	Value    string `cbor:"value"`
@@ -74,7 +74,7 @@ func (s *store) Read(ctx context.Context, keys []string) ([]platform.Record, err
 	return recs, ctx.Err()
 }
 
-// Write implements platform.Records. A crash before it returns leaves the write done or not.
+// Write implements platform.Records. After a crash before it returns, the write may or may not have happened.
 func (s *store) Write(ctx context.Context, key string, value []byte, revision platform.Revision) (platform.Revision, error) {
 	stored, err := encodeDocument(key, value)
 	if err != nil {

@@ -4,5 +4,5 @@ package drivers
 
 import "os"
 
-// unlock does nothing: here closing the file is enough.
+// unlock does nothing: closing the file is enough here.
 func unlock(*os.File) {}

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// unlock gives up bbolt's lock of the file, whatever else still refers to it.
+// unlock releases bbolt's lock on the file, even while a mapping still refers to the file.
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// TestMain is also a little emulator, for the tests of how one is started.
+// TestMain also serves as a small emulator, for the tests that start one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "serve" {
 		port, child := os.Args[2], os.Args[3]
@@ -43,7 +43,7 @@ func serve(how string) func(dir string, port int) spec {
 	}
 }
 
-// pid is that of the little emulator in dir.
+// pid returns the process id of the small emulator in dir.
 func pid(t *testing.T, dir string) int {
 	t.Helper()
 	var n int
@@ -62,7 +62,7 @@ func ends(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
-			return // dead, and nobody has asked how
+			return // dead, but not reaped yet
 		}
 		if time.Now().After(end) {
 			t.Fatalf("process %d lives", pid)
@@ -139,7 +139,7 @@ func TestRunningIsOnLoopback(t *testing.T) {
 	}
 }
 
-// TestMissingProgramsAreNamed runs with a PATH of made-up programs.
+// TestMissingProgramsAreNamed runs with a PATH of fake programs.
 func TestMissingProgramsAreNamed(t *testing.T) {
 	for _, c := range []struct{ python, java, want string }{
 		{"", "", "found: none"},
@@ -213,7 +213,7 @@ func TestFetchedOnceWhileThePinStays(t *testing.T) {
 	}
 }
 
-// TestPinsAreThere keeps the pinned files and the code together.
+// TestPinsAreThere checks that the pinned files fit the code.
 func TestPinsAreThere(t *testing.T) {
 	k, err := kit()
 	if err != nil {
@@ -240,7 +240,7 @@ func TestPinsAreThere(t *testing.T) {
 	}
 }
 
-// TestEmulatorsAnswer starts the real ones, where they were fetched before.
+// TestEmulatorsAnswer starts the real emulators if they were fetched before.
 func TestEmulatorsAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

@@ -1,10 +1,9 @@
-// Package emulators fetches and starts programs that speak AWS's protocols on this
-// machine, without Docker: LocalStack for SQS, S3, IAM, STS, logs and rules, DynamoDB
-// Local for DynamoDB, and moto for what LocalStack holds only with Docker (functions,
-// schedules, alarms, budgets).
+// Package emulators fetches and starts programs that speak AWS's protocols on this machine, without Docker:
+// LocalStack for SQS, S3, IAM, STS, logs and rules, DynamoDB Local for DynamoDB, and moto for the services that
+// LocalStack runs only with Docker (functions, schedules, alarms, budgets).
 //
-// What is fetched is pinned by the files in the folder localstack/, put into
-// .cache/localstack/ and never fetched again while those files stay as they are.
+// Files in the folder localstack/ pin the versions. The package stores the emulators in .cache/localstack/, and
+// fetches them again only when those files change.
 package emulators
 
 import (
@@ -22,7 +21,7 @@ import (
 	"time"
 )
 
-// Missing is an error that says what the user has to install.
+// Missing is an error that names the program that the user has to install.
 type Missing string
 
 func (m Missing) Error() string { return string(m) }
@@ -30,14 +29,14 @@ func (m Missing) Error() string { return string(m) }
 // fetchTime bounds the fetching of one emulator, from a slow mirror.
 const fetchTime = 20 * time.Minute
 
-// Kit is where the fetched emulators are.
+// Kit locates the fetched emulators.
 type Kit struct {
 	dir     string // .cache/localstack
 	sources string // localstack
 	java    string
 }
 
-// Root is the module's folder, seen from the working directory.
+// Root returns the folder of the module that contains the working directory.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -63,7 +62,7 @@ func kit() (*Kit, error) {
 	return &Kit{dir: filepath.Join(root, ".cache", "localstack"), sources: filepath.Join(root, "localstack")}, nil
 }
 
-// part is one thing to fetch.
+// part is one emulator to fetch.
 type part struct {
 	name string
 	// sources are the files that pin it; it is fetched again when they change.
@@ -135,8 +134,8 @@ func (k *Kit) fetch(ctx context.Context, p part, out io.Writer) error {
 	return os.WriteFile(filepath.Join(into, "stamp"), []byte(stamp), 0o644)
 }
 
-// stamp is what a fetched part is known by. A virtual environment works only where it was
-// made, so the path is in it.
+// stamp returns the text that identifies a fetched part: the hash of its sources, and its path, because a
+// virtual environment works only where it was made.
 func (k *Kit) stamp(p part) (string, error) {
 	sum := sha256.New()
 	for _, name := range p.sources {
@@ -161,8 +160,7 @@ func (k *Kit) done(p part) (bool, error) {
 	return string(got) == want, err
 }
 
-// fetchPython makes a virtual environment with exactly the packages that are pinned, by
-// their hashes.
+// fetchPython makes a virtual environment with exactly the pinned packages, and checks their hashes.
 func fetchPython(ctx context.Context, k *Kit, p part, into string, out io.Writer) error {
 	python, err := findPython(ctx)
 	if err != nil {
@@ -181,7 +179,7 @@ func fetchPython(ctx context.Context, k *Kit, p part, into string, out io.Writer
 	return nil
 }
 
-// fetchMaven copies DynamoDB Local and all that it needs.
+// fetchMaven copies DynamoDB Local and its dependencies.
 func fetchMaven(ctx context.Context, k *Kit, p part, into string, out io.Writer) error {
 	if _, err := exec.LookPath("mvn"); err != nil {
 		return Missing("DynamoDB Local is fetched by Maven, and there is no mvn: install it (Debian and Ubuntu: apt-get install maven)")
@@ -190,7 +188,7 @@ func fetchMaven(ctx context.Context, k *Kit, p part, into string, out io.Writer)
 		"dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(into, "lib"))
 }
 
-// findPython looks for a Python that LocalStack 4.12 runs on.
+// findPython returns the path of a Python that can run LocalStack 4.12.
 func findPython(ctx context.Context) (string, error) {
 	seen := "none"
 	for _, name := range []string{"python3", "python3.11", "python3.12", "python3.13"} {
@@ -234,7 +232,7 @@ func findJava(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// run runs a command, and shows what it printed if it fails.
+// run runs a command. If it fails, run prints its output.
 func run(ctx context.Context, out io.Writer, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second

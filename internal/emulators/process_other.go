@@ -11,5 +11,5 @@ func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}
 
-// lock refuses: the emulators are run on Unix only.
+// lock returns an error: emulators run on Unix only.
 func lock(string) (unlock func(), err error) { return nil, errors.ErrUnsupported }

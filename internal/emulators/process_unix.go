@@ -10,10 +10,10 @@ import (
 
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup ends a group. An error means that it is gone.
+// killGroup kills the process group of cmd. An error means that the group is gone.
 func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } //nolint:errcheck // see above
 
-// lock waits for a file to be ours alone among processes.
+// lock waits until this process holds the exclusive lock of a file.
 func lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -25,9 +25,9 @@ const (
 	region     = "us-east-1"
 )
 
-// Set is emulators that run: base URLs, without a slash at the end.
+// Set holds the base URLs of running emulators, without a slash at the end.
 type Set struct {
-	AWS      string // all but what follows
+	AWS      string // all services except those below
 	DynamoDB string
 	Moto     string
 
@@ -35,10 +35,9 @@ type Set struct {
 	running []*process
 }
 
-// Running are the emulators that the environment names, as the SDK reads it:
-// AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, and ORBWEAVER_MOTO_URL for moto. It is nil
-// if the first two are not both on loopback, so that nobody's account is touched by a
-// test. Closing it does nothing.
+// Running returns the emulators that the environment names: AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_DYNAMODB,
+// which the SDK reads, and ORBWEAVER_MOTO_URL for moto. It returns nil if the first two are not both on
+// loopback, so that no test touches a real account. Closing the set does nothing.
 func Running() *Set {
 	s := &Set{AWS: os.Getenv("AWS_ENDPOINT_URL"), DynamoDB: os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), Moto: os.Getenv("ORBWEAVER_MOTO_URL")}
 	if !onLoopback(s.AWS) || !onLoopback(s.DynamoDB) {
@@ -57,7 +56,7 @@ func onLoopback(text string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Environment is what the SDK needs to find the emulators.
+// Environment returns the variables by which the SDK finds the emulators.
 func (s *Set) Environment() map[string]string {
 	return map[string]string{
 		"AWS_ENDPOINT_URL": s.AWS, "AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDB, "ORBWEAVER_MOTO_URL": s.Moto,
@@ -65,9 +64,8 @@ func (s *Set) Environment() map[string]string {
 	}
 }
 
-// Start starts all emulators on free ports of the loopback interface, empty, and waits
-// until they answer. Their logs are files in the folder logs. They end by Close, and also
-// when this process dies, however it does.
+// Start starts all emulators on free ports of the loopback interface, empty, and waits until they answer. Their
+// logs are files in the folder logs. They end on Close, and also when this process dies for any reason.
 func (k *Kit) Start(ctx context.Context, logs string) (*Set, error) {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, err
@@ -106,7 +104,7 @@ func (k *Kit) Start(ctx context.Context, logs string) (*Set, error) {
 	return s, nil
 }
 
-// Close ends the emulators. What they held is gone.
+// Close ends the emulators. Their data is lost.
 func (s *Set) Close() error {
 	for _, p := range s.running {
 		p.end()
@@ -118,11 +116,11 @@ func (s *Set) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// spec is how an emulator is started.
+// spec is the command that starts an emulator.
 type spec struct {
 	args []string
 	env  map[string]string
-	// ready is a path that is answered, with whatever status below 500, when it works.
+	// ready is a path. The emulator works once it answers this path with a status below 500.
 	ready string
 }
 
@@ -133,9 +131,9 @@ func (k *Kit) localstack(dir string, port int) spec {
 		env: map[string]string{
 			"GATEWAY_LISTEN":  address,
 			"LOCALSTACK_HOST": address,
-			// With others, queue URLs have names that only a DNS server of theirs knows.
+			// With other strategies, queue URLs have host names that only LocalStack's own DNS server knows.
 			"SQS_ENDPOINT_STRATEGY":  "off",
-			"DISABLE_EVENTS":         "1", // that is their statistics
+			"DISABLE_EVENTS":         "1", // usage statistics
 			"SKIP_SSL_CERT_DOWNLOAD": "1",
 			"FILESYSTEM_ROOT":        filepath.Join(dir, "root"),
 			"LOCALSTACK_VOLUME_DIR":  filepath.Join(dir, "volume"),
@@ -162,7 +160,7 @@ func (k *Kit) moto(dir string, port int) spec {
 	}
 }
 
-// start tries some ports: another program may take one before the emulator does.
+// start starts an emulator. It tries several ports, because another program may take one first.
 func start(ctx context.Context, name, dir, logs string, of func(dir string, port int) spec) (p *process, base string, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o755); err != nil {
 		return nil, "", err
@@ -199,10 +197,10 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// process is a group of processes that ends as one.
+// process is a group of processes that end together.
 type process struct {
 	cmd    *exec.Cmd
-	keeper io.WriteCloser // the group ends when this is closed, so also when we die
+	keeper io.WriteCloser // the group ends when this closes, so also when this process dies
 	gone   chan struct{}
 }
 
@@ -233,7 +231,7 @@ func launch(s spec, dir, log string) (*process, error) {
 		return nil, err
 	}
 	go func() {
-		cmd.Wait() //nolint:errcheck // it is killed, always
+		cmd.Wait() //nolint:errcheck // it always ends by a kill
 		close(p.gone)
 	}()
 	return p, nil
@@ -246,7 +244,7 @@ func (p *process) end() {
 	<-p.gone
 }
 
-// await waits until a URL is answered.
+// await waits until the emulator answers a URL.
 func (p *process) await(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -276,7 +274,7 @@ func (p *process) await(ctx context.Context, url string) error {
 	}
 }
 
-// tail is the end of a log.
+// tail returns the last lines of a log.
 func tail(name string) []byte {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// DefaultConnections is the default limit of concurrent requests of a process. 500 slow hosts, each with a request under way,
-// do not reach it. A request that waits for its answer has a buffer of 8 KB.
+// DefaultConnections is the default limit of concurrent requests of a process. 500 slow hosts, each with a
+// request under way, do not reach it. A request that waits for its answer has a buffer of 8 KB.
 const DefaultConnections = 512
 
 // Config configures an engine.
@@ -88,9 +88,9 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 // Connections returns the limit of concurrent requests.
 func (e *Engine) Connections() int { return e.cfg.Connections }
 
-// These bound the idle connections. Files, look-ups and the platform's own connections need at most reservedFiles
-// descriptors. An idle connection with TLS and HTTP/2 takes about 40 KB with its goroutines, so mostIdle connections take
-// 160 MB.
+// These bound the idle connections. Files, look-ups and the platform's own connections need at most
+// reservedFiles descriptors. An idle connection with TLS and HTTP/2 takes about 40 KB with its goroutines, so
+// mostIdle connections take 160 MB.
 const (
 	reservedFiles = 160
 	mostIdle      = 4096

@@ -2,5 +2,5 @@
 
 package engine
 
-// openFiles returns a number that every system allows: nothing is known of a limit here.
+// openFiles returns a number that every system allows, because the limit is unknown here.
 func openFiles() int { return 1024 }

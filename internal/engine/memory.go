@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine tenths of the
-// limit of the control group. It returns the limit in bytes; 0: there is no limit. root is the file system of the machine.
+// LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine
+// tenths of the limit of the control group. It returns the limit in bytes; 0: there is no limit. root is the
+// file system of the machine.
 func LimitMemory(root fs.FS) int64 {
 	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
 		return set
@@ -23,8 +24,8 @@ func LimitMemory(root fs.FS) int64 {
 	return limit
 }
 
-// groupLimit returns the smallest memory limit of the control groups of this process, of either version; 0: no limit. In a
-// container the path of its group may not be visible, but its limit is at the root.
+// groupLimit returns the smallest memory limit of the control groups of this process, of version 1 or 2; 0: no
+// limit. In a container the path of its group may not be visible, but the root then shows its limit.
 func groupLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {

@@ -44,7 +44,7 @@ type known struct {
 func (k known) Is(target error) bool { return target == k.as }
 func (k known) Unwrap() error        { return k.error }
 
-// inWordsOfActors makes errors of a platform match those of package actor.
+// inWordsOfActors makes errors of a platform match the errors of package actor.
 func inWordsOfActors(err error) error {
 	switch {
 	case errors.Is(err, platform.ErrConflict):

@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Call calls an actor between two of its replies, and returns the effects that the actor wants.
+// Call calls an actor between two of its replies, and returns the effects that the actor requests.
 type Call func(now actor.Now) []actor.Issue
 
 // Runner runs one actor. One goroutine delivers replies to it. Other goroutines, which end with it, each carry out one
@@ -236,8 +236,8 @@ func (r *Runner) fetch(req actor.Request) (out *actor.Outcome) {
 
 var errLease = errors.New("the lease ends")
 
-// extend notes that the lease lasts until a deadline, and returns the context of fetches. They share one, because all of
-// them end with the lease of their actor.
+// extend records that the lease lasts until a deadline, and returns the context of fetches. They share one,
+// because all of them end with the lease of their actor.
 func (r *Runner) extend(deadline time.Time) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ func (s Store) Records(ctx context.Context, keys ...string) ([][]byte, error) {
 	return values, nil
 }
 
-// Object is not metered: reads of viewers are not part of the bill of the crawl.
+// Object reads part of an object. It is not metered: reads of viewers are not part of the bill of the crawl.
 func (s Store) Object(ctx context.Context, name string, offset, length int64) ([]byte, error) {
 	p := platform.Platform{Bucket: s.Platform.Bucket}
 	data, err := p.GetObject(ctx, name, offset, length)
@@ -46,7 +46,7 @@ func (s Store) Object(ctx context.Context, name string, offset, length int64) ([
 	return data, nil
 }
 
-// List skips unfinished objects, which fileblob lists too.
+// List lists objects by prefix. It skips unfinished objects, which fileblob lists too.
 func (s Store) List(ctx context.Context, prefix string) iter.Seq2[blobschema.StoredObject, error] {
 	return func(yield func(blobschema.StoredObject, error) bool) {
 		objects := s.Platform.Bucket.List(&blob.ListOptions{Prefix: prefix})

@@ -2,16 +2,15 @@ package fetch
 
 import "net/netip"
 
-// refusedIPv4 lists the networks that are not globally reachable by the IANA IPv4 Special-Purpose
-// Address Registry (RFC 6890 and its updates), and further addresses inside of
-// clouds. The larger networks cover the cloud metadata at 169.254.169.254, 100.100.100.200 and
-// 192.0.0.192.
+// refusedIPv4 lists the networks that are not globally reachable by the IANA IPv4 Special-Purpose Address
+// Registry (RFC 6890 and its updates), and addresses of internal cloud services. The larger networks cover the
+// cloud metadata at 169.254.169.254, 100.100.100.200 and 192.0.0.192.
 var refusedIPv4 = [...]netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),        // "this network", RFC 791
 	netip.MustParsePrefix("10.0.0.0/8"),       // private, RFC 1918
 	netip.MustParsePrefix("100.64.0.0/10"),    // carrier-grade NAT, RFC 6598
 	netip.MustParsePrefix("127.0.0.0/8"),      // loopback, RFC 1122
-	netip.MustParsePrefix("168.63.129.16/32"), // the host of an Azure machine: public by number only
+	netip.MustParsePrefix("168.63.129.16/32"), // services of Azure inside its machines; looks public
 	netip.MustParsePrefix("169.254.0.0/16"),   // link-local, RFC 3927
 	netip.MustParsePrefix("172.16.0.0/12"),    // private, RFC 1918
 	netip.MustParsePrefix("192.0.0.0/24"),     // protocol assignments, RFC 6890
@@ -33,13 +32,13 @@ var globalIPv6 = netip.MustParsePrefix("2000::/3")
 var refusedIPv6 = [...]netip.Prefix{
 	netip.MustParsePrefix("2001::/23"),     // protocol assignments: Teredo, benchmarks, ORCHID (RFC 2928)
 	netip.MustParsePrefix("2001:db8::/32"), // documentation, RFC 3849
-	netip.MustParsePrefix("2002::/16"),     // 6to4, RFC 3056: leads to any IPv4 address, and is dead
+	netip.MustParsePrefix("2002::/16"),     // 6to4, RFC 3056: leads to any IPv4 address; out of use
 	netip.MustParsePrefix("3fff::/20"),     // documentation, RFC 9637
 }
 
-// nat64 is the well-known translation prefix (RFC 6052), by which a network without IPv4 reaches
-// the IPv4 web. It is judged by the IPv4 address in its last four bytes. The prefix
-// for local use, 64:ff9b:1::/48 (RFC 8215), is not global and refused.
+// nat64 is the well-known translation prefix (RFC 6052), through which a network without IPv4 reaches the IPv4
+// web. An address in it is judged by the IPv4 address in its last four bytes. The prefix for local use,
+// 64:ff9b:1::/48 (RFC 8215), is not global and refused.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // Allowed reports whether the crawler may connect to addr: a globally reachable unicast

@@ -115,7 +115,7 @@ func TestAllowedNets(t *testing.T) {
 	}
 }
 
-// FuzzAllowed holds Allowed against the coarser judgement of the standard library.
+// FuzzAllowed compares Allowed with the coarser methods of the standard library.
 func FuzzAllowed(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "8.8.8.8", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2606::1"} {
 		f.Add(netip.MustParseAddr(s).AsSlice())

@@ -29,7 +29,7 @@ const (
 	maxHead     = 64 << 10 // of actor.Outcome.Head
 )
 
-// maxSitemaps bounds the sitemaps that one robots.txt gives.
+// maxSitemaps bounds the sitemaps taken from one robots.txt.
 const maxSitemaps = 100
 
 // maxRetryAfter bounds actor.Outcome.RetryAfter.
@@ -51,7 +51,7 @@ type Response struct {
 	Ended       time.Time          // when the last byte came
 }
 
-// values yields the values of the fields of a name.
+// values yields the values of all fields with a name.
 func (r *Response) values(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range r.Header {
@@ -95,17 +95,17 @@ func NewScratch(cfg Config) *Scratch {
 	}
 }
 
-// Assemble makes the outcome of an answer to req: the page, its records, its links, or
-// the body of a robots.txt. It sets Started and Ended, and leaves the other figures of the connection (times,
-// bytes, reuse) zero. The outcome shares no memory with resp or s.
+// Assemble makes the outcome of an answer to req: the page, its records, its links, or the body of a
+// robots.txt. It is deterministic. It sets Started and Ended, and leaves the other figures of the connection
+// (times, bytes, reuse) zero. The outcome shares no memory with resp or s.
 //
 // A body that the crawler's bounds cut (TruncatedLength, TruncatedTime) is an answer like any other, except that
 // a robots.txt must be whole in time. If the connection cut the body, nothing is kept: another
 // attempt may return the whole body.
 //
-// An answer with the payload of req.Former becomes a revisit record, with
-// Page.Original: a 304 to a conditional request (OutcomeUnchanged, without links), and a page
-// with the same digest (OutcomeOK, with links).
+// An answer with the payload of req.Previous becomes a revisit record, with Page.Original: a 304 to a
+// conditional request (OutcomeUnchanged, without links), and a page with the same digest (OutcomeOK, with
+// links).
 //
 // It is deterministic.
 func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
@@ -120,7 +120,7 @@ func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 		return refuse(out, verdict{blobschema.OutcomeCut, true, "connection ended within the body"})
 	}
 	if resp.Chunks != nil {
-		s.whole, _ = warc.Dechunk(s.whole[:0], resp.Chunks) // the client has examined them
+		s.whole, _ = warc.Dechunk(s.whole[:0], resp.Chunks) // no error: the client has decoded them once
 		resp.Body = s.whole
 	}
 	p.Truncated = resp.Truncated
@@ -203,7 +203,7 @@ func Conditions(req *actor.Request) []warc.HeaderField {
 	return fields
 }
 
-// hasPayload reports whether a payload is stored that a revisit of previous can name.
+// hasPayload reports whether the payload of previous is stored, so that a revisit record can name it.
 func hasPayload(previous *blobschema.Page) bool {
 	return previous != nil && previous.Digest != "" && previous.Payload().WARC != ""
 }

@@ -56,7 +56,7 @@ func TestAssembleGolden(t *testing.T) {
 	out := Assemble(testScratch(), req, resp)
 
 	request, response := records(t, out)
-	out.Page.Length = 0 // the compressor's affair; records has checked it
+	out.Page.Length = 0 // depends on the compressor; records has checked it
 	shown, err := json.MarshalIndent(out.Page, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestAssembleTruncated(t *testing.T) {
 	}
 }
 
-// TestAssembleContent is about which bodies are looked into, and how.
+// TestAssembleContent checks which bodies are parsed, and how.
 func TestAssembleContent(t *testing.T) {
 	const html = `<!DOCTYPE html><a href="/x">x</a>`
 	bomb := string(gzipped(html + strings.Repeat(" ", 8<<20) + `<a href="/late">`))
@@ -245,7 +245,7 @@ func TestAssembleContent(t *testing.T) {
 	}
 }
 
-// TestAssembleOptions passes on to extract what only the request or the configuration knows.
+// TestAssembleOptions checks that options of the request and the configuration reach package extract.
 func TestAssembleOptions(t *testing.T) {
 	const html = `<img srcset="/a.png 1x, /b.png 2x"><a href="/x">`
 	for srcset, want := range map[bool]int{false: 1, true: 3} {
@@ -268,7 +268,7 @@ func TestAssembleOptions(t *testing.T) {
 		}
 	}
 	xml := `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://example.org/1</loc></url></urlset>`
-	for _, body := range []string{xml, string(gzipped(xml))} { // as a file, without a coding
+	for _, body := range []string{xml, string(gzipped(xml))} { // a gzip file, without a coding
 		req := ask(t, "http://example.org/sitemap.xml.gz")
 		req.Sitemap = true
 		out := Assemble(testScratch(), req, made(200, fields("Content-Type", "application/octet-stream"), body))
@@ -347,7 +347,7 @@ func TestAssembleRobotsFile(t *testing.T) {
 		req.Robots = true
 		resp := made(tt.status, tt.header, tt.body)
 		out := Assemble(testScratch(), req, resp)
-		clear(resp.Body) // what is returned may not depend on it
+		clear(resp.Body) // the outcome must share no memory with it
 		if !bytes.Equal(out.Body, tt.want) || (out.Body == nil) != (tt.want == nil) {
 			t.Errorf("%s: body of %d bytes, want %d", tt.name, len(out.Body), len(tt.want))
 		}
@@ -426,7 +426,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestAssembleUnfit gives values that a record may not hold.
+// TestAssembleUnfit passes values that a record must not hold.
 func TestAssembleUnfit(t *testing.T) {
 	resp := made(200, fields("Content-Type", "text/html"), `<a href="/x">`)
 	resp.Addr = "not an address"
@@ -437,8 +437,8 @@ func TestAssembleUnfit(t *testing.T) {
 	}
 }
 
-// FuzzAssemble gives any answer, and if there is an ETag a previous one of the same digest. The
-// header is split into lines of name and value.
+// FuzzAssemble passes any answer and, if there is an ETag, a previous answer, which may have the same digest.
+// The header is split into lines of name and value.
 func FuzzAssemble(f *testing.F) {
 	f.Add(200, "Content-Type: text/html\nEtag: x", []byte(`<a href="/x">x</a>`), false, "", "")
 	f.Add(301, "Location: //example.net/%zz", []byte{}, false, "length", "")
@@ -465,7 +465,7 @@ func FuzzAssemble(f *testing.F) {
 		if etag != "" {
 			req.Previous = changed(func(p *blobschema.Page) {
 				p.ETag, p.Modified = shortText(etag, maxETag), ""
-				if len(etag)%2 == 0 { // the body is the one before
+				if len(etag)%2 == 0 { // the body has not changed
 					p.Digest, p.BodyBytes = warc.PayloadDigest(body), int64(len(body))
 				}
 			})

@@ -41,9 +41,8 @@ func (c *Client) failed(f *flight, req *actor.Request, started time.Time, status
 	return refuse(out, classify(f, status, err))
 }
 
-// classify maps the end of a request to the closed list of outcomes. The order matters: the end of a
-// context makes the connection fail in any way, so classify checks the context before
-// the error.
+// classify maps the end of a request to the closed list of outcomes. The order matters: the end of a context
+// can make the connection fail with any error, so classify checks the context first.
 func classify(f *flight, status int, err error) verdict {
 	if cause := context.Cause(f.ctx); cause != nil {
 		switch {
@@ -66,7 +65,7 @@ func classify(f *flight, status int, err error) verdict {
 	case isCut(err):
 		return verdict{blobschema.OutcomeCut, true, "connection ended within the body"}
 	}
-	// An error of a whole HTTP/2 connection, before this answer began, may be another answer's.
+	// If a whole HTTP/2 connection fails before this answer has begun, another answer may be the cause.
 	shared := status == 0 && strings.HasPrefix(err.Error(), "connection error:")
 	return verdict{blobschema.OutcomeProtocol, shared, reason(err)}
 }
@@ -85,7 +84,7 @@ func isCut(err error) bool {
 	if errors.As(err, &stream) {
 		return stream.Code != protocolError
 	}
-	// net/http does not export the rest of what can end a connection.
+	// net/http does not export the other errors that end a connection.
 	text := err.Error()
 	return strings.HasPrefix(text, "http2: server sent GOAWAY") || strings.HasPrefix(text, "http2: Transport received Server's graceful") ||
 		strings.HasPrefix(text, "http2: client conn") // lost, closed, not usable, or ended before the request was sent
@@ -103,8 +102,8 @@ const protocolError = 1 // PROTOCOL_ERROR, RFC 9113 section 7
 
 func (e streamError) Error() string { return "stream error" }
 
-// reason returns a text for err that is the same at all times and places: without the
-// ports and addresses that package net adds.
+// reason returns a text for err that is the same at all times and places. It omits the ports and addresses that
+// package net adds.
 func reason(err error) string {
 	var dns *net.DNSError
 	var no syscall.Errno

@@ -16,10 +16,10 @@ var packedPrefixes = [...]string{
 	"wOFF", "wOF2", // fonts
 }
 
-// packed reports whether a body is already compressed. Deflating such a body would take
-// as long as deflating text and gain nothing. packed checks the first bytes, because types and names are often
-// wrong and text stored without compression wastes space. It trusts a declared coding only if the coding has no
-// typical first bytes. A page that forges either is only stored larger.
+// packed reports whether a body is already compressed. Deflating such a body would take as long as deflating
+// text and gain nothing. packed checks the first bytes, because types and names are often wrong and text stored
+// without compression wastes space. It trusts a declared coding only if the coding has no typical first bytes.
+// A forged body only takes more space.
 func packed(body []byte, coding string) bool {
 	switch coding {
 	case "", "gzip", "x-gzip", "zstd":

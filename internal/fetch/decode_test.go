@@ -9,7 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/extract"
 )
 
-// TestDecodeBombs has bodies that blow up: no more than the limit comes out, and little is kept.
+// TestDecodeBombs decodes bodies that expand enormously. The result must keep to the limit, and little memory
+// may be kept.
 func TestDecodeBombs(t *testing.T) {
 	const html = `<!DOCTYPE html><a href="/x">x</a>`
 	text := html + strings.Repeat(" ", 8<<20) + `<a href="/late">`
@@ -36,13 +37,13 @@ func TestPacked(t *testing.T) {
 		{"", "<!DOCTYPE html>", false},
 		{"", "", false},
 		{"", "\x1f", false},
-		{"gzip", "<!DOCTYPE html>", false}, // says so and is not
+		{"gzip", "<!DOCTYPE html>", false}, // declared but not encoded
 		{"gzip", string(gzipped("x")), true},
 		{"zstd", string(encode(t, "zstd", "x")), true},
 		{"br", "any bytes", true},
 		{"deflate", "any bytes", true},
 		{"gzip, br", "any bytes", true},
-		{"", string(gzipped("x")), true}, // a file
+		{"", string(gzipped("x")), true}, // a gzip file
 		{"", "\x89PNG\r\n\x1a\n", true},
 		{"", "\xff\xd8\xff\xe0\x00\x10JFIF", true},
 		{"", "GIF89a", true},
@@ -61,7 +62,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestAssemblePacked looks for bodies within the stored bytes.
+// TestAssemblePacked checks which bodies are stored without compression.
 func TestAssemblePacked(t *testing.T) {
 	for _, tt := range []struct {
 		coding, body string

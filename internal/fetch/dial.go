@@ -31,8 +31,8 @@ func forbidden(addr netip.Addr) verdict {
 	return verdict{blobschema.OutcomeForbidden, false, "address " + addr.String() + " is not allowed"}
 }
 
-// origin is the key under which connections are pooled: scheme, host and port, and the address if the request names one.
-// A connection to a named address serves only requests that name the same address.
+// origin is the key under which connections are pooled: scheme, host and port, and the address if the request
+// names one. A connection to a named address serves only requests that name the same address.
 type origin struct {
 	tls  bool
 	host string // name or address, without brackets
@@ -40,7 +40,8 @@ type origin struct {
 	addr netip.Addr // the only address to connect to; zero: any of the host
 }
 
-// originOf returns the origin of a request. ok is false if the host is itself an address and the request names another one.
+// originOf returns the origin of a request. ok is false if the host is itself an address and the request names
+// another one.
 func originOf(req *actor.Request) (o origin, ok bool) {
 	o = origin{tls: req.URL.Scheme() == "https", host: req.URL.Host().Name(), port: 80}
 	if o.tls {
@@ -57,7 +58,7 @@ func originOf(req *actor.Request) (o origin, ok bool) {
 	return o, true
 }
 
-// dialer opens connections to allowed addresses only. Safe for concurrent use.
+// dialer opens connections to allowed addresses only. It is safe for concurrent use.
 type dialer struct {
 	names   *names
 	allow   []netip.Prefix
@@ -69,14 +70,14 @@ type dialer struct {
 	connecting func(netip.AddrPort) error
 }
 
-// maxUnsolicited bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames of the connection
-// itself, and at most a window of a body that was cut. net/http reads and answers such frames for
-// as long as the connection is open, so a server could otherwise send them without end.
+// maxUnsolicited bounds the bytes received over an HTTP/2 connection without an answer: the handshake, frames
+// of the connection itself, and at most a window of a body that was cut. net/http reads and answers such frames
+// for as long as the connection is open, so a server could otherwise send them without end.
 const maxUnsolicited = 4 << 20
 
-// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for
-// each answer, which is more than a window. A byte of a body in a frame and a TLS record of its
-// own takes 32. Without this bound, an answer of empty frames would be read until the request times out.
+// perByte bounds the bytes received per byte of a body over HTTP/2, in addition to maxUnsolicited for each
+// answer, which is more than a window. A body byte with its own frame and TLS record takes 32 bytes. Without
+// this bound, an answer of empty frames would be read until the request times out.
 const perByte = 64
 
 var (
@@ -125,7 +126,7 @@ func (c *conn) usable() bool {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
-	if !c.shared { // over HTTP/1 this package reads only what it waits for
+	if !c.shared { // over HTTP/1 this package reads only while it waits for an answer
 		return n, err
 	}
 	answers := int64(c.answers.Load())
@@ -147,7 +148,7 @@ func (c *conn) take() int64 {
 	return c.received.Swap(0)
 }
 
-// dial opens a connection to an origin. The error is a verdict, which says nothing if ctx has ended.
+// dial opens a connection to an origin. The error is a verdict, which is meaningless if ctx has ended.
 func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	c, err := d.connect(ctx, o)
 	if err != nil || !o.tls {
@@ -193,8 +194,8 @@ func newHTTP2(headerTimeout time.Duration) *http.Transport {
 	}
 }
 
-// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. The error is as that
-// of dial.
+// connect opens a TCP connection to an origin. It resolves the host unless the origin names an address. Its
+// error is like that of dial.
 func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	host, pin := o.host, o.addr
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
@@ -225,8 +226,8 @@ func (d *dialer) connect(ctx context.Context, o origin) (*conn, error) {
 	return c, nil
 }
 
-// pin returns the lowest allowed address of host, IPv4 before IPv6. All processes that resolve the same addresses choose the same
-// one. The error is a verdict.
+// pin returns the lowest allowed address of host, IPv4 before IPv6. All processes that resolve the same
+// addresses choose the same one. The error is a verdict.
 func (d *dialer) pin(ctx context.Context, host string) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

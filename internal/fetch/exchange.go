@@ -30,11 +30,12 @@ var past = time.Unix(1, 0)
 var (
 	errSwitch  = errors.New("answer switches protocols without a request")
 	errTrailer = errors.New("suspiciously long trailer")
-	errFraming = errors.New("too much framing") // of a body that is cut there
+	errFraming = errors.New("too much framing") // the body is cut there
 )
 
-// exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled connection ends before the
-// answer begins, the server probably closed it while it was idle: exchange sends the request again, once, over a new connection.
+// exchange sends a request and receives its answer over a pooled connection or a new one. If a pooled
+// connection ends before the answer begins, the server probably closed it while it was idle: exchange sends the
+// request again, once, over a new connection.
 func (c *Client) exchange(f *flight, o origin, req *actor.Request, b *buffers, limit int64) (resp Response, err error) {
 	f.queuedAt = time.Now()
 	if f.conn = c.pool.take(o); f.conn != nil {
@@ -65,7 +66,7 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (r
 	used := f.conn
 	stop := context.AfterFunc(f.ctx, func() { _ = used.SetDeadline(past) })
 	defer func() {
-		if !stop() { // the deadline may come after this request, and would end the next one
+		if !stop() { // the deadline may be set only after this request, and would end the next one
 			f.closed = true
 		}
 	}()
@@ -95,7 +96,8 @@ func (c *Client) over(f *flight, req *actor.Request, b *buffers, limit int64) (r
 	return resp, err
 }
 
-// readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers (status 1xx).
+// readHead reads the head of an answer into b.raw, and the bytes that arrive with it. It skips interim answers
+// (status 1xx).
 func (c *Client) readHead(f *flight, b *buffers) (resp Response, err error) {
 	if err := f.readBy(time.Now().Add(c.cfg.HeaderTimeout)); err != nil {
 		return resp, err
@@ -141,8 +143,8 @@ func (f *flight) readBy(t time.Time) error {
 	return context.Cause(f.ctx)
 }
 
-// readPlain reads a body of a length without transfer coding, which ends with the stream if length is -1. b.raw begins with resp.Head,
-// and may already contain more.
+// readPlain reads a body without transfer coding: length bytes, or up to the end of the stream if length is -1.
+// b.raw begins with resp.Head, and may already contain more.
 func (c *Client) readPlain(f *flight, b *buffers, resp *Response, length, limit int64) (err error) {
 	start := int64(len(resp.Head))
 	most := limit + 1 // one byte more distinguishes a body that ends at the limit from a longer one
@@ -205,7 +207,7 @@ func (c *Client) readChunks(f *flight, b *buffers, resp *Response, limit int64) 
 	return err
 }
 
-// readTrailer reads the lines behind the last chunk, which may be anything, up to an empty one.
+// readTrailer reads the lines after the last chunk up to an empty one. Their content does not matter.
 func readTrailer(in *bufio.Reader) error {
 	for size := 0; size <= maxTrailer; {
 		line, err := in.ReadSlice('\n')
@@ -281,8 +283,8 @@ func (c *Client) exchange2(f *flight, req *actor.Request, b *buffers, limit int6
 	return resp, err
 }
 
-// http2Request returns the request with the fields of [Client.requestHead]. Path and query are sent byte for byte as they are stored
-// and hashed, because net/url leaves a valid encoding as it is.
+// http2Request returns the request with the fields of [Client.requestHead]. Path and query are sent byte for
+// byte as they are stored and hashed, because net/url leaves a valid encoding as it is.
 func http2Request(ctx context.Context, req *actor.Request, fields []warc.HeaderField) (*http.Request, error) {
 	u, err := url.Parse(req.URL.String())
 	if err != nil {

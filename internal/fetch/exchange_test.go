@@ -31,7 +31,7 @@ func (canned) SetDeadline(time.Time) error      { return nil }
 func (canned) SetReadDeadline(time.Time) error  { return nil }
 func (canned) SetWriteDeadline(time.Time) error { return nil }
 
-// exchanged returns how a client understands the bytes of an answer, in pieces of at most piece bytes.
+// exchanged returns the answer that a client reads from bytes that come in pieces of at most piece bytes.
 func exchanged(t testing.TB, c *Client, answer []byte, piece int) (resp Response, closed bool, err error) {
 	f := &flight{ctx: context.Background(), conn: &conn{}}
 	f.conn.Conn = canned{Reader: &pieces{answer, piece}}
@@ -79,7 +79,8 @@ func (e *ending) Read(p []byte) (int, error) {
 	return e.canned.Read(p)
 }
 
-// TestEndWithinHead: the end of a request is noticed even if it comes when the deadline of the head is removed.
+// TestEndWithinHead checks that the end of a request is noticed even if it comes while the deadline of the head
+// is removed.
 func TestEndWithinHead(t *testing.T) {
 	c := testClient(t, nil)
 	ctx, end := context.WithCancel(context.Background())
@@ -107,7 +108,7 @@ func (p *pieces) Read(to []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestAsReceived: what is kept of an answer is the bytes that came, in whatever pieces.
+// TestAsReceived checks that an answer is kept as received, in whatever pieces it came.
 func TestAsReceived(t *testing.T) {
 	c := testClient(t, nil)
 	for _, tt := range []struct {
@@ -133,15 +134,15 @@ func TestAsReceived(t *testing.T) {
 			}
 		}
 	}
-	// What comes behind an answer, or before it, is not of it.
+	// Bytes before or after an answer do not belong to it.
 	resp, closed, err := exchanged(t, c, []byte("HTTP/1.1 103 E\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbodyHTTP/1.1 200"), 1<<20)
 	if err != nil || string(resp.Head) != "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" || string(resp.Body) != "body" || !closed {
 		t.Errorf("surplus: head %q, body %q, closed %v, %v", resp.Head, resp.Body, closed, err)
 	}
 }
 
-// FuzzExchange compares with net/http: what both understand they understand alike, and what is refused here is
-// refused there, except for spaces in a name and signs in a status.
+// FuzzExchange compares with net/http. If both accept an answer, they must read the same. Except for spaces in
+// a name and signs in a status, net/http must refuse every answer that this package refuses.
 func FuzzExchange(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<a href='/x'>",
@@ -173,7 +174,7 @@ func FuzzExchange(f *testing.F) {
 			t.Fatalf("net/http refuses it: %v", bad)
 		}
 		body, bad := io.ReadAll(io.LimitReader(want.Body, 1<<16))
-		if bad != nil && (strings.Contains(bad.Error(), "trailer") || strings.Contains(bad.Error(), "MIME header")) { // here a trailer may hold anything
+		if bad != nil && (strings.Contains(bad.Error(), "trailer") || strings.Contains(bad.Error(), "MIME header")) { // this package accepts any trailer
 			bad = nil
 		}
 		if resp.Status != want.StatusCode || !bytes.Equal(body, resp.Body) || bad != nil && resp.Truncated == "" {
@@ -194,7 +195,7 @@ func FuzzExchange(f *testing.F) {
 	})
 }
 
-// known reports whether an answer may be refused here alone.
+// known reports whether only this package may refuse an answer.
 func known(answer []byte) bool {
 	head, _, _ := strings.Cut(strings.ReplaceAll(string(answer), "\r\n", "\n"), "\n\n")
 	line, rest, _ := strings.Cut(head, "\n")
@@ -206,7 +207,7 @@ func known(answer []byte) bool {
 	return strings.ContainsAny(line, "+-") || len(head) >= maxHeader/2
 }
 
-// trimmed returns values without the spaces around them, and within folds as they are joined here.
+// trimmed returns values without surrounding spaces, and with folds joined as this package does.
 func trimmed(values []string) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -215,7 +216,7 @@ func trimmed(values []string) []string {
 	return out
 }
 
-// TestHeaderTimeoutHTTP2 has a server that sends no header over HTTP/2.
+// TestHeaderTimeoutHTTP2 requests a server that sends no header over HTTP/2.
 func TestHeaderTimeoutHTTP2(t *testing.T) {
 	server, roots := tlsServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())

@@ -1,13 +1,14 @@
-// Package fetch requests one URL and returns one outcome: it connects, sends the request, reads the answer, and makes
-// the WARC records to store and the links to follow. The step issues an actor.Request after
-// polite has allowed a request to the host. This package returns an actor.Outcome, whose records
-// the step packs into WARC objects.
+// Package fetch requests one URL and returns one outcome: it connects, sends the request, reads the answer, and
+// makes the WARC records to store and the links to follow. The step issues an actor.Request when package polite
+// allows a request to the host. This package returns an actor.Outcome, whose records the step packs into WARC
+// objects.
 //
-// [Client] is its main type. [Client.Fetch] takes an idle connection of the origin from a pool (pool.go) or opens one
-// to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go, framing.go), so that the
-// records hold the bytes that came over the network. HTTP/2 over TLS is spoken by net/http over connections
-// that this package opens. A flight measures the time and the bytes of one request (flight.go). Then [Assemble]
-// makes the outcome. It has no sockets and no clock, so the simulation runs the same code on generated answers.
+// [Client] is its main type. [Client.Fetch] takes an idle connection of the origin from a pool (pool.go) or
+// opens one to an allowed address (dial.go, names.go, address.go). It speaks HTTP/1.1 itself (exchange.go,
+// framing.go), so that the records hold the bytes that came over the network. HTTP/2 over TLS is spoken by
+// net/http over connections that this package opens. A flight measures the time and the bytes of one request
+// (flight.go). Then [Assemble] makes the outcome. It has no sockets and no clock, so the simulation runs the
+// same code on generated answers.
 //
 // Invariants:
 //   - No name, redirect or Request.Addr leads to a connection to an address that [Allowed]
@@ -18,8 +19,8 @@
 //   - A failure of the web is an outcome of the closed list in blobschema, never an error.
 //   - Equal answers give equal links, records and outcomes (I10).
 //
-// The package does not follow redirects, keep cookies, obey robots.txt or pace requests: the step does. It sends a request
-// a second time only if a reused connection ended before the answer began.
+// The package does not follow redirects, keep cookies, obey robots.txt or pace requests: the step does. It
+// sends a request a second time only if a reused connection ended before the answer began.
 //
 // Read fetch.go, exchange.go and assemble.go first.
 package fetch
@@ -55,11 +56,12 @@ const maxHeader = 64 << 10 // bytes of the head of an answer
 // A body that arrives at MinRate or faster may take up to Patience times the timeout. The rate is
 // measured over half of the timeout.
 const (
-	MinRate  = 1000 // bytes per second; less is hardly of use to anybody
+	MinRate  = 1000 // bytes per second; a slower server is hardly useful to anybody
 	Patience = 4    // with the default timeout, the largest body then needs 70 kB/s
 )
 
-// Config is the configuration of a Client. The zero value of a field means its default.
+// Config is the configuration of a Client. The zero value of a field means its default, which its comment names
+// last.
 type Config struct {
 	UserAgent string           // value of the User-Agent field; no default
 	Token     string           // product token under which robots directives address the crawler; no default
@@ -80,8 +82,8 @@ type Config struct {
 	Compression warc.Compression // of the records; gzip level 1
 }
 
-// ProductToken is the name by which robots.txt may address a user agent (RFC 9309
-// section 2.2.1): the product's, without its version; "" if there is none.
+// ProductToken is the name by which robots.txt may address a user agent (RFC 9309 section 2.2.1): the product's
+// name without its version. It is "" if agent begins with no such name.
 func ProductToken(agent string) string {
 	name, _, _ := strings.Cut(agent, " ")
 	name, _, _ = strings.Cut(name, "/")
@@ -198,8 +200,8 @@ var (
 	errLongest = errors.New("body took too long")
 )
 
-// Fetch requests req.URL and returns the outcome. Every failure is an outcome. Soon after ctx
-// ends, Fetch returns OutcomeAborted. Safe for concurrent use.
+// Fetch requests req.URL and returns the outcome. Every failure is an outcome. Soon after ctx ends, Fetch
+// returns OutcomeAborted. It is safe for concurrent use.
 //
 // A request that reaches the timeout ends with OutcomeTimeout, or with OutcomeConnect or OutcomeDNS
 // if it never got a connection. While a
@@ -286,8 +288,8 @@ func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Ou
 	}
 }
 
-// requestHead writes the head of the request for req.URL into b: start line, fields, blank line. HTTP/1.1 sends these bytes;
-// the records store them for HTTP/2 too.
+// requestHead writes the head of the request for req.URL into b: start line, fields, blank line. HTTP/1.1 sends
+// these bytes; the records store them for HTTP/2 too.
 func (c *Client) requestHead(b *buffers, req *actor.Request) {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), Conditions(req)...)

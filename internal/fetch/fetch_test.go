@@ -82,7 +82,7 @@ func TestFetchPage(t *testing.T) {
 	}
 }
 
-// TestRequestHead holds what is stored against what is sent.
+// TestRequestHead compares the stored request with the bytes sent.
 func TestRequestHead(t *testing.T) {
 	for _, path := range []string{
 		"/", "/a/b?c=d&e", "/?", "/a|b?{}|", "/%zz%", "//double//slash?x", "//%zz", "/%2F%2f/", "/a;b=c/d,e/'()*!$", "/?q=\"<>",
@@ -163,7 +163,7 @@ func TestFetchBodyBound(t *testing.T) {
 	}
 }
 
-// TestFetchLarge lets many large bodies come at once through few places.
+// TestFetchLarge fetches many large bodies at once with few large buffers.
 func TestFetchLarge(t *testing.T) {
 	body := strings.Repeat("0123456789abcdef", (3<<20)/16)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, body) }))
@@ -307,7 +307,7 @@ func TestFetchTLS(t *testing.T) {
 		name, url string
 		change    func(*Config)
 		temporary bool
-		detail    string // begins so
+		detail    string // prefix
 	}{
 		{"unknown authority", server.URL, nil, false, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		{"other name", "https://other.example:" + port, func(cfg *Config) { cfg.Roots = roots }, false,
@@ -392,7 +392,7 @@ func TestFetchNoConnection(t *testing.T) {
 	}
 }
 
-// TestFetchGuard is about names that lead inside: nothing may arrive there.
+// TestFetchGuard requests names that lead to internal addresses. No connection may arrive there.
 func TestFetchGuard(t *testing.T) {
 	var connections atomic.Int32
 	host := rawServer(t, func(net.Conn) { connections.Add(1) })
@@ -401,7 +401,7 @@ func TestFetchGuard(t *testing.T) {
 	wantOutcome(t, c.Fetch(context.Background(), ask(t, "http://inside.example:"+port+"/")), blobschema.OutcomeForbidden)
 	wantOutcome(t, c.Fetch(context.Background(), ask(t, "http://127.0.0.1:"+port+"/")), blobschema.OutcomeForbidden)
 
-	// What a name resolved to does not matter at the last line, only where the socket goes.
+	// The last check considers only the address of the socket, not the name.
 	d := &dialer{names: c.names, timeout: time.Second}
 	_, _, err := d.try(context.Background(), addrs("127.0.0.1"), netip.MustParseAddrPort(host).Port())
 	var v verdict
@@ -413,7 +413,7 @@ func TestFetchGuard(t *testing.T) {
 	}
 }
 
-// TestFetchRebinding has a name that is honest first and then is not.
+// TestFetchRebinding requests a name that resolves to an allowed address first and to forbidden ones later.
 func TestFetchRebinding(t *testing.T) {
 	var now clock
 	var inside atomic.Bool
@@ -425,18 +425,18 @@ func TestFetchRebinding(t *testing.T) {
 			if inside.Load() {
 				return addrs("10.0.0.1", "169.254.169.254"), nil
 			}
-			return addrs("10.0.0.1", "127.0.0.1"), nil // the first is passed over
+			return addrs("10.0.0.1", "127.0.0.1"), nil // the first is skipped
 		}
 	})
 	req := ask(t, "http://rebind.example:"+port+"/")
 	wantOutcome(t, c.Fetch(context.Background(), req), blobschema.OutcomeOK)
 	inside.Store(true)
-	wantOutcome(t, c.Fetch(context.Background(), req), blobschema.OutcomeOK) // as resolved before
+	wantOutcome(t, c.Fetch(context.Background(), req), blobschema.OutcomeOK) // from the cache
 	now.advance(foundFor)
 	wantOutcome(t, c.Fetch(context.Background(), req), blobschema.OutcomeForbidden)
 }
 
-// TestFetchNextAddress has a dead address before the one that works, which is remembered.
+// TestFetchNextAddress requests a name whose first address is dead. The working address must be remembered.
 func TestFetchNextAddress(t *testing.T) {
 	host := rawServer(t, answer("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody"))
 	_, port, _ := net.SplitHostPort(host)
@@ -464,7 +464,7 @@ func TestFetchAborted(t *testing.T) {
 			if !out.Temporary || out.Page.Detail != context.DeadlineExceeded.Error() {
 				t.Errorf("temporary %v, detail %q", out.Temporary, out.Page.Detail)
 			}
-			<-gone // also a connection that was still being made ends
+			<-gone // even a connection that was being opened ends
 		})
 	}
 	t.Run("cancelled within the body", func(t *testing.T) {
@@ -485,7 +485,7 @@ func TestFetchAborted(t *testing.T) {
 		})
 		c := testClient(t, func(cfg *Config) { cfg.Processors = 1; cfg.Timeout = 50 * time.Millisecond })
 		s := <-c.scratch
-		time.AfterFunc(200*time.Millisecond, cancel) // that it waits for us does not count
+		time.AfterFunc(200*time.Millisecond, cancel) // waiting for a processor does not count against the server
 		wantOutcome(t, c.Fetch(ctx, ask(t, "http://"+host+"/")), blobschema.OutcomeAborted)
 		c.scratch <- s
 	})
@@ -512,7 +512,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestProxyIgnored sets what would lead every request elsewhere.
+// TestProxyIgnored sets the environment variables of a proxy.
 func TestProxyIgnored(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	host := rawServer(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"))
@@ -612,7 +612,7 @@ func TestFetchIdle(t *testing.T) {
 			reused++
 		}
 	}
-	if reused < 20 || int(opened.Load()) != 50-reused { // of five turns, the best plan repeats two; the oldest first, none
+	if reused < 20 || int(opened.Load()) != 50-reused { // of five turns the best plan reuses two; closing the oldest reuses none
 		t.Errorf("%d of 50 requests over a connection that was open, %d opened", reused, opened.Load())
 	}
 	c.CloseIdle()

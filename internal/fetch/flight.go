@@ -50,12 +50,12 @@ func (f *flight) watch() (stop func()) {
 	return func() { f.timer.Stop() }
 }
 
-// measure runs at the end of each window of time. Once the timeout has passed, it ends the request if too little of the body
-// arrived in the window, or if longest has passed.
+// measure runs at the end of each window of time. Once the timeout has passed, it ends the request if too
+// little of the body arrived in the window, or if longest has passed.
 func (f *flight) measure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over || !f.done.IsZero() { // the server has done its part
+	if f.over || !f.done.IsZero() { // the whole answer was received
 		return
 	}
 	window, elapsed := f.timeout/2, time.Since(f.begun)
@@ -174,8 +174,9 @@ func (c *Client) release(b *buffers) {
 	c.buffers.Put(b)
 }
 
-// room makes room for more bytes in b.raw, up to limit in total. A buffer that outgrows freeBuffer takes one place for its
-// whole growth, so that a request with a place can finish. This bounds memory for any number of connections.
+// room makes room for more bytes in b.raw, up to limit in total. A buffer that outgrows freeBuffer takes one
+// place for its whole growth, so that a request with a place can finish. This bounds memory for any number of
+// connections.
 func (c *Client) room(f *flight, b *buffers, limit int64) error {
 	switch {
 	case len(b.raw) < cap(b.raw):

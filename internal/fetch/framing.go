@@ -43,8 +43,8 @@ type framing struct {
 	closing bool  // the connection cannot serve another request
 }
 
-// framing returns the framing of an HTTP/1 answer to a GET request. An ambiguous answer is an error, with one exception:
-// if there are chunks and a length, the chunks count and the connection is closed.
+// framing returns the framing of an HTTP/1 answer to a GET request. An ambiguous answer is an error, with one
+// exception: if there are chunks and a length, the chunks count and the connection is closed.
 func (r *Response) framing() (f framing, err error) {
 	f.length = -1
 	lengths, codings := 0, 0

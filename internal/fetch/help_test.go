@@ -26,7 +26,7 @@ import (
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
-// testClient returns a client that may ask loopback and resolves every name to it.
+// testClient returns a client that may connect to loopback and resolves every name to it.
 func testClient(t testing.TB, change func(*Config)) *Client {
 	t.Helper()
 	cfg := Config{
@@ -97,7 +97,7 @@ func answer(text string) func(net.Conn) {
 	}
 }
 
-// hang waits until the client has gone.
+// hang waits until the client closes the connection.
 func hang(c net.Conn) { io.Copy(io.Discard, c) }
 
 func readRequest(c net.Conn) (*http.Request, error) {
@@ -114,7 +114,7 @@ func gzipped(s string) []byte {
 	return b.Bytes()
 }
 
-// codings are all content codings; "" is none.
+// codings lists all content codings; "" means no coding.
 var codings = []string{"", "gzip", "br", "zstd"}
 
 // encode returns s in a content coding.
@@ -167,7 +167,7 @@ func gunzip(t testing.TB, b []byte) string {
 	return string(out)
 }
 
-// records checks that the record bytes are what actor.Outcome promises and returns the two.
+// records checks the record bytes against the promises of actor.Outcome, and returns both records.
 func records(t testing.TB, out *actor.Outcome) (request, response string) {
 	t.Helper()
 	if cap(out.Record) != len(out.Record) {

@@ -21,7 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/hostile"
 )
 
-// inTransit is what the kernel may take from a server before the crawler has read it, in bytes.
+// inTransit bounds the bytes that the kernel may take from a server before the crawler has read them.
 const inTransit = 12 << 20
 
 func hostileWeb(t testing.TB) *hostile.Server {
@@ -35,11 +35,11 @@ func hostileWeb(t testing.TB) *hostile.Server {
 	return s
 }
 
-// hostileTime is what a client gives a request that is to end by another bound than time; it is less than the
-// servers give it, and more than a busy machine needs.
+// hostileTime is the timeout of requests that must end by another bound: shorter than the life of a server's
+// connection, and longer than a busy machine needs.
 const hostileTime = 50 * time.Second
 
-// hostileClient may ask all hosts of s but the inside.
+// hostileClient returns a client that may connect to all hosts of s except the inside.
 func hostileClient(t testing.TB, s *hostile.Server, change func(*Config)) *Client {
 	return testClient(t, func(cfg *Config) {
 		cfg.AllowNet = []netip.Prefix{hostile.Net()}
@@ -52,7 +52,7 @@ func hostileClient(t testing.TB, s *hostile.Server, change func(*Config)) *Clien
 	})
 }
 
-// short times are for cases that only they can end.
+// shortTimes sets short timeouts, for cases that only a timeout ends.
 func shortTimes(cfg *Config) {
 	cfg.ConnectTimeout, cfg.HeaderTimeout, cfg.Timeout = 300*time.Millisecond, 300*time.Millisecond, 500*time.Millisecond
 }
@@ -63,7 +63,7 @@ func hostileRequest(t testing.TB, s *hostile.Server, i int) actor.Request {
 	return req
 }
 
-// TestHostile asks for each case once: those that time ends first, all at once, then the others.
+// TestHostile requests each case once: first those that a timeout ends, all at once, then the others.
 func TestHostile(t *testing.T) {
 	s := hostileWeb(t)
 	slow, quick := hostileClient(t, s, shortTimes), hostileClient(t, s, nil)
@@ -101,7 +101,7 @@ func TestHostile(t *testing.T) {
 				most = 3 * time.Second
 			}
 			checkRecords(t, out)
-			if raced { // only the times would fail
+			if raced { // only timings would fail
 				return
 			}
 			if results[i].took > most {
@@ -120,7 +120,7 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
-	for end := time.Now().Add(hostile.MaxLife / 4); time.Now().Before(end); { // no connection is left, when servers have noticed
+	for end := time.Now().Add(hostile.MaxLife / 4); time.Now().Before(end); { // wait until the servers have noticed that no connection is left
 		open := int64(0)
 		for i := range cases {
 			open += s.Open(i)
@@ -178,8 +178,8 @@ func checkWant(t *testing.T, c hostile.Case, out *actor.Outcome) {
 	}
 }
 
-// checkRecords reads the records back: they are a request and a response and nothing else, whatever
-// the server put into its header and body to look like more.
+// checkRecords reads the records back. They must be exactly a request and a response, even if header and body
+// contain text that looks like further records.
 func checkRecords(t testing.TB, out *actor.Outcome) {
 	t.Helper()
 	if !out.Page.Outcome.Answered() {
@@ -211,7 +211,7 @@ func checkRecords(t testing.TB, out *actor.Outcome) {
 	}
 }
 
-// checkRecord reads the next record. What it returns shares nothing with the reader.
+// checkRecord reads the next record. The result shares no memory with the reader.
 func checkRecord(t testing.TB, r *warc.Reader, kind warc.Type) warc.Record {
 	t.Helper()
 	rec, err := r.Next()
@@ -238,7 +238,7 @@ func checkRecord(t testing.TB, r *warc.Reader, kind warc.Type) warc.Record {
 	return kept
 }
 
-// TestHostileBeside asks for a good page before and after each case, over connections that are kept.
+// TestHostileBeside requests a good page before and after each case, over reused connections.
 func TestHostileBeside(t *testing.T) {
 	if raced {
 		t.Skip("its bounds are of time")
@@ -280,9 +280,9 @@ func TestHostileBeside(t *testing.T) {
 	all.Wait()
 }
 
-// TestSurplusAnswer asks again at once after an answer with another behind it, many times: what
-// nobody requested must never be taken for the next answer. It takes luck to see that happen; the
-// next test takes none.
+// TestSurplusAnswer requests again immediately after an answer that is followed by another, many times. The
+// unrequested answer must never be taken for the next one. This test finds such an error only by chance; the
+// next test does so reliably.
 func TestSurplusAnswer(t *testing.T) {
 	s := hostileWeb(t)
 	c := hostileClient(t, s, nil)
@@ -301,14 +301,14 @@ func TestSurplusAnswer(t *testing.T) {
 	}
 }
 
-// chatty is a connection over which bytes come forever.
+// chatty is a connection that always has more bytes.
 type chatty struct{ net.Conn }
 
 func (chatty) Read(p []byte) (int, error) { return len(p), nil }
 func (chatty) Close() error               { return nil }
 
-// TestEmptyFrames bounds what comes with an answer and is none of its body; but a body may come byte by byte, each in
-// a frame and a TLS record of its own.
+// TestEmptyFrames checks the bound on bytes besides the body of an answer. A body may come byte by byte, each
+// with its own frame and TLS record.
 func TestEmptyFrames(t *testing.T) {
 	const step, most = 32, 20 << 20
 	for _, k := range []struct {
@@ -336,8 +336,8 @@ func TestEmptyFrames(t *testing.T) {
 	}
 }
 
-// TestSpokenFirst: what net/http says of a connection over which bytes came before it had sent the request, which chance
-// decides, is that it ended.
+// TestSpokenFirst checks that an error of net/http about bytes before the request counts as the end of the
+// connection. Chance decides whether net/http reports this error.
 func TestSpokenFirst(t *testing.T) {
 	for text, want := range map[string]bool{
 		"http2: client conn could not be established":                         true,
@@ -352,8 +352,7 @@ func TestSpokenFirst(t *testing.T) {
 	}
 }
 
-// TestFloodAfterAnswer has a server that goes on after its answer, on a connection that is kept
-// for the next request.
+// TestFloodAfterAnswer requests a server that sends more after its answer, on a connection that is kept.
 func TestFloodAfterAnswer(t *testing.T) {
 	if raced {
 		t.Skip("its bounds are of time")
@@ -376,8 +375,7 @@ func TestFloodAfterAnswer(t *testing.T) {
 	}
 }
 
-// TestHostileMemory fetches all that is large with default bounds, eight at a time, and looks at the
-// heap meanwhile.
+// TestHostileMemory fetches all large cases with default bounds, eight at a time, and watches the heap.
 func TestHostileMemory(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("moves hundreds of megabytes")
@@ -385,7 +383,7 @@ func TestHostileMemory(t *testing.T) {
 	s := hostileWeb(t)
 	const maxBody, atOnce, most = 4 << 20, 8, 160 << 20
 	c := hostileClient(t, s, func(cfg *Config) { cfg.MaxBody = maxBody })
-	defer debug.SetGCPercent(debug.SetGCPercent(20)) // what is garbage counts, too
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // so that garbage hardly counts
 	runtime.GC()
 	watched := hostile.WatchHeap()
 	places := make(chan struct{}, atOnce)
@@ -413,7 +411,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// TestHostileNames lets a name change its mind once its answer is no longer kept.
+// TestHostileNames resolves a name again after its cached answer has expired, when it leads elsewhere.
 func TestHostileNames(t *testing.T) {
 	s := hostileWeb(t)
 	var now clock
@@ -432,7 +430,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// insideURLs are addresses that are nobody's business, in the ways in which they are written.
+// insideURLs are URLs of internal addresses in all spellings.
 var insideURLs = []string{
 	"http://127.0.0.1/", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0x7f.1/", "http://0177.0.0.1/", "http://017700000001/",
 	"http://127.0.0.1./", "http://127.255.255.254/", "http://0/", "http://0.0.0.0/", "http://０/", "http://①②⑦.⓪.⓪.①/", "http://%31%32%37.1/",
@@ -445,9 +443,9 @@ var insideURLs = []string{
 	"http://localhost/", "http://LOCALHOST./", "http://metadata.google.internal/", "https://rebind.example/", "http://both.example/", "http://mapped.example/",
 }
 
-// TestNeverInside has the settings of a real crawl: no net is allowed. Whatever is written in a URL
-// or a Location, whatever a name resolves to, no socket may even begin to connect. The public
-// address that a name has besides is refused by the test, so that nothing leaves this machine.
+// TestNeverInside has the settings of a real crawl: no extra network is allowed. No URL, Location or name may
+// make a socket begin to connect. The test refuses the public address that a name also has, so that nothing
+// leaves this machine.
 func TestNeverInside(t *testing.T) {
 	s := hostileWeb(t)
 	public := netip.MustParseAddr("93.184.216.34")
@@ -511,7 +509,7 @@ func TestNeverInside(t *testing.T) {
 	if redirects < 20 || s.Reached() != 0 {
 		t.Errorf("%d redirects, %d connections to the inside", redirects, s.Reached())
 	}
-	// What the socket is given is judged, not what led to it.
+	// The address of the socket is checked, not the name.
 	for _, a := range addrs("127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:192.168.1.1", "fd00:ec2::254") {
 		_, _, err := d.try(context.Background(), []netip.Addr{a}, 80)
 		if v := (verdict{}); !errors.As(err, &v) || v != forbidden(a.Unmap()) || len(connected) != 0 {

@@ -21,7 +21,7 @@ var misbehaviours = []struct {
 	want      blobschema.Outcome
 	status    uint16
 	temporary bool
-	detail    string // part of it: most is in the words of net/http
+	detail    string // substring, because most texts come from net/http
 	payload   string // stored
 }{
 	{
@@ -210,7 +210,7 @@ var misbehaviours = []struct {
 	},
 }
 
-// TestFetchOutcomes lets servers misbehave over raw connections.
+// TestFetchOutcomes requests servers that misbehave over raw connections.
 func TestFetchOutcomes(t *testing.T) {
 	for _, tt := range misbehaviours {
 		t.Run(tt.name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestFetchOutcomes(t *testing.T) {
 	}
 }
 
-// endless writes s until the client has gone.
+// endless writes s until the client closes the connection.
 func endless(c net.Conn, s string) {
 	block := strings.Repeat(s, 1+4096/len(s))
 	for {

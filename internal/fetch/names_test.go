@@ -79,7 +79,7 @@ func TestNamesShareLookups(t *testing.T) {
 	}, time.Minute, time.Now)
 	defer n.close()
 
-	// The first caller gives up; the look-up goes on for the others.
+	// The first caller gives up; the lookup continues for the others.
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		<-begun
@@ -162,7 +162,7 @@ func TestInterleave(t *testing.T) {
 			addrs("1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5", "1.0.0.6", "1.0.0.7", "1.0.0.8", "1.0.0.9", "2606::1"),
 			addrs("1.0.0.1", "2606::1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5", "1.0.0.6", "1.0.0.7"),
 		},
-		{ // the same again, turned
+		{ // the same addresses, rotated
 			addrs("1.0.0.9", "1.0.0.2", "1.0.0.1", "1.0.0.4", "1.0.0.5", "1.0.0.3", "1.0.0.7", "1.0.0.8", "1.0.0.6", "2606::1"),
 			addrs("1.0.0.1", "2606::1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5", "1.0.0.6", "1.0.0.7"),
 		},

@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// TestOrigins has requests whose connections may not be exchanged, and requests that no connection may serve.
+// TestOrigins checks which requests must not share a connection, and which no connection may serve.
 func TestOrigins(t *testing.T) {
 	seen := map[origin]bool{}
 	for _, u := range []string{"http://example.org/", "https://example.org/", "http://example.org:8080/", "http://a.example/"} {
@@ -72,8 +72,8 @@ func twoAddresses(t *testing.T) (port string) {
 	return port
 }
 
-// TestFetchPinned goes to and fro between two addresses of one host, and none given: each keeps
-// its own connection.
+// TestFetchPinned alternates between two addresses of a host and no given address. Each keeps its own
+// connection.
 func TestFetchPinned(t *testing.T) {
 	port := twoAddresses(t)
 	asked := 0
@@ -134,13 +134,13 @@ func TestFetchPinnedTLS(t *testing.T) {
 			t.Errorf("request %d: %q, reused %v", i, got, out.Reused)
 		}
 	}
-	req.URL = parse(t, "https://other.example:"+port+"/") // the certificate is not for it, wherever it leads
+	req.URL = parse(t, "https://other.example:"+port+"/") // the certificate is for another name
 	wantOutcome(t, c.Fetch(context.Background(), req), blobschema.OutcomeTLS)
 	req.URL, req.Addr = parse(t, "https://example.com:"+port+"/"), netip.Addr{}
 	wantOutcome(t, c.Fetch(context.Background(), req), blobschema.OutcomeDNS) // not over the pinned connection
 }
 
-// TestFetchPinnedGuard pins to where nothing may go.
+// TestFetchPinnedGuard pins requests to forbidden addresses.
 func TestFetchPinnedGuard(t *testing.T) {
 	var connections atomic.Int32
 	host := rawServer(t, func(net.Conn) { connections.Add(1) })
@@ -151,7 +151,7 @@ func TestFetchPinnedGuard(t *testing.T) {
 		{"https://inside.example:" + port + "/", "::ffff:127.0.0.1"},
 		{"http://inside.example:" + port + "/", "::1"},
 		{"http://127.0.0.1:" + port + "/", "127.0.0.1"},
-		{"http://8.8.8.8:" + port + "/", "127.0.0.1"}, // spells another
+		{"http://8.8.8.8:" + port + "/", "127.0.0.1"}, // the host is another address
 		{"http://[2606::1]:" + port + "/", "2606::2"},
 	} {
 		req := ask(t, tt.url)
@@ -165,7 +165,7 @@ func TestFetchPinnedGuard(t *testing.T) {
 	if connections.Load() != 0 {
 		t.Error("a connection was made")
 	}
-	req := ask(t, "http://"+host+"/") // spells the one it is pinned to
+	req := ask(t, "http://"+host+"/") // the host is the pinned address
 	req.Addr = loopback
 	host2 := testClient(t, nil).Fetch(context.Background(), req)
 	wantOutcome(t, host2, blobschema.OutcomeCut)
@@ -176,7 +176,7 @@ func TestFetchPinnedGuard(t *testing.T) {
 
 func TestFetchResolve(t *testing.T) {
 	many := make([]netip.Addr, 0, 40)
-	for i := range 40 { // in no order, and more than are kept
+	for i := range 40 { // unordered, and more than are kept
 		many = append(many, netip.AddrFrom4([4]byte{8, 8, byte(i * 7 % 40), 8}))
 	}
 	for _, tt := range []struct {

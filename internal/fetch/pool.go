@@ -8,9 +8,10 @@ import (
 // idleTimeout bounds how long a connection stays open without a request.
 const idleTimeout = time.Minute
 
-// pool keeps the connections that requests may reuse: at most one idle connection per origin. If there are too many, it closes the
-// one that will be needed last. A crawler visits its hosts in rotation, so the connection that was used last is usually needed
-// last; closing the oldest one would close each connection just before its next use. Safe for concurrent use.
+// pool keeps the connections that requests may reuse: at most one idle connection per origin. If there are too
+// many, it closes the one that will be needed last. A crawler visits its hosts in rotation, so the connection
+// that was used last is usually needed last; closing the oldest one would close each connection just before its
+// next use. It is safe for concurrent use.
 type pool struct {
 	most int // most connections without a request
 
@@ -50,8 +51,8 @@ func (p *pool) add(c *conn) {
 	}
 }
 
-// left records that a request no longer uses c. keep reports whether c can serve another request, which is expected at next;
-// zero: none is expected.
+// left records that a request no longer uses c. keep reports whether c can serve another request, which is
+// expected at next; zero: none is expected.
 func (p *pool) left(c *conn, next time.Time, keep bool) {
 	p.mu.Lock()
 	c.users--
@@ -96,7 +97,8 @@ func (p *pool) surplus() (last *conn) {
 	return last
 }
 
-// expire closes the connections that have been idle for idleTimeout. It schedules its next run while any connection is idle.
+// expire closes the connections that have been idle for idleTimeout. It schedules its next run while any
+// connection is idle.
 func (p *pool) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

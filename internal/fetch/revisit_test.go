@@ -30,7 +30,7 @@ func previous() *blobschema.Page {
 	}
 }
 
-// changed returns former with a change.
+// changed returns previous with a change.
 func changed(change func(*blobschema.Page)) *blobschema.Page {
 	f := previous()
 	change(f)
@@ -44,7 +44,7 @@ func TestAssembleNotModified(t *testing.T) {
 		previous *blobschema.Page
 		header   []warc.HeaderField
 		want     blobschema.Outcome
-		change   func(*blobschema.Page) // of what the page is expected to be
+		change   func(*blobschema.Page) // to the expected page
 	}{
 		{"unchanged", previous(), nil, blobschema.OutcomeUnchanged, nil},
 		{"new validators", previous(), fields("Etag", `"v2"`, "Last-Modified", "Fri, 01 Mar 2024 00:00:00 GMT", "Content-Type", "text/plain"),
@@ -172,8 +172,8 @@ func TestAssembleIdentical(t *testing.T) {
 	}
 }
 
-// TestAssembleHead makes of an outcome the revisit record that its step would, when it finds
-// the payload elsewhere.
+// TestAssembleHead makes the revisit record that a step makes from an outcome when it finds the payload
+// elsewhere.
 func TestAssembleHead(t *testing.T) {
 	out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Content-Type", "text/html"), previousBody))
 	request, response := records(t, out)
@@ -231,7 +231,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestFetchConditional crawls a page twice, and then a third time on the strength of the second.
+// TestFetchConditional fetches a page twice, and a third time with the validators of the second answer.
 func TestFetchConditional(t *testing.T) {
 	var sent []http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -275,7 +275,7 @@ func TestFetchConditional(t *testing.T) {
 	}
 }
 
-// TestFetchLongETag has a validator of 1 MiB: it is not remembered, so never sent back.
+// TestFetchLongETag checks that a validator of 1 MiB is neither stored nor sent back.
 func TestFetchLongETag(t *testing.T) {
 	etag := `"` + strings.Repeat("v", 1<<20) + `"`
 	out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Etag", etag, "Last-Modified", etag), "body"))

@@ -27,7 +27,7 @@ func steady(n int) func(net.Conn) {
 	}
 }
 
-// TestFetchSlow requests what takes longer than the timeout.
+// TestFetchSlow requests answers that take longer than the timeout.
 func TestFetchSlow(t *testing.T) {
 	const timeout = 600 * time.Millisecond
 	for _, tt := range []struct {
@@ -74,8 +74,8 @@ func TestFetchSlow(t *testing.T) {
 	}
 }
 
-// TestFetchQueuesForMemory checks that a request which waits for a place of ours keeps what it has,
-// as one whose body arrives steadily does.
+// TestFetchQueuesForMemory checks that a request that waits for a large buffer counts as one whose body arrives
+// steadily: it continues, and in the end the part received is the answer.
 func TestFetchQueuesForMemory(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond

@@ -9,7 +9,7 @@
 //	ORBWEAVER_RETRY_WAIT  least wait before a retry, for tests; 5s
 //	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
 //	ORBWEAVER_LEASE       how long the lease of a dead step lasts, for tests; 2m
-//	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds what is held in memory
+//	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds the memory in use
 //
 // A function does nothing between its invocations, and everything that an invocation started has
 // ended when it returns. Each invocation writes one line to the log.
@@ -47,7 +47,7 @@ import (
 // Function does the work of one deployed function. Its methods are not safe for concurrent use.
 type Function struct {
 	env      environment
-	platform *platform.Platform // nil until it could be opened
+	platform *platform.Platform // nil until it has been opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
 	opener   *service.Service // reads the record of the active crawl
@@ -113,9 +113,10 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 	return env, nil
 }
 
-// New returns a function that is configured by the environment of the process and logs JSON lines to the standard error. It
-// ends the process if the environment is wrong. It opens no platform: if that fails, each invocation returns the error,
-// which clouds show, and tries again. prepare is called with the service of each crawl before it works, to register jobs.
+// New returns a function that reads its configuration from the environment and logs JSON lines to the standard
+// error. It ends the process if the environment is wrong. It opens no platform: if that fails, each invocation
+// returns the error, which clouds show, and tries again. prepare is called with the service of each crawl
+// before it works, to register jobs.
 func New(prepare ...func(*service.Service)) *Function {
 	f, err := On(nil, os.Getenv, os.Stderr, prepare...)
 	if err != nil {
@@ -172,7 +173,7 @@ func (f *Function) config() service.Config {
 	}
 }
 
-// Platform opens the platform, once.
+// Platform returns the platform, which it opens once.
 func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	if f.platform == nil {
 		p, err := aws.Open(ctx, f.env.location, &f.ledger)
@@ -184,10 +185,10 @@ func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	return f.platform, nil
 }
 
-// MemoryMB is the memory that the function has.
+// MemoryMB returns the memory of the function.
 func (f *Function) MemoryMB() int { return int(f.env.memoryMB) }
 
-// prepared opens the platform, and a service for the active crawl; the service is nil if there is none.
+// prepared opens the platform, and a service for the active crawl. If no crawl has begun, the service is nil.
 func (f *Function) prepared(ctx context.Context) error {
 	if _, err := f.Platform(ctx); err != nil {
 		return err
@@ -247,7 +248,7 @@ func atMost(ctx context.Context) time.Duration {
 // to another crawl.
 func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p partition.ID, line *[]any) error) error {
 	return f.invoke(ctx, what, func(line *[]any) error {
-		id, p, err := blobschema.DecodeJob(msg) // as wakes are
+		id, p, err := blobschema.DecodeJob(msg) // wakes have the same encoding
 		if err != nil {
 			f.log.Error("a message that cannot be read is dropped", "error", err)
 			return nil
@@ -328,8 +329,8 @@ func outcome(rep *crawl.Report) string {
 	return "running"
 }
 
-// Intake turns the messages of an event of the intake queue into mail. Its answer names those that failed, which stay in
-// the queue. An error means that all failed.
+// Intake turns the messages of an event of the intake queue into mail. Its answer names the messages that
+// failed, which stay in the queue. An error means that all failed.
 func (f *Function) Intake(ctx context.Context, e events.SQSEvent) (failed events.SQSEventResponse, err error) {
 	msgs := messages(e)
 	err = f.invoke(ctx, "intake", func(line *[]any) error {

@@ -61,7 +61,7 @@ func newCloud(t *testing.T, instances int) *cloud {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	p.Exclusive = false // every instance is a process of its own
+	p.Exclusive = false // every instance counts as a process of its own
 	c := &cloud{t: t, platform: p, log: &syncBuffer{}, idle: make(chan *Function, instances)}
 	for range instances {
 		c.idle <- c.function()
@@ -82,7 +82,7 @@ func (c *cloud) function(prepare ...func(*service.Service)) *Function {
 	return f
 }
 
-// begin is what the command line does: it creates the crawl and runs a first tick.
+// begin creates the crawl and runs a first tick, as the command line does.
 func (c *cloud) begin(want blobschema.Crawl, seeds ...string) {
 	c.t.Helper()
 	e, err := service.New(c.platform, service.Config{})
@@ -105,8 +105,8 @@ func (c *cloud) begin(want blobschema.Crawl, seeds ...string) {
 	}
 }
 
-// serve plays the triggers until the test ends or stop is called: wakes and requests
-// start functions, and a schedule the coordinator.
+// serve emulates the triggers until the test ends or stop is called: wakes and requests start functions, and a
+// schedule starts the coordinator.
 func (c *cloud) serve(every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	var wg sync.WaitGroup
@@ -162,7 +162,7 @@ func (c *cloud) wakes(ctx context.Context) {
 	}
 }
 
-// intake hands on what comes in from outside, until ctx ends.
+// intake passes messages of the intake queue to a function, until ctx ends.
 func (c *cloud) intake(ctx context.Context) {
 	f := c.function()
 	q, err := c.platform.Queue(naming.IntakeQueue)
@@ -198,7 +198,7 @@ func (c *cloud) intake(ctx context.Context) {
 	}
 }
 
-// jobs plays the trigger of a queue of jobs.
+// jobs emulates the trigger of a queue of jobs.
 func (c *cloud) jobs(ctx context.Context, queue, kind string, step func(*jobs.Jobs, partition.ID, time.Duration) ([]any, error)) {
 	var j *jobs.Jobs
 	f := c.function(func(s *service.Service) { j = jobs.New(s) })
@@ -226,7 +226,7 @@ func (c *cloud) jobs(ctx context.Context, queue, kind string, step func(*jobs.Jo
 	}
 }
 
-// finished waits until the crawl is, and says how long that took.
+// finished waits until the crawl is finished, and returns how long that took.
 func (c *cloud) finished(v *view.View, atMost time.Duration) time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -244,7 +244,7 @@ func (c *cloud) finished(v *view.View, atMost time.Duration) time.Duration {
 	return 0
 }
 
-// indexed waits until all that was committed is searchable.
+// indexed waits until everything that was committed is searchable.
 func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 	c.t.Helper()
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -278,8 +278,8 @@ func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 	}
 }
 
-// TestCrawl: functions that share nothing but the platform crawl a web to its end, take a
-// request, and are idle then.
+// TestCrawl checks that functions which share only the platform crawl a whole web, take a request, and are idle
+// afterwards.
 func TestCrawl(t *testing.T) {
 	small := simweb.Demo()
 	small.Pages = simweb.Pages{Min: 8, Max: 16}
@@ -334,7 +334,7 @@ func TestCrawl(t *testing.T) {
 	}
 }
 
-// recrawls asks for a URL again, by a request written by hand.
+// recrawls requests a URL again with a hand-written request.
 func (c *cloud) recrawls(v *view.View, url string) {
 	c.t.Helper()
 	q, err := c.platform.Queue(naming.IntakeQueue)
@@ -343,7 +343,7 @@ func (c *cloud) recrawls(v *view.View, url string) {
 	}
 	asked := time.Now()
 	body := []byte(`{"id": "cms-1", "recrawl": ["` + url + `"]}`)
-	for range 2 { // delivered twice it is one
+	for range 2 { // delivered twice, it counts once
 		if err := q.Send(c.t.Context(), [][]byte{body}, 0); err != nil {
 			c.t.Fatal(err)
 		}
@@ -403,8 +403,8 @@ func TestReadEnvironment(t *testing.T) {
 	}
 }
 
-// TestNothingToDo: without a crawl, or with a wake of another one, a function says so and
-// does nothing; requests wait.
+// TestNothingToDo checks that without a crawl, or with a wake of another one, a function logs this and does
+// nothing. Requests wait.
 func TestNothingToDo(t *testing.T) {
 	c := newCloud(t, 1)
 	f := <-c.idle

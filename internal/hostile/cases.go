@@ -354,8 +354,9 @@ func brotlied(body []byte) []byte {
 	return b.Bytes()
 }
 
-// brotliBomb returns 180 KB that decode to 256 MB. It repeats an encoded part of 8 MB, because encoding everything takes long.
-// Each part ends on a byte boundary (RFC 7932 section 9.2). All parts after the first have the same bytes.
+// brotliBomb returns 180 KB that decode to 256 MB. It repeats an encoded part of 8 MB, because encoding
+// everything takes long. Each part ends on a byte boundary (RFC 7932 section 9.2). All parts after the first
+// have the same bytes.
 func brotliBomb() []byte {
 	var b bytes.Buffer
 	w := brotli.NewWriterLevel(&b, brotli.BestSpeed)
@@ -371,7 +372,8 @@ func brotliBomb() []byte {
 	return append(bomb, 0x03) // the last part, empty
 }
 
-// gzipBomb returns 800 KB that inflate to about 800 MB. It repeats one gzip member, because compressing everything takes long.
+// gzipBomb returns 800 KB that inflate to about 800 MB. It repeats one gzip member, because compressing
+// everything takes long.
 func gzipBomb() []byte {
 	var member bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&member, gzip.BestCompression)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WatchHeap samples the size of the heap every millisecond until stop is called. stop returns the first size and the largest, in
-// bytes.
+// WatchHeap samples the size of the heap every millisecond until stop is called. stop returns the first size
+// and the largest, in bytes.
 func WatchHeap() (stop func() (before, peak uint64)) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	heap := func() uint64 {

@@ -103,7 +103,7 @@ func table() string {
 	return b.String()
 }
 
-// TestPagesAreServed asks with net/http, which is somebody else's idea of an HTTP client.
+// TestPagesAreServed requests the pages with net/http, an independent HTTP client.
 func TestPagesAreServed(t *testing.T) {
 	s := start(t)
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
@@ -160,10 +160,10 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 		c, err := net.Dial("tcp4", h.l.Addr().String())
 		if err != nil {
-			continue // one resets at once
+			continue // one case resets at once
 		}
 		defer c.Close()
-		if i%2 == 0 { // neither reads nor writes; the others ask, and do not read
+		if i%2 == 0 { // neither reads nor writes; the others send a request and do not read
 			continue
 		}
 		_, path, _ := strings.Cut(strings.TrimPrefix(s.URL(i), "http://"), "/")
@@ -184,7 +184,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	t.Errorf("%d goroutines, there were %d", runtime.NumGoroutine(), before)
 }
 
-// TestConnectionsEndByThemselves has a client that never gives up.
+// TestConnectionsEndByThemselves checks that connections end although the client never gives up.
 func TestConnectionsEndByThemselves(t *testing.T) {
 	s, err := startFor(100 * time.Millisecond)
 	if err != nil {
@@ -221,8 +221,7 @@ func TestSentIsBounded(t *testing.T) {
 	server.Close()
 }
 
-// TestCodingsAreWhatTheySay decodes what the cases are made of, and so much of the bombs that one
-// sees what they are.
+// TestCodingsAreWhatTheySay decodes the bodies of the cases, and the beginnings of the bombs.
 func TestCodingsAreWhatTheySay(t *testing.T) {
 	const much = 64 << 20
 	for _, c := range codings() {

@@ -15,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Index runs one index step of a partition. cfg holds the settings that differ between steps. After its deadline the step
-// begins nothing new except its first manifest.
+// Index runs one index step of a partition. cfg holds the settings that differ between steps. After its
+// deadline the step begins nothing new except its first manifest.
 func (j *Jobs) Index(ctx context.Context, p partition.ID, cfg index.Config) (index.Report, error) {
 	if err := j.Check(p); err != nil {
 		return index.Report{}, err
@@ -53,8 +53,8 @@ func (j *Jobs) IndexForFunction(p partition.ID, atMost time.Duration) ([]any, er
 	return []any{"outcome", outcome, "read", did.Pages, "repeated", did.Repeated, "documents", did.Head.Documents}, err
 }
 
-// Follow indexes and ranks everything that was crawled, and crawls nothing. Call Begin first. It returns when it is done or
-// ctx ends. It calls progress, unless nil, after each coordinator run.
+// Follow indexes and ranks everything that was crawled, and crawls nothing. Call Begin first. It returns when
+// it is done or ctx ends. It calls progress, unless nil, after each coordinator run.
 func (j *Jobs) Follow(ctx context.Context, progress func(*crawl.Report)) error {
 	return j.Service.Follow(ctx, j.beginAgain, progress)
 }
@@ -71,8 +71,8 @@ func (j *Jobs) beginAgain(ctx context.Context) error {
 	return err
 }
 
-// Rebuild empties index and ranks, whatever their state, so that Follow or functions build both again from the crawl. Call
-// Begin first. It empties the ranks first, because indexes take the results of a rank job.
+// Rebuild empties index and ranks, whatever their state, so that Follow or functions build both again from the
+// crawl. Call Begin first. It empties the ranks first, because indexes take the results of a rank job.
 //
 // A crash leaves some of them empty and the others unchanged. Call Rebuild again.
 func (j *Jobs) Rebuild(ctx context.Context) error {

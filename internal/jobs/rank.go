@@ -20,8 +20,8 @@ import (
 // warmRanks is the number of partitions whose graphs a process keeps between steps. A function has memory for one.
 const warmRanks = 16
 
-// take removes and returns the kept state of a partition. If there would be no room for another state afterwards, it drops
-// all of them.
+// take removes and returns the kept state of a partition. If there would be no room for another state
+// afterwards, it drops all of them.
 func (j *Jobs) take(p partition.ID, most int) *rank.Warm {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// madeOn makes a crawl on a platform.
+// madeOn stores a generated crawl on a platform.
 type madeOn struct {
 	t testing.TB
 	p *platform.Platform
@@ -81,7 +81,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// BenchmarkRank ranks 35,602 made sites, as the paper's measurement does (Li, Ai, Wang).
+// BenchmarkRank ranks 35,602 generated sites, like the measurement in the paper by Li, Ai and Wang.
 func BenchmarkRank(b *testing.B) {
 	pages := made.Sites(1, 35_602)
 	for partitions := 1; partitions <= 4; partitions++ {

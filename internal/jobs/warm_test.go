@@ -22,7 +22,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// store is a made crawl's, on a platform.
+// store stores a generated crawl on a platform.
 type store struct {
 	t *testing.T
 	p *platform.Platform
@@ -40,8 +40,8 @@ func (s store) Record(key string, value []byte) error {
 	return err
 }
 
-// TestLostWithTheirProcess: the first tick of a process that owns the platform makes up for messages of
-// ranks that another did not come to send; later ones wait.
+// TestLostWithTheirProcess checks that the first tick of a process that owns the platform replaces rank
+// messages that a previous process did not send. Later ticks wait.
 func TestLostWithTheirProcess(t *testing.T) {
 	p, err := drivers.Memory(nil)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestLostWithTheirProcess(t *testing.T) {
 			e.Acknowledge(t.Context(), naming.RankQueue, msgs)
 		}
 	}
-	for i, want := range []int{3, 3} { // of the process that begins the job, and of the next one
+	for i, want := range []int{3, 3} { // messages of the process that begins the job, and of the next one
 		e, err := Open(p, service.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func TestOneWarmGraph(t *testing.T) {
 	}
 }
 
-// TestFollowSaysWhatIsDamaged: what ranks cannot be made of ends the process that was to make them, soon.
+// TestFollowSaysWhatIsDamaged checks that Follow soon returns an error if the links to rank are damaged.
 func TestFollowSaysWhatIsDamaged(t *testing.T) {
 	p, err := drivers.Memory(nil)
 	if err != nil {

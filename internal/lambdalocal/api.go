@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// routes is the Runtime API of one instance.
+// routes returns the handler of the Runtime API of one instance.
 func (i *instance) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", i.serveNext)
@@ -19,7 +19,7 @@ func (i *instance) routes() http.Handler {
 	return mux
 }
 
-// serveNext says that the runtime is ready and answers when there is work.
+// serveNext reports that the runtime is ready, and answers when there is work.
 func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 	select {
 	case i.ready <- struct{}{}:
@@ -36,12 +36,12 @@ func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(j.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Trace-Id", j.trace)
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", i.f.arn)
-		w.Write(j.payload) //nolint:errcheck // a runtime that is gone shows as such
+		w.Write(j.payload) //nolint:errcheck // reap notices a runtime that is gone
 	case <-i.gone:
 	}
 }
 
-// serveReply takes what the function returned for the job at work, once.
+// serveReply takes the function's reply to the current job. It refuses a second reply.
 func (i *instance) serveReply(w http.ResponseWriter, r *http.Request, failed bool) {
 	rep, err := readReply(w, r, failed)
 	if err != nil {
@@ -96,8 +96,8 @@ func readReply(w http.ResponseWriter, r *http.Request, failed bool) (*reply, err
 	return rep, nil
 }
 
-// describe reads the error that a runtime posts, a JSON object with errorType and
-// errorMessage. What is something else is shown as it is.
+// describe reads the error that a runtime posts, a JSON object with errorType and errorMessage. It quotes any
+// other body.
 func describe(body []byte) (errorType, message string) {
 	var e struct {
 		ErrorType    string `json:"errorType"`

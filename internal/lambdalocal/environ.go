@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// environ is what the process sees. Nothing is inherited: a function that works here
-// because of the user's environment would not work on Lambda. AWS_EXECUTION_ENV is not
-// set for OS-only runtimes. HOME is, other than there, so that no profile of the user is
-// read; TMPDIR stands for the /tmp that each instance has of its own.
+// environ returns the environment of the process. It inherits nothing: a function that works here because of
+// the user's environment would not work on Lambda. As on Lambda, AWS_EXECUTION_ENV is not set for OS-only
+// runtimes. Unlike on Lambda, HOME is set, so that no profile of the user is read, and TMPDIR replaces the
+// private /tmp of each instance.
 func (i *instance) environ(api string) []string {
 	c := i.f.config
 	env := map[string]string{

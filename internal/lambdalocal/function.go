@@ -1,18 +1,16 @@
-// Package lambdalocal runs functions as AWS Lambda does, on one machine: the shipped
-// bootstrap binaries, each in processes of their own, driven through the Runtime API.
+// Package lambdalocal runs functions as AWS Lambda does, on one machine. It starts the shipped bootstrap
+// binaries as processes and drives them through the Runtime API.
 //
-// A [Function] keeps instances: a process of the bootstrap and a Runtime API server on
-// loopback for it. An instance does one invocation at a time, is frozen between two
-// (SIGSTOP), so that whatever outlives an invocation stands still and shows, and is
-// killed without warning when its time or memory is used up. A chain of calls ends after 16
-// calls of a function, unless the function allows more. A [Poller] passes messages of an SQS
-// queue to a function as an event source mapping does. A [Schedule] calls a function at a
+// A [Function] keeps instances: each is a process of the bootstrap with its own Runtime API server on loopback.
+// An instance runs one invocation at a time. Between two invocations it is frozen (SIGSTOP), so that work that
+// outlives an invocation stops and is noticed. It is killed without warning when its time or memory is used up.
+// A chain of calls ends after 16 calls of a function, unless the function allows more. A [Poller] passes
+// messages of an SQS queue to a function as an event source mapping does. A [Schedule] calls a function at a
 // fixed rate.
 //
-// What differs from Lambda: the processor is not rationed by memory, instances share the
-// machine's file system and clock, idle ones are kept until [Function.Recycle], and a
-// failed invocation of a schedule is not tried again. Memory is that of the bootstrap's
-// own process and is only watched where there is a /proc.
+// Differences from Lambda: the processor is not rationed by memory, instances share the machine's file system
+// and clock, idle instances live until [Function.Recycle], and a failed invocation of a schedule is not
+// retried. Memory means that of the bootstrap's own process, and is watched only on systems with /proc.
 //
 // Sources: the Lambda developer guide, chapters "Building a custom runtime",
 // "Understanding the Lambda execution environment lifecycle" and "Defined runtime
@@ -40,10 +38,10 @@ const (
 
 	defaultConcurrency = 1000
 
-	account = "000000000000" // in names of resources, as emulators have it
+	account = "000000000000" // account in names of resources, as in emulators
 )
 
-// Errors of calls for which nothing ran and nothing is billed.
+// Errors of calls that ran nothing and are not billed.
 var (
 	ErrThrottled = errors.New("too many invocations at once")
 	ErrClosed    = errors.New("the function is closed")
@@ -55,22 +53,22 @@ var (
 type Config struct {
 	Name      string
 	Bootstrap string            // path of the executable; its folder is the task root
-	Env       map[string]string // added to what Lambda sets, and before it
+	Env       map[string]string // added to the variables of Lambda, and overrides them
 	MemoryMB  int
 	Timeout   time.Duration // of an invocation
 
 	Region string // "us-east-1" if empty
 
-	// Concurrency bounds the invocations at once; more are throttled. 0 is the limit of an
-	// account, 1,000.
+	// Concurrency bounds the concurrent invocations; more are throttled. 0 means the limit of an account,
+	// 1,000.
 	Concurrency int
 
 	// RecursiveLoop decides about a chain in which the function has been called 16 times: [Allow]
 	// continues it, anything else ends it.
 	RecursiveLoop string
 
-	// Log receives the output of instances and Lambda's own log lines, each line after the
-	// id of its instance; nil: nowhere.
+	// Log receives the output of instances and Lambda's own log lines, each line preceded by the id of its
+	// instance; nil: no log.
 	Log io.Writer
 }
 
@@ -119,9 +117,9 @@ func Open(c Config) (*Function, error) {
 // Config returns the configuration of the function, with its defaults.
 func (f *Function) Config() Config { return f.config }
 
-// invoke runs the function on a payload, a JSON text, and returns when the instance has
-// requested more work or is dead. The trace header is that of the event, "" for none. An error
-// means that nothing ran. A failure of the function is an outcome, not an error.
+// invoke runs the function on a payload, a JSON text, and returns when the instance has requested more work or
+// is dead. header is the trace header of the event, or "". An error means that nothing ran. A failure of the
+// function is an outcome, not an error.
 func (f *Function) invoke(payload []byte, header string) (Invocation, error) {
 	if len(payload) > maxPayload {
 		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, ErrTooLarge)
@@ -180,7 +178,7 @@ func (f *Function) run(e event) Invocation {
 			f.release(i, inv.Outcome)
 			return inv
 		}
-		// It died while it was idle; Lambda does not notice that either.
+		// The instance died while it was idle. Lambda does not notice that either.
 	}
 	inv.Cold = true
 	i, err := f.start()
@@ -195,7 +193,7 @@ func (f *Function) run(e event) Invocation {
 	return inv
 }
 
-// warm returns an idle instance, nil if there is none.
+// warm returns an idle instance, or nil.
 func (f *Function) warm() *instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,7 +231,7 @@ func (f *Function) forget(i *instance) {
 
 // release keeps an instance for the next invocation, or ends it.
 func (f *Function) release(i *instance, o Outcome) {
-	if o != Succeeded && o != Failed { // a function may report an error and go on
+	if o != Succeeded && o != Failed { // a function may report an error and continue
 		i.end()
 		return
 	}

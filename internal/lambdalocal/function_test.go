@@ -57,7 +57,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// open opens the test function, as changed.
+// open opens the test function with a changed configuration.
 func open(t *testing.T, change func(c *Config)) (*Function, *logBuffer) {
 	t.Helper()
 	log := &logBuffer{}
@@ -188,7 +188,7 @@ func TestEnvironmentIsLambdas(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	hasty, log := open(t, func(c *Config) { c.Timeout = 300 * time.Millisecond })
-	patient, _ := open(t, func(c *Config) { c.Timeout = 20 * time.Second }) // on a busy machine all takes its time
+	patient, _ := open(t, func(c *Config) { c.Timeout = 20 * time.Second }) // a busy machine is slow
 	for _, c := range []struct {
 		do       string
 		n        int
@@ -245,8 +245,7 @@ func TestBrokenBootstrap(t *testing.T) {
 	}
 }
 
-// TestFrozenBetweenInvocations has a goroutine outlive an invocation: it must stand still
-// until the next one.
+// TestFrozenBetweenInvocations checks that a goroutine that outlives an invocation stops until the next one.
 func TestFrozenBetweenInvocations(t *testing.T) {
 	f, _ := open(t, nil)
 	do(t, f, "beat", 0)
@@ -280,7 +279,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// busy are the instances at work.
+// busy returns the instances that run an invocation.
 func busy(f *Function) []Instance {
 	return slices.DeleteFunc(f.Instances(), func(i Instance) bool { return i.RequestID == "" })
 }
@@ -353,7 +352,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRuntimeAPI asks as a runtime that breaks the rules would.
+// TestRuntimeAPI makes the requests of a runtime that breaks the rules.
 func TestRuntimeAPI(t *testing.T) {
 	f, _ := open(t, nil)
 	i := &instance{f: f, current: "now"}

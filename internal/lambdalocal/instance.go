@@ -26,27 +26,27 @@ type instance struct {
 	out     *lineWriter
 	api     *http.Server
 
-	ready chan struct{} // the runtime asks for work, and waits
-	work  chan job      // for it
+	ready chan struct{} // receives when the runtime requests work and waits
+	work  chan job      // jobs for the runtime
 	gone  chan struct{} // closed when the process is reaped
 
 	mu      sync.Mutex
 	reaped  bool
-	current string // request id of the job at work
+	current string // request id of the current job
 	since   time.Time
-	reply   *reply // to it
+	reply   *reply // to the current job
 	initErr *reply
 	peakMB  int
 }
 
-// job is what the runtime gets for asking.
+// job is the answer to a runtime that requests work.
 type job struct {
 	event
 	id       string
 	deadline time.Time
 }
 
-// reply is what the runtime posted about a job.
+// reply is the result of a job as the runtime posted it.
 type reply struct {
 	failed       bool
 	body         []byte
@@ -54,7 +54,7 @@ type reply struct {
 	errorMessage string
 }
 
-// newInstance starts a process and its API. Whoever starts it calls reap.
+// newInstance starts a process and its API. The caller must call reap.
 func newInstance(f *Function) (*instance, error) {
 	i := &instance{
 		id: newID(), f: f, started: time.Now(),
@@ -87,7 +87,7 @@ func newInstance(f *Function) (*instance, error) {
 	return i, nil
 }
 
-// reap waits for the process to end, and clears up after it.
+// reap waits for the process to end, and cleans up after it.
 func (i *instance) reap() {
 	i.cmd.Wait() //nolint:errcheck // its state holds the result
 	i.mu.Lock()
@@ -115,7 +115,7 @@ func (i *instance) end() {
 	<-i.gone
 }
 
-// exitStatus says how the process ended; it must be gone.
+// exitStatus describes how the process ended. The process must be gone.
 func (i *instance) exitStatus() string {
 	return "the bootstrap ended: " + i.cmd.ProcessState.String()
 }
@@ -126,7 +126,7 @@ func (i *instance) snapshot() Instance {
 	return Instance{ID: i.id, PID: i.cmd.Process.Pid, Started: i.started, RequestID: i.current, Since: i.since}
 }
 
-// init waits until the runtime is ready for its first job, and says whether it is.
+// init waits until the runtime is ready for its first job, and reports whether it is.
 func (i *instance) init(inv *Invocation) bool {
 	inv.Instance = i.id
 	ended := i.await(inv, maxInit)
@@ -151,8 +151,8 @@ func (i *instance) init(inv *Invocation) bool {
 	return false
 }
 
-// invoke hands over an event and waits until it is dealt with, and says false if the
-// instance was dead already. The instance is frozen before and, if it lives, after.
+// invoke passes an event to the instance and waits for the result. It returns false if the instance was already
+// dead. The instance is frozen before the call and, if it lives, afterwards.
 func (i *instance) invoke(inv *Invocation, e event) bool {
 	timeout := i.f.config.Timeout
 	begin := time.Now()
@@ -196,8 +196,8 @@ func (i *instance) invoke(inv *Invocation, e event) bool {
 	return true
 }
 
-// await waits until the runtime asks for work, freezes it and returns "". Otherwise it
-// says how the instance ended; then it is gone.
+// await waits until the runtime requests work, freezes it and returns "". If the instance ends first, await
+// returns how it ended.
 func (i *instance) await(inv *Invocation, limit time.Duration) Outcome {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
@@ -226,8 +226,8 @@ func (i *instance) await(inv *Invocation, limit time.Duration) Outcome {
 	}
 }
 
-// overMemory looks at the peak, not at what is used now, so that nothing between two
-// looks is missed.
+// overMemory reports whether the instance has used too much memory. It checks the peak, so that no use between
+// two checks is missed.
 func (i *instance) overMemory(inv *Invocation) bool {
 	mb := i.memory()
 	if mb <= i.f.config.MemoryMB {
@@ -238,7 +238,7 @@ func (i *instance) overMemory(inv *Invocation) bool {
 	return true
 }
 
-// memory is the most that the process has had resident, in MB, as last seen.
+// memory returns the peak resident memory of the process in MB, as last read.
 func (i *instance) memory() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -252,8 +252,8 @@ func (i *instance) freeze() { i.signal(stopGroup) }
 
 func (i *instance) thaw() { i.signal(continueGroup) }
 
-// signal sends to the process's group unless the process was reaped, after which the
-// number may be another's.
+// signal calls send for the process's group unless the process was reaped: then another process may have its
+// number.
 func (i *instance) signal(send func(pid int)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -28,7 +28,7 @@ type Invocation struct {
 	Duration time.Duration // from the payload to the next request for work
 	// Billed is Init and Duration, rounded up to a millisecond.
 	Billed      time.Duration
-	MaxMemoryMB int // the most that the instance has had so far, rounded up
+	MaxMemoryMB int // peak of the instance so far, rounded up
 
 	Outcome      Outcome
 	ErrorType    string
@@ -63,12 +63,12 @@ func (t *Totals) add(inv Invocation, memoryMB int) {
 	t.MaxMemoryMB = max(t.MaxMemoryMB, inv.MaxMemoryMB)
 }
 
-// roundUp is d in whole milliseconds, as it is billed.
+// roundUp returns d in whole milliseconds, rounded up as Lambda bills it.
 func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// newID is a random UUID, version 4 (RFC 9562, 5.4).
+// newID returns a random UUID, version 4 (RFC 9562, 5.4).
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

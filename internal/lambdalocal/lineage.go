@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Lambda counts how often a function runs in one chain of calls, and stops the chain after 16. The counts are in the trace header
-// that an invocation gets (Lambda-Runtime-Trace-Id), that aws-lambda-go puts into _X_AMZN_TRACE_ID, that the SDK sends
-// with each call, and that SQS keeps in the system attribute AWSTraceHeader:
+// Lambda counts how often a function runs in one chain of calls, and stops the chain after 16. The trace header
+// holds the counts. An invocation receives it as Lambda-Runtime-Trace-Id, aws-lambda-go copies it to
+// _X_AMZN_TRACE_ID, the SDK sends it with each call, and SQS keeps it in the system attribute AWSTraceHeader:
 //
 //	Root=1-…;Parent=…;Sampled=0;Lineage=FUNCTION:CALLS|FUNCTION:CALLS
 //
@@ -19,12 +19,12 @@ const (
 	maxChain  = 16
 	traceName = "AWSTraceHeader"
 
-	// Allow is what the configuration of a function says if its chains may be longer.
+	// Allow is the value of [Config].RecursiveLoop that permits longer chains.
 	Allow = "Allow"
 )
 
-// next is the trace header of an invocation that an event with a header causes, and how many invocations of the function are in
-// the chain then. An event without one begins a chain.
+// next returns the trace header of an invocation and the number of invocations of the function in its chain,
+// this one included, given the trace header of the event. An event without a header begins a chain.
 func (f *Function) next(header string) (trace string, calls int) {
 	h := fnv.New32a()
 	h.Write([]byte(f.arn))

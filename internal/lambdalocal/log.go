@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// maxLine is the size that a log event may have on CloudWatch; longer lines are cut into
-// several.
+// maxLine is the largest log event of CloudWatch in bytes. A longer line is cut into several.
 const maxLine = 256 << 10
 
-// lineWriter hands what a process prints to the function's log, line by line.
+// lineWriter passes the output of a process to the function's log, line by line.
 type lineWriter struct {
 	f      *Function
 	prefix string
-	rest   []byte // of a line that has not ended
+	rest   []byte // beginning of a line that has not ended
 }
 
 func (w *lineWriter) Write(p []byte) (int, error) {
@@ -34,7 +33,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// flush hands over a last line that has no end.
+// flush passes on a last line without a line end.
 func (w *lineWriter) flush() {
 	if len(w.rest) > 0 {
 		w.f.logLine(w.prefix, w.rest)

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// What an event source mapping does by itself.
+// Properties of an event source mapping that cannot be configured.
 const (
-	pollers      = 5                      // calls that wait for messages at once
+	pollers      = 5                      // concurrent calls that wait for messages
 	waitSeconds  = 20                     // of such a call
 	firstPause   = 100 * time.Millisecond // after an error, doubled up to
 	longestPause = 10 * time.Second
@@ -33,20 +33,20 @@ type Mapping struct {
 	Function *Function
 
 	BatchSize int // messages in one event: 1 to 10
-	// MaximumConcurrency is how many invocations the mapping may have at once: 2 or
-	// more on AWS, any here. 0 is as many as the function.
+	// MaximumConcurrency bounds the concurrent invocations of the mapping: 2 or more on AWS, any number here. 0
+	// means the bound of the function.
 	MaximumConcurrency int
-	// ReportBatchItemFailures has the function's response say which messages failed.
-	// Otherwise the response is ignored, and the mapping takes fewer messages while calls fail.
+	// ReportBatchItemFailures means that the function's response names the messages that failed. Otherwise the
+	// mapping ignores the response, and takes messages more slowly while calls fail.
 	ReportBatchItemFailures bool
 
-	Log *slog.Logger // of calls that fail; nil: nowhere
+	Log *slog.Logger // of failed calls; nil: no log
 }
 
-// PollerCounts are the calls that a mapping makes. AWS bills them to the queue's owner.
+// PollerCounts counts the calls that a mapping makes. AWS bills them to the queue's owner.
 type PollerCounts struct {
 	Receives int64 `json:"receives"`
-	Empty    int64 `json:"empty"` // receives that brought nothing
+	Empty    int64 `json:"empty"` // receives without messages
 	Messages int64 `json:"messages"`
 	Deletes  int64 `json:"deletes"`  // calls, of up to ten messages
 	Deleted  int64 `json:"deleted"`  // messages
@@ -56,10 +56,9 @@ type PollerCounts struct {
 	Throttle int64 `json:"throttled"`
 }
 
-// Poller takes messages from a queue, has a function work on them and deletes what
-// succeeded. What failed is left alone and comes back after its visibility time-out. While calls
-// fail it takes messages more slowly, unless the mapping reports batch item failures (Lambda developer
-// guide, "Handling errors for an SQS event source").
+// Poller receives messages from a queue, invokes a function with them and deletes those that succeeded. Failed
+// messages come back after their visibility time-out. While calls fail it receives messages more slowly, unless
+// the mapping reports batch item failures (Lambda developer guide, "Handling errors for an SQS event source").
 type Poller struct {
 	m          Mapping
 	arn        string
@@ -95,7 +94,7 @@ func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
 	return p, nil
 }
 
-// Counts are the calls made so far.
+// Counts returns the counts so far.
 func (p *Poller) Counts() PollerCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +107,8 @@ func (p *Poller) count(f func(c *PollerCounts)) {
 	f(&p.counts)
 }
 
-// Run polls until ctx ends, then waits for the invocations that run. A message that is on
-// its way at that moment comes back after its visibility time-out.
+// Run polls until ctx ends, then waits for the running invocations. A message that a receive returns at that
+// moment comes back after its visibility time-out.
 func (p *Poller) Run(ctx context.Context) {
 	slots := make(chan struct{}, p.m.MaximumConcurrency)
 	var all sync.WaitGroup
@@ -119,7 +118,7 @@ func (p *Poller) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// poll takes messages whenever there is a slot to work on them.
+// poll receives messages while there is a slot for another invocation.
 func (p *Poller) poll(ctx context.Context, slots chan struct{}, all *sync.WaitGroup) {
 	pause := firstPause
 	for {
@@ -183,7 +182,7 @@ func (p *Poller) receive(ctx context.Context) ([]types.Message, error) {
 	return out.Messages, nil
 }
 
-// messageSize is what SQS counts of a message: its body and its attributes.
+// messageSize returns the size of a message as SQS counts it: its body and its attributes.
 func messageSize(m types.Message) int {
 	n := len(aws.ToString(m.Body))
 	for name, a := range m.MessageAttributes {
@@ -192,7 +191,7 @@ func messageSize(m types.Message) int {
 	return n
 }
 
-// work has the function deal with a batch, and deletes what it dealt with.
+// work invokes the function with a batch, and deletes the messages that succeeded.
 func (p *Poller) work(ctx context.Context, batch []types.Message) {
 	payload, err := json.Marshal(p.event(batch))
 	if err != nil {
@@ -231,7 +230,7 @@ func (p *Poller) work(ctx context.Context, batch []types.Message) {
 	}
 }
 
-// lineage is the trace header of a batch: that of the message with the longest chain.
+// lineage returns the trace header of a batch: that of the message with the longest chain.
 func (p *Poller) lineage(batch []types.Message) (header string) {
 	longest := 0
 	for _, m := range batch {
@@ -242,7 +241,7 @@ func (p *Poller) lineage(batch []types.Message) (header string) {
 	return header
 }
 
-// invoke tries again while the function is throttled, as long as nobody else can get the
+// invoke invokes the function. While the function is throttled, it retries until other receivers could get the
 // messages.
 func (p *Poller) invoke(ctx context.Context, payload []byte, trace string) (Invocation, error) {
 	last := time.Now().Add(p.visibility - p.m.Function.config.Timeout)
@@ -258,8 +257,8 @@ func (p *Poller) invoke(ctx context.Context, payload []byte, trace string) (Invo
 	}
 }
 
-// delete removes messages from the queue, also when the poller is being stopped. What
-// cannot be deleted comes again.
+// delete deletes messages from the queue, even while the poller stops. A message that cannot be deleted comes
+// again.
 func (p *Poller) delete(batch []types.Message) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
@@ -287,7 +286,7 @@ func (p *Poller) failed(call string, err error) {
 	p.m.Log.Warn("poller", "call", call, "queue", p.m.QueueURL, "error", err)
 }
 
-// event is what the function gets for messages.
+// event returns the input of the function for messages.
 func (p *Poller) event(batch []types.Message) events.SQSEvent {
 	var e events.SQSEvent
 	for _, m := range batch {
@@ -314,12 +313,11 @@ func (p *Poller) event(batch []types.Message) events.SQSEvent {
 	return e
 }
 
-// succeeded are the messages that a response does not report as failed. A response that
-// cannot be understood fails the whole batch, and so does an identifier that is empty,
-// null or of no message of the batch; no response, or one that reports nothing, is
-// success. As on AWS, names must be exact: a misspelt report counts as no report.
-// (Lambda developer guide, "Handling errors for an SQS event source", success and
-// failure conditions.)
+// succeeded returns the messages that a response does not report as failed. A response that cannot be decoded
+// fails the whole batch, and so does an identifier that is empty, null or of no message of the batch. No
+// response, or one that reports nothing, is success. As on AWS, names must be exact: a misspelt report counts
+// as no report. (Lambda developer guide, "Handling errors for an SQS event source", success and failure
+// conditions.)
 func succeeded(response []byte, batch []types.Message) []types.Message {
 	if len(response) == 0 {
 		return batch
@@ -353,7 +351,7 @@ func succeeded(response []byte, batch []types.Message) []types.Message {
 	return out
 }
 
-// sleep waits, and says whether ctx lasted.
+// sleep waits, and reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -22,8 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// queue is a queue that speaks as much of SQS's JSON protocol as a poller needs. What it
-// is worth is shown by the end-to-end run, on an emulator of the whole service.
+// queue is a queue that speaks as much of SQS's JSON protocol as a poller needs. The end-to-end test uses an
+// emulator of the whole service.
 type queue struct {
 	visibility time.Duration
 
@@ -149,7 +149,7 @@ func (q *queue) serve(t *testing.T) (*sqs.Client, string) {
 	}), server.URL + "/000000000000/q"
 }
 
-// poll runs a mapping until the queue holds only what is to stay.
+// poll runs a mapping until the queue holds only the messages of stay.
 func poll(t *testing.T, q *queue, m Mapping, stay ...string) *Poller {
 	t.Helper()
 	m.Client, m.QueueURL = q.serve(t)
@@ -212,7 +212,7 @@ func TestPollerLeavesFailures(t *testing.T) {
 		q.send(c.bodies...)
 		ended := f.Totals().Invocations + 1
 		m := Mapping{Function: f, BatchSize: 10, ReportBatchItemFailures: c.report}
-		if slices.Equal(c.bodies, c.stay) { // nothing changes: wait for the invocation
+		if slices.Equal(c.bodies, c.stay) { // nothing will change: wait for the invocation
 			m.Client, m.QueueURL = q.serve(t)
 			p, err := NewPoller(t.Context(), m)
 			if err != nil {
@@ -251,8 +251,7 @@ func TestPollerRedelivers(t *testing.T) {
 	}
 }
 
-// TestPollerTakesWhatItCanStart has slow messages: no more may be taken from the queue
-// than are worked on.
+// TestPollerTakesWhatItCanStart checks with slow messages that no more are received than can be processed.
 func TestPollerTakesWhatItCanStart(t *testing.T) {
 	t.Parallel()
 	f, _ := open(t, func(c *Config) { c.Timeout = 5 * time.Second })
@@ -295,8 +294,8 @@ func TestPollerWaitsForAThrottledFunction(t *testing.T) {
 	}
 }
 
-// TestPollerSlowsDown has calls fail: the next receive waits, and longer each time, until one succeeds. A mapping that reports
-// batch item failures is not slowed down.
+// TestPollerSlowsDown checks that receives wait longer after each failed call until one succeeds. A mapping
+// that reports batch item failures does not slow down.
 func TestPollerSlowsDown(t *testing.T) {
 	t.Parallel()
 	f, _ := open(t, nil)
@@ -319,8 +318,8 @@ func TestPollerSlowsDown(t *testing.T) {
 	}
 }
 
-// TestChains has a function send to the queue that it is fed from, by the SDK. Lambda stops the chain after 16 calls, unless the
-// function allows more. A message without a trace header begins a chain.
+// TestChains runs a function that sends to its own queue with the SDK. Lambda stops the chain after 16 calls,
+// unless the function allows more. A message without a trace header begins a chain.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -349,7 +348,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestNext continues a chain in which other functions are too.
+// TestNext continues a chain that contains other functions.
 func TestNext(t *testing.T) {
 	f, _ := open(t, nil)
 	first, calls := f.next("")
@@ -409,7 +408,7 @@ func TestSucceeded(t *testing.T) {
 		`{"batchItemFailures":[null]}`:                                          "",
 		`{"batchItemFailures":["a"]}`:                                           "",
 		`{"batchItemFailures":"a"}`:                                             "",
-		`{"BatchItemFailures":[{"itemIdentifier":"a"}]}`:                        "ab", // a trap: AWS does not see it
+		`{"BatchItemFailures":[{"itemIdentifier":"a"}]}`:                        "ab", // wrong case: AWS ignores it
 		`[]`:          "",
 		`"text"`:      "",
 		`{"batchItem`: "",

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// ownGroup refuses: instances need process groups and signals.
+// ownGroup returns an error: instances need process groups and signals.
 func ownGroup(*exec.Cmd) error { return errors.ErrUnsupported }
 
 func killGroup(pid int) {}

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the process into a group of its own, so that signals reach what it starts
-// and nothing else. If we die first, the system continues and hangs up groups that are
-// left stopped (setpgid(2), orphaned groups), so nothing stays frozen forever.
+// ownGroup puts the process into its own group, so that signals reach it and its children and nothing else. If
+// this process dies first, the system continues stopped groups and sends them SIGHUP (setpgid(2), orphaned
+// groups), so nothing stays frozen forever.
 func ownGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return nil
 }
 
-// Errors mean that the group is gone, which whoever waits for it will see.
+// An error means that the group is gone, which reap notices.
 
 func killGroup(pid int) { syscall.Kill(-pid, syscall.SIGKILL) } //nolint:errcheck // see above
 
@@ -27,8 +27,8 @@ func stopGroup(pid int) { syscall.Kill(-pid, syscall.SIGSTOP) } //nolint:errchec
 
 func continueGroup(pid int) { syscall.Kill(-pid, syscall.SIGCONT) } //nolint:errcheck // see above
 
-// peakMemoryMB is the most that a process has had resident, in MB, rounded up; 0 if that
-// cannot be known (proc_pid_status(5), VmHWM).
+// peakMemoryMB returns the peak resident memory of a process in MB, rounded up; 0 if it is unknown
+// (proc_pid_status(5), VmHWM).
 func peakMemoryMB(pid int) int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// URL answers HTTP requests by a function, as its function URL does in the mode BUFFERED:
-// payloads of version 2.0 both ways. It admits every request, whatever the type of
-// authorization would be.
+// URL answers HTTP requests through a function, as a function URL in the mode BUFFERED does, with payloads of
+// version 2.0 in both directions. It checks no authorization.
 //
 // Source: the Lambda developer guide, "Invoking Lambda function URLs", request and
 // response payloads.
@@ -32,7 +31,7 @@ func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	payload, err := json.Marshal(event)
-	if err != nil { // strings only: it cannot be
+	if err != nil { // cannot happen: strings only
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -49,8 +48,8 @@ func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// event is the input of the function for a request. Names of headers are in lower case, and
-// repeated values are joined by commas. Cookies and binary bodies are left out, because no function needs them.
+// event returns the input of the function for a request. Names of headers are in lower case, and repeated
+// values are joined by commas. Cookies and binary bodies are left out, because no function needs them.
 func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunctionURLRequest, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if err != nil {
@@ -71,7 +70,7 @@ func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunct
 	}
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		address = r.RemoteAddr // a test's
+		address = r.RemoteAddr // of a test
 	}
 	now := time.Now().UTC()
 	e.RequestContext = events.LambdaFunctionURLRequestContext{
@@ -84,8 +83,7 @@ func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunct
 	return e, nil
 }
 
-// respond writes what the function returned: a response with its status, or any other JSON
-// text, which is the body itself then.
+// respond writes the function's result: a response with a status, or any other JSON text as a body.
 func respond(w http.ResponseWriter, response []byte) {
 	status, header, body, err := readResponse(response)
 	if err != nil {

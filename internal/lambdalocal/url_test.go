@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// TestURL: requests become events and answers responses, by the bootstrap as it runs.
+// TestURL checks that requests become events and results become responses, with a real bootstrap.
 func TestURL(t *testing.T) {
 	f, _ := open(t, nil)
 	srv := httptest.NewServer(URL{Function: f})

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Deployment is the input of an [Estimate]: the size of a deployment and the expected crawl. [DefaultDeployment] returns
-// the defaults.
+// Deployment is the input of an [Estimate]: the size of a deployment and the expected crawl.
+// [DefaultDeployment] returns the defaults.
 type Deployment struct {
 	Partitions         int     `json:"partitions"`
 	MaxConcurrency     int     `json:"max_concurrency"` // most steps at a time
@@ -44,8 +44,8 @@ const (
 	wakeS         = 60.0     // from the end of a step without due pages to the next wake
 	wokenS        = 2.0      // duration of a step that requests each host once
 	drainS        = 10 / 3.0 // between two polls of the mailbox by a step that waits
-	headBytes     = 1100.0   // of a head, without
-	headSentBytes = 6.0      // of it for each partition that gets mail
+	headBytes     = 1100.0   // of a head without the part for mail
+	headSentBytes = 6.0      // of a head for each partition that gets mail
 	connectMillis = 2.0      // of CPU for a TLS connection: 1.4 to 2 were measured
 	connectBytes  = 1700.0   // sent for a TLS connection: 1,550 to 1,850 were measured
 	stepReads     = 10.0     // read units to begin a step, one of them for a small head
@@ -58,7 +58,7 @@ const (
 	tickGB        = 0.25     // memory of the coordinator
 	logBytes      = 600.0    // of an invocation
 	logMonths     = 14 / 30.4375
-	pollers       = 5 // of each event source mapping, as long as it has a maximum concurrency
+	pollers       = 5 // of each event source mapping, if it has a maximum concurrency
 	pollS         = 20.0
 	monthS        = 30.4375 * 24 * 3600
 	indexS        = 120.0 // between two index jobs of a partition that crawls
@@ -80,26 +80,26 @@ const (
 	gb            = 1 << 30
 )
 
-// stepS is how long a step works at most, in seconds: it leaves time for its last commit.
+// stepS returns the longest working time of a step in seconds, which leaves time for its last commit.
 func (d *Deployment) stepS() float64 { return d.TimeoutS - min(30, max(3, d.TimeoutS/6)) }
 
-// atWork is how many partitions have a step at work, on average, while there is enough to do.
+// atWork returns the average number of partitions with a running step, while there is enough to do.
 func (d *Deployment) atWork() float64 { return float64(min(d.Partitions, d.MaxConcurrency)) }
 
-// cpuMillis is the CPU time of a page, with its share of a connection.
+// cpuMillis returns the CPU time of a page, with its share of a connection.
 func (d *Deployment) cpuMillis() float64 { return d.CPUMillis + connectMillis/d.PagesPerConnection }
 
-// sentBytes is what is sent for a page, with its share of a connection.
+// sentBytes returns the bytes sent for a page, with its share of a connection.
 func (d *Deployment) sentBytes() float64 { return d.SentBytes + connectBytes/d.PagesPerConnection }
 
-// headUnits is what a write and a read of a head are billed: a head grows with the number
-// of partitions, because it counts the mail to each of them.
+// headUnits returns the billed units of a write and a read of a head. A head grows with the number of
+// partitions, because it counts the mail to each of them.
 func (d *Deployment) headUnits() (write, read float64) {
 	size := headBytes + headSentBytes*float64(d.Partitions)
 	return math.Ceil(size / (1 << 10)), math.Ceil(size / (4 << 10))
 }
 
-// mappings is how many queues Lambda polls all month.
+// mappings returns the number of queues that Lambda polls all month.
 func (d *Deployment) mappings() float64 {
 	if d.Index {
 		return 4 // wakes, intake, index, rank
@@ -107,7 +107,7 @@ func (d *Deployment) mappings() float64 {
 	return 2
 }
 
-// tickReads is how many read units an idle tick takes.
+// tickReads returns the read units of an idle tick.
 func (d *Deployment) tickReads() float64 {
 	if d.Index {
 		return tickReads + 1
@@ -122,7 +122,7 @@ type Item struct {
 	Unit     string  `json:"unit"`
 	Free     float64 `json:"free_per_month,omitempty"` // of the same unit, for the account
 	Dollars  float64 `json:"dollars"`                  // free or not
-	rest     float64 // dollars beyond what is free
+	rest     float64 // dollars beyond the free quota
 }
 
 func item(what string, quantity float64, unit string, price, free float64) Item {
@@ -132,12 +132,12 @@ func item(what string, quantity float64, unit string, price, free float64) Item 
 	}
 }
 
-// Estimate is what a deployment is expected to cost, in dollars.
+// Estimate is the expected cost of a deployment, in dollars.
 type Estimate struct {
 	Prices     string     `json:"price_list"`
 	Deployment Deployment `json:"deployment"`
-	// BoundBy is what keeps the crawl from being faster: "CPU"; "hosts", for which steps
-	// wait; or "wakes", where it is cheaper to end and be woken than to wait.
+	// BoundBy names the bottleneck of the crawl: "CPU"; "hosts", for which steps wait; or "wakes", if ending
+	// and being woken is cheaper than waiting.
 	BoundBy      string  `json:"bound_by"`
 	Rate         float64 `json:"pages_per_second"` // of all partitions
 	PagesPerStep float64 `json:"pages_per_step"`
@@ -152,13 +152,13 @@ type Estimate struct {
 	SearchesTotal   float64  `json:"per_million_searches_total,omitempty"`
 	IndexRetention  float64  `json:"index_retention_per_month,omitempty"` // of a million pages
 	Idle            []Item   `json:"idle_month"`                          // on top, whether it crawls or not
-	IdleTotal       float64  `json:"idle_month_total"`                    // nothing taken off
-	IdleRest        float64  `json:"idle_month_beyond_free"`              // if nothing else in the account uses what is free
+	IdleTotal       float64  `json:"idle_month_total"`                    // free quotas not subtracted
+	IdleRest        float64  `json:"idle_month_beyond_free"`              // if nothing else in the account uses the free quotas
 	Assumptions     []string `json:"assumptions"`
 }
 
-// Estimate estimates what a deployment costs at these prices. It is an error if a figure
-// of the deployment makes no sense.
+// Estimate estimates the cost of a deployment at these prices. It returns an error if a figure of the
+// deployment is out of range.
 func (p Prices) Estimate(d Deployment) (Estimate, error) {
 	for _, c := range []struct {
 		what        string
@@ -186,7 +186,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, Idle: p.idle(d), Assumptions: d.assumptions()}
 	for _, w := range []way{p.through(d), p.woken(d)} {
 		if w.billedS > d.stepS() {
-			continue // it has too many hosts to end in time
+			continue // its steps have too many hosts to end in time
 		}
 		items := p.perMillion(d, w)
 		if total := sum(items); e.PerMillion == nil || total < e.PerMillionTotal {
@@ -216,14 +216,14 @@ func sum(items []Item) (total float64) {
 	return total
 }
 
-// way is a way to work: what a step gets done, how long it runs, and how long all
-// partitions take for a million pages. Active are the partitions that fetch and mail meanwhile.
+// way is a way of working. It says how many pages a step fetches, how long the step is billed, how long all
+// partitions together take for a million pages, and how many partitions fetch and send mail meanwhile.
 type way struct {
 	bound                            string
 	pages, billedS, elapsedS, active float64
 }
 
-// through is that of steps that always have something to do, or wait for it.
+// through returns the way of steps that always have work or wait for it.
 func (p Prices) through(d Deployment) way {
 	rate := float64(d.MemoryMB) / 1024 / p.GBPerVCPU / (d.cpuMillis() / 1000)
 	bound := "CPU"
@@ -234,8 +234,8 @@ func (p Prices) through(d Deployment) way {
 	return way{bound: bound, pages: rate * run, billedS: run, elapsedS: million / rate / d.atWork(), active: d.atWork()}
 }
 
-// woken is that of steps that request each ready host once, end, and are woken again. A
-// partition runs one step each minute or more, and all of them have MaxConcurrency functions.
+// woken returns the way of steps that request each ready host once, end, and are woken again. A partition runs
+// at most one step a minute, and all partitions share MaxConcurrency functions.
 func (p Prices) woken(d Deployment) way {
 	pages := float64(d.ReadyHosts)
 	run := max(wokenS, pages*d.cpuMillis()/1000*p.GBPerVCPU/(float64(d.MemoryMB)/1024))
@@ -243,8 +243,8 @@ func (p Prices) woken(d Deployment) way {
 	return way{bound: "wakes", pages: pages, billedS: run, elapsedS: million / pages / steps, active: float64(d.Partitions)}
 }
 
-// perMillion prices a million pages. Ticks are in the idle month, except for the heads that they read while partitions
-// are at work.
+// perMillion prices a million pages. The idle month includes ticks, except for the heads that they read while
+// partitions are at work.
 func (p Prices) perMillion(d Deployment, w way) []Item {
 	partitions := float64(d.Partitions)
 	steps := million / w.pages
@@ -271,7 +271,7 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 	}
 }
 
-// indexed prices making a million pages searchable as they are crawled, and ranking them once.
+// indexed prices indexing a million pages while they are crawled, and ranking them once.
 func (p Prices) indexed(d Deployment, w way) []Item {
 	partitions := float64(d.Partitions)
 	index := max(partitions, w.elapsedS/indexS*w.active)
@@ -295,7 +295,7 @@ func (p Prices) indexed(d Deployment, w way) []Item {
 	}
 }
 
-// searches prices a million of them.
+// searches prices a million searches.
 func (p Prices) searches() []Item {
 	return []Item{
 		item("function time", million*searchS*jobGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
@@ -321,7 +321,7 @@ func (p Prices) idle(d Deployment) []Item {
 	}
 }
 
-// alarms is how many there are in all.
+// alarms returns the number of alarms, with those of an index.
 func (d *Deployment) alarms() int {
 	if d.Index && d.Alarms > 0 {
 		return d.Alarms + indexAlarms
@@ -329,7 +329,7 @@ func (d *Deployment) alarms() int {
 	return d.Alarms
 }
 
-// assumptions are what the figures rest on, in words.
+// assumptions returns the assumptions behind the figures as texts.
 func (d Deployment) assumptions() []string {
 	headWrite, headRead := d.headUnits()
 	list := []string{

@@ -49,7 +49,7 @@ func about(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestEstimateByHand works out the default: 8 steps at a time, 30 pages a second, 270 s a step.
+// TestEstimateByHand computes the default by hand: 8 steps at a time, 30 pages a second, 270 s a step.
 func TestEstimateByHand(t *testing.T) {
 	e := estimate(t, nil)
 	about(t, "pages/s", e.Rate, 8*30)
@@ -87,7 +87,7 @@ func TestEstimateByHand(t *testing.T) {
 	}
 }
 
-// TestEstimateKnowsHowHeadsGrow compares its figures with heads as steps write them.
+// TestEstimateKnowsHowHeadsGrow compares the estimate of heads with heads as steps write them.
 func TestEstimateKnowsHowHeadsGrow(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 7, 19, 123456789, time.UTC)
 	head := blobschema.Head{
@@ -117,8 +117,8 @@ func TestEstimateKnowsHowHeadsGrow(t *testing.T) {
 	}
 }
 
-// TestEstimateKeepsTheTargets: with thirty ready hosts a partition, all but retention and
-// traffic is within the cost rule, and so are the requests.
+// TestEstimateKeepsTheTargets checks that with thirty ready hosts a partition, the total without retention and
+// traffic keeps to the cost rule, and so do the requests.
 func TestEstimateKeepsTheTargets(t *testing.T) {
 	for _, partitions := range []int{1, 16, 200} {
 		e := estimate(t, func(d *ledger.Deployment) { d.Partitions = partitions })
@@ -132,11 +132,11 @@ func TestEstimateKeepsTheTargets(t *testing.T) {
 	}
 }
 
-// TestEstimateMoves: what should cost more does, and CPU binds where hosts do not.
+// TestEstimateMoves checks that costs rise where they should, and that CPU is the bottleneck if hosts are not.
 func TestEstimateMoves(t *testing.T) {
 	base := estimate(t, nil)
-	// Five hosts asked every 10 s: to wait for them costs more than to be woken 200,000
-	// times, each time with two puts.
+	// Five hosts requested every 10 s: waiting for them costs more than being woken 200,000 times, each time
+	// with two puts.
 	few := estimate(t, func(d *ledger.Deployment) { d.ReadyHosts, d.DelayS = 5, 10 })
 	if few.BoundBy != "wakes" || few.PagesPerStep != 5 || few.PerMillionTotal < 4 || few.PerMillionTotal > 12 {
 		t.Errorf("5 hosts asked every 10 s: $%.2f, bound by %s", few.PerMillionTotal, few.BoundBy)
@@ -176,7 +176,8 @@ func TestEstimateMoves(t *testing.T) {
 	}
 }
 
-// TestEstimateIndexByHand works out what searchable pages cost on top: a crawl of 240 pages a second by 8 steps.
+// TestEstimateIndexByHand computes the additional cost of searchable pages by hand: a crawl of 240 pages a
+// second by 8 steps.
 func TestEstimateIndexByHand(t *testing.T) {
 	base := estimate(t, nil)
 	if len(base.Indexed) > 0 || len(base.Searches) > 0 || base.IndexRetention > 0 {
@@ -201,7 +202,7 @@ func TestEstimateIndexByHand(t *testing.T) {
 	if e.IndexedTotal > 0.1 || e.SearchesTotal > 5 {
 		t.Errorf("index $%.3f, searches $%.2f", e.IndexedTotal, e.SearchesTotal)
 	}
-	// Four queues are polled, and there are eight alarms more.
+	// Four queues are polled, and there are eight more alarms.
 	about(t, "polls", line(t, e.Idle, "polls of queues").Quantity, 2*line(t, base.Idle, "polls of queues").Quantity)
 	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 2.0)
 	if none := estimate(t, func(d *ledger.Deployment) { d.Index, d.Alarms = true, 0 }); line(t, none.Idle, "alarms").Quantity != 0 {
@@ -212,7 +213,7 @@ func TestEstimateIndexByHand(t *testing.T) {
 	}
 }
 
-// TestEstimateRefuses figures that make no sense, and never gives one that does not.
+// TestEstimateRefuses checks that figures out of range are refused, and that no estimate has such figures.
 func TestEstimateRefuses(t *testing.T) {
 	p, err := ledger.DefaultPrices()
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package ledger counts what a crawl would be billed for in a cloud, and prices it.
+// Package ledger counts the calls of a crawl that a cloud bills, and prices them.
 //
-// Money is the measure of a serverless design, so every call to a queue, the
-// key-value table or blob storage goes through one [Ledger], in the units that
-// clouds bill: queue requests per started 64 KB, read units of 4 KB and write units
-// of 1 KB, puts and gets. Prices are a data file with its date and sources.
+// Every call to a queue, the table or the bucket goes through one [Ledger], because cost is the measure of a
+// serverless design. It counts in the units that clouds bill: queue requests per started 64 KB, read units of 4
+// KB, write units of 1 KB, puts and gets. Prices are a data file with its date and sources.
 package ledger
 
 import (
@@ -59,7 +58,7 @@ func units(n, size int) int64 { return int64(max(1, (n+size-1)/size)) }
 // Counts are the figures of a ledger at one time.
 type Counts = blobschema.Calls
 
-// Counts returns the present figures.
+// Counts returns the current figures.
 func (l *Ledger) Counts() Counts {
 	return Counts{
 		QueueRequests: l.queue.Load(), KVReadUnits: l.reads.Load(), KVWriteUnits: l.writes.Load(),
@@ -91,7 +90,7 @@ type Prices struct {
 	Free             free     `json:"free_per_month"`
 }
 
-// free is what each account has free of charge each month, without the offers for new accounts.
+// free holds the monthly free quotas of every account, without the offers for new accounts.
 type free struct {
 	QueueRequests     float64 `json:"queue_requests"`
 	FunctionRequests  float64 `json:"function_requests"`
@@ -102,7 +101,7 @@ type free struct {
 	TrafficOutGB      float64 `json:"traffic_out_gb"`
 }
 
-// DefaultPrices is the built-in price list.
+// DefaultPrices returns the built-in price list.
 func DefaultPrices() (Prices, error) {
 	var p Prices
 	if err := json.Unmarshal(priceList, &p); err != nil {
@@ -116,7 +115,7 @@ type Bill struct {
 	Queue     float64 `json:"queue"`
 	KV        float64 `json:"kv"`
 	Blob      float64 `json:"blob"`
-	Functions float64 `json:"functions"` // their time, or CPU seconds at the price of a fully used function
+	Functions float64 `json:"functions"` // their time, or the CPU time at the price of a fully used function
 	Total     float64 `json:"total"`     // without retention
 	Retention float64 `json:"retention_per_month"`
 }

@@ -15,8 +15,8 @@ import (
 
 const kb = 1 << 10
 
-// TestUnits: a call costs a unit per started 64 KB of a queue, 4 KB of a read, 1 KB of a
-// write, and one even if it carries nothing.
+// TestUnits checks that a call costs a unit per started 64 KB of a queue, 4 KB of a read or 1 KB of a write,
+// and at least one.
 func TestUnits(t *testing.T) {
 	for _, c := range []struct{ bytes, queue, read, write int64 }{
 		{0, 1, 1, 1},
@@ -48,7 +48,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestSums: calls add up, from any number of goroutines.
+// TestSums counts calls from several goroutines.
 func TestSums(t *testing.T) {
 	var l ledger.Ledger
 	var wg sync.WaitGroup
@@ -74,8 +74,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestDefaultPrices: the price list says of what it is, since when, and where it is from,
-// and no price is missing.
+// TestDefaultPrices checks that the price list has a name, a date and sources, and that no price is missing.
 func TestDefaultPrices(t *testing.T) {
 	p, err := ledger.DefaultPrices()
 	if err != nil {
@@ -103,8 +102,8 @@ func TestDefaultPrices(t *testing.T) {
 	}
 }
 
-// TestPerMillion is worked out by hand. Prices of requests are per million of them, so
-// that calls per page times the price is dollars per million pages.
+// TestPerMillion compares with a bill computed by hand. Prices of requests are per million, so calls per page
+// times the price is dollars per million pages.
 func TestPerMillion(t *testing.T) {
 	prices := ledger.Prices{
 		QueueRequest: 0.40, KVWriteUnit: 0.60, KVReadUnit: 0.10, BlobPut: 5, BlobGet: 0.50,
@@ -136,8 +135,8 @@ func TestPerMillion(t *testing.T) {
 	}
 }
 
-// TestPublishedMistake: one message, one write, one object a page cost dollars, whatever
-// else is done well. If this fails the price list is wrong by an order of magnitude.
+// TestPublishedMistake checks that one message, one write and one object per page cost dollars. If it fails,
+// the price list is wrong by an order of magnitude.
 func TestPublishedMistake(t *testing.T) {
 	p, err := ledger.DefaultPrices()
 	if err != nil {

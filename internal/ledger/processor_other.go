@@ -4,5 +4,5 @@ package ledger
 
 import "time"
 
-// Processor is 0 here: processor time is not known.
+// Processor returns 0: the processor time is unknown here.
 func Processor() time.Duration { return 0 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Processor is the processor time, user and system, that this process has used so far; 0 where
-// it is not known. Unlike the clock it does not count the time that other processes had.
+// Processor returns the processor time, user and system, that this process has used so far; 0 if it is unknown.
+// Unlike the clock it excludes the time of other processes.
 func Processor() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -37,8 +37,8 @@ func emulated(t *testing.T) {
 	}
 }
 
-// deploy makes a table, a bucket and queues of their own for a test, and returns their
-// URL. They are deleted by its cleanup.
+// deploy creates a table, a bucket and queues for a test, and returns their URL. The test's cleanup deletes
+// them.
 func deploy(t *testing.T, partitions int, visibility time.Duration) string {
 	t.Helper()
 	ctx := context.Background()
@@ -113,10 +113,10 @@ func openedAWS(t *testing.T, p *platform.Platform, err error) *platform.Platform
 	return p
 }
 
-// taps are what stands between a platform and the emulators.
+// taps are the wiretaps between a platform and the emulators.
 type taps struct{ tables, others *wiretap.Tap }
 
-// tapped puts taps in front of the emulators, for what is opened afterwards.
+// tapped puts taps in front of the emulators, for platforms that are opened afterwards.
 func tapped(t *testing.T) *taps {
 	t.Helper()
 	listen := func(variable string) *wiretap.Tap {
@@ -136,8 +136,8 @@ func tapped(t *testing.T) *taps {
 	return w
 }
 
-// check compares a ledger with what went over the wire, which it cuts: a tap has counted
-// all when it is closed.
+// check compares a ledger with the calls on the wire. It closes the taps, because only a closed tap has counted
+// everything.
 func (w *taps) check(t *testing.T, led *ledger.Ledger) {
 	t.Helper()
 	for _, tap := range []*wiretap.Tap{w.tables, w.others} {
@@ -166,7 +166,7 @@ func (w *taps) check(t *testing.T, led *ledger.Ledger) {
 	}
 }
 
-// TestAWS runs the suite, and then compares the ledger with what went over the wire.
+// TestAWS runs the suite, and then compares the ledger with the calls on the wire.
 func TestAWS(t *testing.T) {
 	emulated(t)
 	const visibility = 2 * time.Second // deployed mailboxes have five minutes
@@ -184,14 +184,15 @@ func TestAWS(t *testing.T) {
 		//
 		//   - LocalStack continues a long poll after its client is gone, and hides the messages that the poll receives.
 		//   - DynamoDB Local reports no consumption for a missing key. DynamoDB bills a unit, and so does the meter.
-		//   - DynamoDB Local has no limit for an answer. DynamoDB leaves out what exceeds 16 MB: see the fault tests of package aws.
+		//   - DynamoDB Local has no limit for an answer. DynamoDB leaves out what exceeds 16 MB: see the fault
+		//     tests of package aws.
 		//   - Both never throttle, and accept any credentials: see the fault tests of package aws.
 		Visibility: visibility, MaxRecord: 400 << 10,
 	})
 	wire.check(t, led)
 }
 
-// TestAWSDeployment: what a deployment that does not fit says.
+// TestAWSDeployment checks the errors of a deployment that does not fit.
 func TestAWSDeployment(t *testing.T) {
 	emulated(t)
 	location := deploy(t, 2, time.Second)
@@ -222,7 +223,7 @@ func TestAWSDeployment(t *testing.T) {
 	}
 }
 
-// TestAWSCrawl crawls over AWS by emulator. The ledger must agree with what went over the wire.
+// TestAWSCrawl crawls on emulators of AWS. The ledger must agree with the calls on the wire.
 func TestAWSCrawl(t *testing.T) {
 	emulated(t)
 	location := deploy(t, 4, 30*time.Second)

@@ -31,10 +31,10 @@ func (s *Service) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*b
 	return s.crawl, created, added, nil
 }
 
-// BeginAnother creates a crawl in place of one that has ended; see [crawl.NewAnother]. A process that works on the crawl
-// calls Begin afterwards.
+// BeginAnother creates a crawl in place of one that has ended; see [crawl.NewAnother]. A process that works on
+// the crawl calls Begin afterwards.
 func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
-	if err := s.Platform.CreateQueues(ctx, want.Partitions); err != nil { // if there are too few, nothing has changed yet
+	if err := s.Platform.CreateQueues(ctx, want.Partitions); err != nil { // before the first change, because a deployment may have too few
 		return blobschema.Crawl{}, err
 	}
 	if want.Settings.Index {
@@ -50,7 +50,8 @@ func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds
 	return s.crawl, nil
 }
 
-// PutRanks stores the ranks of hosts for a new crawl, and names them in its record; nil: there are none.
+// PutRanks stores the ranks of hosts for a new crawl, and names them in its record. If ranks is nil, it does
+// nothing.
 func (s *Service) PutRanks(ctx context.Context, c *blobschema.Crawl, ranks []byte) error {
 	if ranks == nil {
 		return nil

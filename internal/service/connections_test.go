@@ -26,8 +26,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestConnectionsLast crawls more hosts at a slow pace than requests may be under way at once.
-// Each host's connection serves all of its pages.
+// TestConnectionsLast crawls at a slow pace, with more hosts than concurrent requests are allowed. Each host's
+// connection must serve all of its pages.
 func TestConnectionsLast(t *testing.T) {
 	const hosts, perHost = 600, 4
 	var opened atomic.Int64

@@ -14,9 +14,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// coordinate calls round after first, and then after each wait that round returns. AskTick or a request brings the next
-// round forward, but no closer than apart to the previous one. It returns true when round reports that the work is over,
-// and false when ctx ends.
+// coordinate calls round after first, and then after each wait that round returns. AskTick brings the next
+// round forward, but no closer than apart to the previous one. After a request the next round follows at once.
+// coordinate returns true when round reports that the work is over, and false when ctx ends.
 func (s *Service) coordinate(ctx context.Context, first, apart time.Duration, round func() (wait time.Duration, over bool)) bool {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -46,7 +46,8 @@ func (s *Service) coordinate(ctx context.Context, first, apart time.Duration, ro
 	}
 }
 
-// run runs the coordinator once. Without a memory, the coordinators of several processes share what they know in the table.
+// run runs the coordinator once. If mem is nil, the coordinators of several processes share their knowledge
+// through the table.
 func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (crawl.Report, error) {
 	cfg := s.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = s.crawl.ID, s.Process, s.Platform.Exclusive, spent
@@ -65,7 +66,7 @@ func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (cra
 	return rep, nil
 }
 
-// known keeps the report of a coordinator run. If the map has changed, running steps read it.
+// known stores the report of a coordinator run. If the map has changed, it makes running steps read the map.
 func (s *Service) known(rep *crawl.Report) {
 	last := s.report.Swap(rep)
 	if rep.Map.Version == 0 || last != nil && last.Map.Version == rep.Map.Version {
@@ -96,9 +97,9 @@ const (
 	Halted   End = "halted"   // an operator ordered it; see crawl.OrderStop
 )
 
-// Run crawls until nothing is left to do, the page limit is reached, an operator
-// stops it, or ctx ends. Begin comes first. Every step has committed and released its lease when Run
-// returns, unless the error says otherwise.
+// Run crawls until nothing is left to do, the page limit is reached, an operator stops it, or ctx ends. Call
+// Begin first. Every step has committed and released its lease when Run returns, unless the error says
+// otherwise.
 func (s *Service) Run(ctx context.Context) (End, error) {
 	if s.crawl.Settings.Index && len(s.jobs) == 0 {
 		return Stopped, errors.New("the crawl is searchable, but no index jobs are registered")
@@ -157,8 +158,8 @@ func (s *Service) shut() error {
 	return s.Close(ctx)
 }
 
-// Follow runs jobs until they have processed everything that is crawled, and crawls nothing. Begin comes first. Follow
-// calls prepare when it serves jobs, and progress, which may be nil, after each coordinator run.
+// Follow runs jobs until they have processed everything that was crawled, and crawls nothing. Call Begin first.
+// Follow calls prepare once it serves jobs, and progress, which may be nil, after each coordinator run.
 func (s *Service) Follow(ctx context.Context, prepare func(context.Context) error, progress func(*crawl.Report)) error {
 	s.cfg.Tick.FollowNow = true
 	run, cancel := context.WithCancel(ctx)
@@ -190,8 +191,8 @@ type Job struct {
 	Step func(ctx context.Context, p partition.ID) error
 }
 
-// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. Call it before any work
-// begins.
+// Register adds jobs to serve beside the crawl, and a function to call after each coordinator run. Call it
+// before any work begins.
 func (s *Service) Register(after func(*crawl.Report) error, jobs ...Job) {
 	s.jobs, s.afterTick = append(s.jobs, jobs...), append(s.afterTick, after)
 }
@@ -235,7 +236,8 @@ func (s *Service) do(ctx context.Context, j Job, msgs []actor.Message) {
 	}
 }
 
-// did notes the result of a job. Repeated failures end Run: the result of the job would never match the crawl.
+// did records the result of a job. Repeated failures end Run, because the job would never catch up with the
+// crawl.
 func (s *Service) did(queue string, p partition.ID, err error) {
 	hopeless := s.hopeless(err)
 	s.mu.Lock()
@@ -253,8 +255,8 @@ func (s *Service) did(queue string, p partition.ID, err error) {
 	}
 }
 
-// CheckJobs returns an error that says what to do if a deployment lacks the queues of index and ranks. The coordinator of
-// a searchable crawl would fail there.
+// CheckJobs returns an error that says what to do if a deployment lacks the queues of index and ranks. The
+// coordinator of a searchable crawl would fail there.
 func (s *Service) CheckJobs(ctx context.Context) error {
 	return errors.Join(s.Platform.CheckQueue(ctx, naming.IndexQueue), s.Platform.CheckQueue(ctx, naming.RankQueue))
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// StepReport is the result of [Service.Step].
 type StepReport struct {
 	Worked bool  // false: another step held or took the lease
 	Pages  int64 // pages stored
 	Totals blobschema.Totals
 }
 
-// Step runs one step of a partition, from lease to release, for at most atMost; 0: no limit. It is no error if another step
-// holds or takes the lease. The state of the step is kept for the next one of the same partition. Do not call Step, Tick
-// and Take concurrently.
+// Step runs one step of a partition, from lease to release, for at most atMost; 0: no limit. If another step
+// holds or takes the lease, the error is nil and Worked is false. The service keeps the state of the step for
+// the next step of the same partition. Do not call Step, Tick and Take concurrently.
 func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, err error) {
 	if err := s.Check(p); err != nil {
 		return did, err

@@ -38,13 +38,13 @@ const (
 	hostileParts  = 2
 	hostileDelay  = 2 * time.Millisecond
 	hostileAnswer = 3 * time.Second // time-outs of a request
-	mostSlow      = 5               // times as long as all that may last on a machine that has much else to do
+	mostSlow      = 5               // bound of slowness
 )
 
-// slowness is half of how many times as long as the processor time that it takes work of all processors lasts here at
-// the moment: with as much else to do the machine is fast enough.
+// slowness measures how busy the machine is: half of the ratio of elapsed time to processor time of some work
+// on all processors. A machine that gives this process half of its time counts as fast enough.
 func slowness() time.Duration {
-	if raced { // which slows down everything but the work below
+	if raced { // which slows down everything except the work below
 		return mostSlow
 	}
 	began, before := time.Now(), ledger.Processor()
@@ -57,10 +57,9 @@ func slowness() time.Duration {
 	return min(mostSlow, max(1, time.Since(began)*time.Duration(runtime.GOMAXPROCS(0))/(2*used)))
 }
 
-// TestCrawlsHostileWeb crawls all that misbehaves together with what does not. It must end in time
-// and within memory; every good page is stored byte for byte, also beside the worst on the same
-// host; every bad URL has an outcome and a reason; and what is stored passes the check of
-// invariants.
+// TestCrawlsHostileWeb crawls all hostile cases together with good pages. It must end in time and within
+// memory. Every good page must be stored byte for byte, even on the host of a case. Every bad URL must have an
+// outcome and a reason, and the stored crawl must pass the check of invariants.
 func TestCrawlsHostileWeb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for time-outs, and moves much")
@@ -139,7 +138,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	}
 }
 
-// goodPages holds what is stored of the good pages against what was served.
+// goodPages compares the stored good pages with those served.
 func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored map[string]blobschema.Page) {
 	t.Helper()
 	objects := map[string][]byte{}
@@ -150,7 +149,7 @@ func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored m
 			t.Errorf("good page %s: %v, %q", u, got.Outcome, got.Detail)
 			continue
 		}
-		payload := got.Payload() // what several hosts serve is stored once
+		payload := got.Payload() // a payload of several hosts is stored once
 		if objects[payload.WARC] == nil {
 			data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: payload.WARC, Length: -1})
 			if err != nil {
@@ -189,7 +188,7 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 			t.Errorf("%s: outcome %v with reason %q", c.Name, got.Outcome, got.Detail)
 		}
 		if got.Outcome != c.Want.Outcome && got.Outcome != c.Want.Or {
-			others++ // its robots.txt, or the time of a busy machine; the test of package fetch is exact
+			others++ // because of its robots.txt or a busy machine; the test of package fetch is exact
 		}
 		if !c.Follow || got.Redirect == "" {
 			continue

@@ -24,13 +24,13 @@ func (s *Service) Submit(ctx context.Context, r blobschema.Request) error {
 
 // Times for which a service waits for requests that may be in the queue.
 const (
-	firstCall = 100 * time.Millisecond // of the first receive, beside the first work
+	firstCall = 100 * time.Millisecond // in the first receive, while the first work runs
 	lastCall  = 20 * time.Millisecond  // with nothing left to do
-	ownCall   = 30 * time.Second       // the same, if the service itself has submitted requests
+	ownCall   = 30 * time.Second       // like lastCall, if the service itself has submitted requests
 )
 
-// serveRequests hands requests from outside to the coordinator's goroutine. It closes s.heard when it knows what was in the
-// queue at first.
+// serveRequests hands requests from outside to the coordinator's goroutine. It closes s.heard after the first
+// receive.
 func (s *Service) serveRequests(ctx context.Context) {
 	hand := func(msgs []actor.Message) {
 		select {
@@ -47,8 +47,8 @@ func (s *Service) serveRequests(ctx context.Context) {
 	s.serve(ctx, naming.IntakeQueue, hand)
 }
 
-// Take turns messages of the intake queue into mail, as a function. It returns the messages that failed, and the first
-// error. The others may be acknowledged.
+// Take turns messages of the intake queue into mail, for functions. It returns the messages that failed, and
+// the first error. The others may be acknowledged.
 func (s *Service) Take(msgs []actor.Message) (failed []actor.Message, err error) {
 	return takeEach(msgs, func(some []actor.Message) error {
 		spent, done := s.Meter()
@@ -78,8 +78,8 @@ func takeEach(msgs []actor.Message, take func([]actor.Message) error) (failed []
 	return failed, err
 }
 
-// take turns requests into mail and acknowledges them. Requests that fail stay in the queue: for a worker hidden for a
-// while, and after several failures they are moved to the dead letters.
+// take turns requests into mail and acknowledges them. Requests that fail stay in the queue. Those of a worker
+// stay hidden for a while, and after several failures the queue moves them to the dead letters.
 func (s *Service) take(msgs []actor.Message) {
 	failed, err := takeEach(msgs, func(some []actor.Message) error { return s.intake(some, s.spent()) })
 	if err != nil {

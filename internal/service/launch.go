@@ -87,8 +87,8 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 	return ending{running: r, err: err, stopping: s.stopping}
 }
 
-// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition. Beyond keep states it
-// drops the oldest. mu is held.
+// keepWarm keeps the state that a step left, which may be nil, for the next step of its partition. Beyond keep
+// states it drops the oldest. mu is held.
 func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
 	delete(s.warm, p)
 	s.warmed = slices.DeleteFunc(s.warmed, func(q partition.ID) bool { return q == p })
@@ -134,7 +134,7 @@ func (r *running) offer(sig crawl.Signal) {
 	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
 }
 
-// sendDemands tells the running steps the demand of all.
+// sendDemands sends the running steps the demand of all partitions.
 func (s *Service) sendDemands() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Service) sendDemands() {
 		switch r := s.running[partition.ID(p)]; {
 		case r != nil:
 			of[p] = r.demand
-		case !s.shared: // otherwise its process tells its demand
+		case !s.shared: // otherwise the process that runs it reports its demand
 			of[p] = crawl.HighDemand // only mail would start it
 		}
 	}
@@ -175,8 +175,8 @@ func (s *Service) stopSteps() {
 	}
 }
 
-// launch starts a step and calls ended after it; keep is as in carry. It returns false if the service stops, or if a step of
-// the partition is running already.
+// launch starts a step and calls ended after it; keep is as in carry. It returns false if the service stops, or
+// if a step of the partition is running already.
 func (s *Service) launch(cfg crawl.StepConfig, keep int, ended func(partition.ID, ending)) (started bool, err error) {
 	cfg.Spent = s.spent()
 	r, err := s.enter(cfg)

@@ -2,5 +2,5 @@
 
 package service_test
 
-// raced says that the race detector slows everything down several times over.
+// raced reports that the race detector is on, which makes everything several times slower.
 const raced = true

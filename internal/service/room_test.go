@@ -23,7 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// fullDisk has puts fail once room is used up.
+// fullDisk makes puts fail once its room is used up.
 type fullDisk struct {
 	mu     sync.Mutex
 	room   int // puts that succeed
@@ -42,8 +42,8 @@ func (d *fullDisk) put(store *platform.Platform) func(context.Context, string, [
 	}
 }
 
-// TestFullDisk: a crawl ends with the first put that fails for want of room, at whatever put that is, without another try
-// and without another page; with room again it resumes, and no page is lost.
+// TestFullDisk checks that a crawl ends with the first put that fails on a full disk, whichever put it is,
+// without a retry and without another page. With room again it resumes, and no page is lost.
 func TestFullDisk(t *testing.T) {
 	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 4, Hosts: 6, Pages: simweb.Pages{Min: 10, Max: 20}, PageBytes: 2 << 10, LinksPerPage: 8})
 	if err != nil {
@@ -89,7 +89,7 @@ func TestFullDisk(t *testing.T) {
 			if err := run(); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("with room for %d objects: %v", room, err)
 			}
-			if disk.failed > 2*partitions { // each step may have some on their way
+			if disk.failed > 2*partitions { // each step may have some under way
 				t.Errorf("%d puts were tried on a full disk", disk.failed)
 			}
 			disk.room = 1 << 30

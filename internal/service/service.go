@@ -6,8 +6,8 @@
 //   - [Worker.Run] is one of several processes that share a deployment and receive wakes from its queue. It works on
 //     one crawl at a time, in a session.
 //
-// Read launch.go first, which runs one step; then coordinate.go, which runs the coordinator, its rounds and the jobs that
-// follow it; then worker.go and session.go.
+// Read launch.go first, which runs one step; then coordinate.go, which runs the coordinator, its rounds and the
+// jobs that follow it; then worker.go and session.go.
 //
 // Invariants:
 //
@@ -49,14 +49,14 @@ type Config struct {
 	Step        crawl.StepConfig // without Crawl, Partition, Process and Exclusive
 	Tick        crawl.TickConfig // without Crawl, Process and Exclusive
 	Fetch       fetch.Config
-	Bucket      string // name of the bucket into which lists of URLs are put; "": there are none
+	Bucket      string // name of the bucket that holds uploaded lists of URLs; "": none
 	Connections int    // limit of concurrent requests of the process; default engine.DefaultConnections
 	MemoryLimit int64  // limit of the process's memory in bytes, see engine.LimitMemory; 0: no limit
 	MaxResident int    // limit of URLs in memory, for all steps together; default by MemoryLimit, at most 2 million, about 300 MB
 	TickEvery   time.Duration
 	// RemindJobs is the time without progress after which messages of jobs count as lost; 0: the default of each job.
 	RemindJobs time.Duration
-	MemoryMB   int // billed memory of this function; 0: it is no function
+	MemoryMB   int // billed memory of this function; 0: not a function
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 }
@@ -160,8 +160,8 @@ func (s *Service) AskTick() {
 	}
 }
 
-// Open makes the service work on the active crawl, and returns the crawl's current record. The error is crawl.ErrNoCrawl if
-// there is none.
+// Open makes the service work on the active crawl, and returns the crawl's current record. If there is no
+// crawl, the error is crawl.ErrNoCrawl.
 func (s *Service) Open() (blobschema.Crawl, error) {
 	c, err := s.active()
 	if err == nil {
@@ -224,8 +224,8 @@ func (s *Service) partitions() int {
 	return s.crawl.Partitions
 }
 
-// hopeless reports whether a failed step would fail again: what it reads is damaged or missing, and no other process
-// replaces it.
+// hopeless reports whether a failed step would fail again: its input is damaged, or is missing and no other
+// process can replace it.
 func (s *Service) hopeless(err error) bool {
 	return errors.Is(err, wire.ErrDamaged) || errors.Is(err, warc.ErrDamaged) || s.Platform.Exclusive && errors.Is(err, actor.ErrNotFound)
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process that did not
-// take it itself: a function, or a worker.
+// TestRecordOpensNoNetwork checks that AllowNet in a crawl's record, which a folder's owner obeys, opens no
+// network to a function or a worker.
 func TestRecordOpensNoNetwork(t *testing.T) {
 	cfg := service.Config{}.For(&blobschema.Settings{UserAgent: "a/1", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if len(cfg.Fetch.AllowNet) > 0 {
@@ -44,7 +44,7 @@ func TestCrawlsDemo(t *testing.T) {
 	crawlDemo(t, p, led)
 }
 
-// crawlDemo crawls a generated web over a platform, and compares the pages with its truth.
+// crawlDemo crawls a generated web on a platform, and compares the pages with its truth.
 func crawlDemo(t *testing.T, p *platform.Platform, led *ledger.Ledger) {
 	t.Helper()
 	srv, err := simweb.Start(t.Context(), simweb.Demo())

@@ -31,7 +31,7 @@ func (r *running) worked() (w Worked) {
 	return w
 }
 
-// captures counts the answers that were a page or reported an unchanged page.
+// captures returns the number of pages that were stored or found unchanged.
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
@@ -92,8 +92,8 @@ func (s *session) takeWakes(ctx context.Context) {
 	}
 }
 
-// nextWake waits for a wake; it returns false when ctx ends. A worker receives one wake at a time. The more steps it runs,
-// the longer it waits before, so that work spreads over the workers.
+// nextWake waits for a wake; it returns false when ctx ends. A worker receives one wake at a time. The more
+// steps it runs, the longer it waits before, so that work spreads over the workers.
 func (s *session) nextWake(ctx context.Context) (actor.Message, bool) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -144,8 +144,8 @@ func (s *session) begin(ctx context.Context, m actor.Message) bool {
 	return err == nil && id == s.crawl.ID && s.mayHave(p) && s.start(p)
 }
 
-// start starts a step. If a step of the partition is running here, a wake is sent at its end, for any worker with room. If
-// the worker stops before that, the coordinator replaces the wake.
+// start starts a step. If a step of the partition is running here, a wake is sent at its end, for any worker
+// with room. If the worker stops before that, the coordinator replaces the wake.
 func (s *session) start(p partition.ID) bool {
 	cfg := s.stepConfig(p)
 	cfg.MaxResident = max(1, s.cfg.MaxResident/(2*s.w.cfg.Steps)) // room for the running steps and as many warm states

@@ -17,8 +17,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestCrawlsSlowWeb crawls servers that are slower than the timeout. Each URL has its attempts and no more, and a body
-// that arrives steadily is stored after one, although it outlasts both timeout and lease.
+// TestCrawlsSlowWeb crawls servers that are slower than the timeout. Each URL gets its number of attempts and
+// no more. A body that arrives steadily is stored after one attempt, although it takes longer than timeout and
+// lease.
 func TestCrawlsSlowWeb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for timeouts")

@@ -22,8 +22,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// traps serves webs without end, each on names of its own, and a site of honest pages.
-// All links lead to pages of status 200.
+// traps serves endless webs, each on its own names, and a site of good pages. All links lead to pages of status
+// 200.
 func traps(w http.ResponseWriter, r *http.Request) {
 	name, port, _ := strings.Cut(r.Host, ":")
 	h := fnv.New32a()
@@ -53,7 +53,7 @@ func traps(w http.ResponseWriter, r *http.Request) {
 		}
 	case name == "deep.example": // a folder deeper
 		links = append(links, fmt.Sprintf("%sd%d/", r.URL.Path, strings.Count(r.URL.Path, "/")))
-	case name == "echo.example": // a relative link that was meant to be absolute
+	case name == "echo.example": // a relative link that should be absolute
 		links = append(links, "docs/manual/")
 	case zone == "farm.example": // thousands of pages that link to each other
 		for i := range uint32(20) {
@@ -72,9 +72,8 @@ func traps(w http.ResponseWriter, r *http.Request) {
 
 const honestPages = 60
 
-// TestTraps crawls endless webs beside an honest one, on few connections. The crawl ends;
-// caps hold; what they leave out is counted; and the honest pages are there long before the
-// traps are exhausted.
+// TestTraps crawls endless webs and a good site on few connections. The crawl must end, caps must hold, and
+// refused URLs must be counted. The good pages must be stored long before the traps are exhausted.
 func TestTraps(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(traps))
 	defer srv.Close()
@@ -127,7 +126,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// checkTraps looks at the pages that were had and at what was left out.
+// checkTraps checks the stored pages and the counts of refused URLs.
 func checkTraps(t *testing.T, p *platform.Platform, totals blobschema.Totals, perHost, partitions, perDomain int) {
 	t.Helper()
 	hosts, domains := map[string]int{}, map[string]int{}
@@ -158,7 +157,7 @@ func checkTraps(t *testing.T, p *platform.Platform, totals blobschema.Totals, pe
 			t.Errorf("%d pages of %s, where %d are allowed", n, host, most)
 		}
 	}
-	// A domain's partitions hear of each other by the tick: each has its own share at most.
+	// A domain's partitions learn of each other only from ticks, so each may store its own share.
 	for _, d := range []string{"farm.example", "wild.example"} {
 		if n := domains[d]; n > partitions*perDomain || n < perDomain/2 {
 			t.Errorf("%d pages of %s, where about %d are allowed", n, d, perDomain)

@@ -23,9 +23,9 @@ type WorkConfig struct {
 	Config // the settings of each crawl complete it
 	// Prepare, if it is not nil, is called with the service of each crawl before it works, to register jobs.
 	Prepare func(*Service)
-	// Steps is the limit of concurrent steps, each on its own partition; default four per processor. A partition of thirty
-	// ready hosts with one request per second each uses an eighth of a processor; one whose hosts allow more uses a whole
-	// processor.
+	// Steps is the limit of concurrent steps, each on its own partition; default four per processor. A
+	// partition of thirty ready hosts with one request per second each uses an eighth of a processor; one whose
+	// hosts allow more uses a whole processor.
 	Steps int
 	// StepTime is the duration of a step, plus or minus a fifth; default 5 min. At its end
 	// any worker may take the partition's wake, so a worker that joins gets its
@@ -35,13 +35,13 @@ type WorkConfig struct {
 	TickEvery time.Duration
 	// StepsOnly leaves the coordinator, and requests from outside, to other processes.
 	StepsOnly bool
-	// UntilOver ends the worker when the crawl is finished, at its limit or stopped, and no partition is leased. Otherwise
-	// the worker waits for requests or another crawl. It cannot be combined with StepsOnly.
+	// UntilOver ends the worker when the crawl is finished, at its limit or stopped, and no partition is
+	// leased. Otherwise the worker waits for requests or another crawl. It cannot be combined with StepsOnly.
 	UntilOver bool
 }
 
-// A waiting worker costs nothing extra, but a function pays while it waits. So a worker's steps wait longer for mail and
-// hosts. Calls to queue, table and bucket cost both the same.
+// A waiting worker costs nothing extra, but a function pays while it waits. So a worker's steps wait longer for
+// mail and hosts. Calls to queue, table and bucket cost both the same.
 const (
 	workSteps       = 4 // per processor
 	workStepTime    = 5 * time.Minute
@@ -67,10 +67,10 @@ const (
 // the coordinator and takes requests. Workers can join and leave at any time, also beside functions: a lease keeps two
 // steps from working on one partition. When the leases of a killed worker end, another process continues its work.
 //
-// A worker acknowledges a wake before its step; a function does so after it. A killed worker therefore loses wakes. The
-// coordinator sees from the leases that a step is missing and sends a new wake. Keeping the wake instead would be slower,
-// because it would become visible again only after half an hour in a deployment, and a wake lost five times would become a
-// dead letter without a reason.
+// A worker acknowledges a wake before its step; a function does so after it. A killed worker therefore loses
+// wakes. The coordinator sees from the leases that a step is missing and sends a new wake. Keeping the wake
+// instead would be slower, because it would become visible again only after half an hour in a deployment, and a
+// wake lost five times would become a dead letter without a reason.
 type Worker struct {
 	cfg    WorkConfig
 	opener *Service // reads the record of the active crawl
@@ -99,7 +99,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	def(&cfg.Step.MailEvery, workMailEvery)
 	def(&cfg.Tick.HostsEvery, workHostsEvery)
 	def(&cfg.Tick.WakeAgain, workWakeAgain)
-	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process tells which partitions starve
+	cfg.Step.SendsWakes = true // coordinator runs are seconds apart, but no process reports which partitions starve
 	cfg.Steps = cmp.Or(cfg.Steps, workSteps*runtime.GOMAXPROCS(0))
 	cfg.Ledger = cmp.Or(cfg.Ledger, &ledger.Ledger{})
 	opener, err := New(p, Config{Ledger: cfg.Ledger, Log: cfg.Log})
@@ -168,8 +168,8 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 // jitter returns a random duration around d, so that workers that start together drift apart.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// share divides the calls of a process among its steps and coordinator runs, so that each call is counted once. Which of
-// several concurrent steps made a call is unknown.
+// share divides the calls of a process among its steps and coordinator runs, so that each call is counted once.
+// Which of several concurrent steps made a call is unknown.
 type share struct {
 	ledger *ledger.Ledger
 	mu     sync.Mutex

@@ -23,7 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestShareTellsEachCallOnce: steps at the same time, of one ledger.
+// TestShareTellsEachCallOnce checks that concurrent steps count each call of a shared ledger once.
 func TestShareTellsEachCallOnce(t *testing.T) {
 	led := &ledger.Ledger{}
 	s := &share{ledger: led}
@@ -45,7 +45,7 @@ func TestShareTellsEachCallOnce(t *testing.T) {
 	}
 }
 
-// sharedQueue hands each message to one receiver, which it stays with until it is released.
+// sharedQueue delivers each message to one receiver, until it is released.
 type sharedQueue struct {
 	mu           sync.Mutex
 	bodies       [][]byte // nil where a message was deleted
@@ -96,7 +96,7 @@ func (q *sharedQueue) Release(_ context.Context, receipts []platform.Receipt) er
 
 func (q *sharedQueue) Close(context.Context) error { return nil }
 
-// waiting are the messages that somebody could receive.
+// waiting returns the number of messages that can be received.
 func (q *sharedQueue) waiting() (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +108,7 @@ func (q *sharedQueue) waiting() (n int) {
 	return n
 }
 
-// shared is a platform that several processes may work on, and its wakes.
+// shared returns a platform that several processes may share, and its queue of wakes.
 func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 	t.Helper()
 	p, err := drivers.Memory(nil)
@@ -130,7 +130,7 @@ func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 	return p, queues[naming.WakesQueue]
 }
 
-// start begins a crawl of a host that nobody can ask.
+// start begins a crawl of a host that cannot be requested.
 func start(t *testing.T, p *platform.Platform, id string) blobschema.Crawl {
 	t.Helper()
 	e, err := New(p, Config{})
@@ -156,7 +156,7 @@ func start(t *testing.T, p *platform.Platform, id string) blobschema.Crawl {
 	return c
 }
 
-// TestWakes: what becomes of wakes of each kind.
+// TestWakes checks the handling of each kind of wake.
 func TestWakes(t *testing.T) {
 	p, wakes := shared(t)
 	c := start(t, p, "first")
@@ -185,7 +185,7 @@ func TestWakes(t *testing.T) {
 	for i, body := range []string{
 		"not a wake",
 		string(blobschema.EncodeWake("another", 1)),
-		string(blobschema.EncodeWake("first", partition.MaxPartitions)), // there is none
+		string(blobschema.EncodeWake("first", partition.MaxPartitions)), // no such partition
 	} {
 		if next(body) || wakes.acknowledged != i+1 {
 			t.Errorf("%q: a step, or not acknowledged", body)
@@ -194,7 +194,7 @@ func TestWakes(t *testing.T) {
 	if !strings.Contains(log.String(), "cannot be read is dropped") {
 		t.Errorf("log: %s", &log)
 	}
-	// A wake for a partition that is at work here is sent again when that step ends.
+	// A wake for a partition with a running step here is sent again when that step ends.
 	s.room <- struct{}{}
 	if !next(string(blobschema.EncodeWake("first", 1))) || next(string(blobschema.EncodeWake("first", 1))) || wakes.acknowledged != 5 {
 		t.Error("the second wake of a partition starts another step, or is not acknowledged")
@@ -205,7 +205,7 @@ func TestWakes(t *testing.T) {
 	}
 	m, _ := s.nextWake(ctx)
 	s.Acknowledge(ctx, naming.WakesQueue, []actor.Message{m})
-	// A wake of a newer crawl is given back, and ends the session.
+	// A wake of a newer crawl is released, and ends the session.
 	e, err := New(p, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestWorkersCounted: the more processes hold leases, the more seldom each ticks.
+// TestWorkersCounted checks that each process ticks less often if more processes hold leases.
 func TestWorkersCounted(t *testing.T) {
 	s := &session{Service: &Service{Engine: &engine.Engine{Process: "me"}}}
 	soon, past := time.Now().Add(time.Minute), time.Now().Add(-time.Minute)
@@ -273,8 +273,8 @@ func TestNewWorkerRefuses(t *testing.T) {
 	}
 }
 
-// TestFailedWorker: one that can store no objects says so and leaves all the same; its
-// partition is another's when the lease is over.
+// TestFailedWorker checks that a worker that cannot store objects logs this and still ends. Another worker gets
+// its partition when the lease ends.
 func TestFailedWorker(t *testing.T) {
 	p, _ := shared(t)
 	start(t, p, "crawl")
@@ -291,7 +291,7 @@ func TestFailedWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	go func() { // once it has begun something
+	go func() { // once it has begun a step
 		for len(w.Snapshot().AtWork) == 0 && sleep(ctx, time.Millisecond) {
 		}
 		sleep(ctx, 200*time.Millisecond)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Request asks for a URL.
+// Request is a request for a URL.
 type Request struct {
 	URL string // absolute, canonical
-	// Attempt is the number of earlier requests for this URL. Answers that fail first do so
-	// until it is large enough.
+	// Attempt is the number of earlier requests for this URL. An answer that fails at first fails until Attempt
+	// is large enough.
 	Attempt int
 	// Answered is the number of requests answered before on the same connection.
 	Answered   int
@@ -21,7 +21,7 @@ type Request struct {
 	// IfNoneMatch and IfModifiedSince are the values of these fields, "" without them.
 	// Hosts with Config.Validators answer 304 to them.
 	IfNoneMatch, IfModifiedSince string
-	Now                          time.Time // only for the Date header; zero leaves it out
+	Now                          time.Time // for the Date header; zero: no Date
 }
 
 // Field is one header field.
@@ -36,9 +36,9 @@ const (
 	FaultRefused       // the connection is refused; there is no answer
 	FaultReset         // the connection is reset after the request; there is no answer
 	FaultSilent        // the connection stays open and no answer comes
-	FaultGarbage       // Body is all that comes, without status or header, then the end
+	FaultGarbage       // only Body comes, without status or header; then the connection ends
 	FaultCut           // the connection ends after Response.CutAt bytes of Body
-	FaultSurplus       // after Body, which is as long as Content-Length says, come more bytes, then the end
+	FaultSurplus       // more bytes come after Body, which is as long as Content-Length says; then the connection ends
 )
 
 func (f Fault) String() string {
@@ -58,14 +58,14 @@ type Response struct {
 	// so. It is shared and must not be changed.
 	Body  []byte
 	Delay time.Duration // from the request to the first byte
-	// BodyTime is the time of the body after that, spread evenly.
+	// BodyTime is the time from the first byte to the last, at an even rate.
 	BodyTime time.Duration
 	Fault    Fault
 	CutAt    int
 	Close    bool // the server ends the connection after the answer
 }
 
-// Get returns the value of the first field with that name, "" without one.
+// Get returns the value of the first field with that name, or "".
 func (r *Response) Get(name string) string {
 	for _, f := range r.Header {
 		if f.Name == name {
@@ -75,9 +75,9 @@ func (r *Response) Get(name string) string {
 	return ""
 }
 
-// Answer answers a request. It is a pure function of it and of the page's version (see
-// [Web.Touch]): URLs of other hosts have FaultDNS, unknown ones of a host 404.
-// Latency, cuts and refusals come back as values.
+// Answer answers a request. It is a pure function of the request and of the page's version (see [Web.Touch]). A
+// URL of another host gives FaultDNS, an unknown URL of a host 404. Latency, cuts and refusals are returned as
+// values.
 func (w *Web) Answer(req Request) Response {
 	h, uri, ok := w.split(req.URL)
 	if !ok {
@@ -86,10 +86,10 @@ func (w *Web) Answer(req Request) Response {
 	return w.answer(h, uri, req, make([]byte, 0, w.bodySize()))
 }
 
-// bodySize is room enough for the HTML of most pages.
+// bodySize returns a capacity that is enough for the HTML of most pages.
 func (w *Web) bodySize() int { return w.cfg.PageBytes*3/2 + w.cfg.LinksPerPage*16 + 1<<10 }
 
-// answer may write the body behind buf; it does not keep it.
+// answer answers a request to host h. It may write the body into the capacity of buf, which it does not keep.
 func (w *Web) answer(h int, uri string, req Request, buf []byte) Response {
 	x := &w.hosts[h]
 	if x.down != FaultNone {
@@ -116,7 +116,7 @@ func (w *Web) answer(h int, uri string, req Request, buf []byte) Response {
 	}
 	resp.Close = resp.Fault != FaultNone || req.Answered+1 >= x.maxRequests
 	switch {
-	case resp.Status == 304: // its length would be that of the body it stands for (RFC 9110 section 8.6)
+	case resp.Status == 304: // Content-Length would be that of a 200 answer (RFC 9110 section 8.6)
 	case x.chunked && resp.Fault != FaultSurplus && resp.Get("Last-Modified") != "":
 		resp.Header = append(resp.Header, Field{"Transfer-Encoding", "chunked"})
 	default:
@@ -131,7 +131,7 @@ func (w *Web) answer(h int, uri string, req Request, buf []byte) Response {
 	return resp
 }
 
-// pageAnswer leaves what is common to all answers to its caller.
+// pageAnswer answers for a page. Its caller adds what all answers have in common.
 func (w *Web) pageAnswer(h, p int, req Request, buf []byte) Response {
 	k, _ := w.kind(h, p)
 	v := w.version(h, p)
@@ -224,15 +224,15 @@ func (w *Web) htmlResponse(h, p, v int, acceptGzip bool, buf []byte) Response {
 	return resp
 }
 
-// modified is when a page last changed: for version 0 in the first half of 2024, and a
-// day later with each version.
+// modified returns when a page last changed: for version 0 in the first half of 2024, and a day later with each
+// version.
 func (w *Web) modified(h, p, v int) time.Time {
 	r := draw(w.cfg.Seed, h, p, streamDetail)
 	r.next() // of the ETag
 	return time.Unix(1704067200+int64(r.below(1<<24))+int64(v)*86400, 0).UTC()
 }
 
-// content is a 200 with validators.
+// content returns a 200 answer with validators.
 func (w *Web) content(h, p, v int, mime string, body []byte) Response {
 	r := draw(w.cfg.Seed, h, p, streamDetail)
 	var tag [26]byte
@@ -274,7 +274,7 @@ func (w *Web) redirectStatus(h, p int) int {
 	return [...]int{301, 302, 303, 307, 308}[r.below(5)]
 }
 
-// location writes where a redirect points: absolute, or from the root.
+// location returns the target of a redirect: an absolute URL, or a path from the root.
 func (w *Web) location(h, p int) string {
 	th, tp := w.redirectTarget(h, p)
 	if th == h && p%3 == 0 {
@@ -283,7 +283,7 @@ func (w *Web) location(h, p int) string {
 	return w.URL(th, tp)
 }
 
-// steadyRate is how many bytes a second of a steady body come at least.
+// steadyRate is the least rate of a steady body, in bytes per second.
 const steadyRate = 4000
 
 // steadyBody returns the HTML of a page, followed by enough text for SteadyBody.
@@ -293,7 +293,7 @@ func (w *Web) steadyBody(h, p, v int) []byte {
 	return append(body, bytes.Repeat([]byte("and so on\n"), max(0, missing/10+1))...)
 }
 
-// errorStatus is for the kinds gone, broken and busy; a 302 has no Location.
+// errorStatus returns the status of a page of kind gone, broken or busy. A 302 has no Location.
 func (w *Web) errorStatus(h, p int, k kind) int {
 	r := draw(w.cfg.Seed, h, p, streamDetail)
 	switch k {
@@ -351,7 +351,7 @@ func (w *Web) mediaType(h, p int) mediaType {
 	return mediaTypes[r.below(len(mediaTypes))]
 }
 
-// mediaBody holds what looks like a link to those who parse what is not HTML.
+// mediaBody returns a body that is not HTML, with text that looks like a link if it is parsed as HTML.
 func (w *Web) mediaBody(h, p, v int, m mediaType) []byte {
 	r := draw(w.seed(v), h, p, streamBody)
 	body := []byte(m.magic)

@@ -11,8 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// only returns a web of two hosts most of whose pages are of one kind, and one such page of
-// host 0.
+// only returns a web of two hosts with mostly pages of one kind, and such a page of host 0.
 func only(t *testing.T, k kind, set func(*Config)) (*Web, int) {
 	t.Helper()
 	c := Config{Seed: 3, Hosts: 2, Pages: Pages{Min: 30}, LinksPerPage: 10}
@@ -208,7 +207,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// The table that the truth uses says the same as the text that crawlers get.
+// TestRobotsTextAgreesWithTable checks that the table that the truth uses agrees with the text that crawlers
+// get.
 func TestRobotsTextAgreesWithTable(t *testing.T) {
 	cfg := Config{Seed: 5, Hosts: 10, Pages: Pages{Min: 100}, Trap: Trap{Hosts: 1},
 		Robots: RobotsShares{Sections: 0.4, Huge: 0.3, Redirect: 0.2, Delay: 1500 * time.Millisecond}}

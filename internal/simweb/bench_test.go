@@ -40,8 +40,7 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkServe is one client that reads and drops answers over one connection: client
-// and server together.
+// BenchmarkServe measures client and server together: one client reads and drops answers over one connection.
 func BenchmarkServe(b *testing.B) {
 	cfg := large()
 	cfg.Connection.MaxRequests = 1 << 30

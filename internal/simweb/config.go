@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Config describes a web. The zero value is a small faultless one: 8 hosts of 20 pages of
-// 4 KB. Shares are between 0 and 1. It can be kept as JSON; durations are then nanoseconds.
+// Config describes a web. The zero value is a small web without faults: 8 hosts of 20 pages of 4 KB. Shares are
+// between 0 and 1. A Config can be stored as JSON; durations are then nanoseconds.
 type Config struct {
 	Seed  uint64
 	Hosts int // 0: 8
@@ -23,12 +23,13 @@ type Config struct {
 	TLS bool
 
 	Pages        Pages
-	PageBytes    int     // mean size of an HTML page, from a half to one and a half of it; 0: 4096
-	LinksPerPage int     // mean, likewise; 0: 20
+	PageBytes    int     // mean size of an HTML page; sizes are 0.5 to 1.5 times the mean; 0: 4096
+	LinksPerPage int     // mean; numbers are 0.5 to 1.5 times the mean; 0: 20
 	CrossHost    float64 // share of the links that lead to other hosts; 0: 0.2, below 0: only what reachability needs
-	// Skew says how uneven the numbers of links to pages and hosts are: the nth of a host's pages is led
-	// to in proportion to n^(1/Skew-1), as are hosts. 0: 2, at most 100. Measured webs have a power law of in-degrees
-	// with an exponent of 2.1 (Broder et al., "Graph structure in the web", 2000), which is a Skew of 11.
+	// Skew says how uneven the numbers of links to pages and hosts are: the nth page of a host receives links
+	// in proportion to n^(1/Skew-1), and so does the nth host. 0: 2, at most 100. Measured webs have a power
+	// law of in-degrees with an exponent of 2.1 (Broder et al., "Graph structure in the web", 2000), which is a
+	// Skew of 11.
 	Skew int
 
 	// Agent is the product token that some robots.txt have a group for; "": orbweaver.
@@ -71,7 +72,7 @@ type Connection struct {
 	Chunked     float64 // share of hosts that send HTML chunked, without its length
 }
 
-// RobotsShares are the shares of hosts by what their robots.txt is. The rest answer 404.
+// RobotsShares are the shares of hosts by the kind of their robots.txt. The other hosts answer 404.
 type RobotsShares struct {
 	AllowAll  float64       // 200, nothing forbidden
 	Sections  float64       // 200, groups, some sections forbidden, Crawl-delay
@@ -88,13 +89,13 @@ type RobotsShares struct {
 type DownShares struct {
 	DNS     float64 // the name does not resolve; hosts with addresses refuse instead
 	Refused float64 // connections are refused
-	Silent  float64 // connections are taken, and nothing is ever said
+	Silent  float64 // connections are accepted, and no answer comes
 }
 
-// PageShares are the shares of pages, roots apart, by what is special about them.
+// PageShares are the shares of pages, except roots, by their peculiarity.
 type PageShares struct {
 	Redirect  float64 // 301, 302, 303, 307, 308 to a page of this host or another, or to another redirect
-	Loop      float64 // a redirect; those of a host point at each other in a circle
+	Loop      float64 // a redirect; those of a host form a circle
 	Gone      float64 // 403, 404, 410, 451, or 302 without a Location
 	Broken    float64 // 500 or 502, always
 	Flaky     float64 // fails first: 503 or 429 with Retry-After, 500, a reset, a cut body; then an ordinary page
@@ -133,13 +134,12 @@ type Trap struct {
 // Sitemaps says which hosts have a sitemap at /sitemap.xml that their robots.txt names. It
 // lists some of their pages.
 type Sitemaps struct {
-	// Hosts is the share of hosts that have one; of them those stay without whose
-	// robots.txt has no place to name it: RobotsShares.Forbidden, Error and Soft404.
+	// Hosts is the share of hosts that have one, except those whose robots.txt cannot name it:
+	// RobotsShares.Forbidden, Error and Soft404.
 	Hosts float64
 	// Index is the share of these whose sitemap is an index of two, the second a gzip file.
 	Index float64
-	// Unlinked is the share of their ordinary pages that nothing links: only the sitemap
-	// leads there.
+	// Unlinked is the share of their ordinary pages that no page links; only the sitemap lists them.
 	Unlinked float64
 }
 
@@ -169,7 +169,7 @@ const maxPages = 1 << 26
 
 var errConfig = errors.New("simweb configuration")
 
-// check reports shares that cannot be dealt out: those of one kind of thing must not exceed 1 together.
+// check returns an error if the shares of one group exceed 1 together.
 func (c Config) check() error {
 	for _, shares := range [][]float64{c.Robots.list(), c.Down.list(), c.Kinds.list(), {c.Links.NoFollow, c.Links.Frame}} {
 		sum := 0.0
@@ -183,15 +183,15 @@ func (c Config) check() error {
 	return nil
 }
 
-// list is in the order of the robotsKind constants after robotsNone.
+// list returns the shares in the order of the robotsKind constants after robotsNone.
 func (r RobotsShares) list() []float64 {
 	return []float64{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404, r.Drip}
 }
 
-// list is in the order of the faults after FaultNone.
+// list returns the shares in the order of the faults after FaultNone.
 func (d DownShares) list() []float64 { return []float64{d.DNS, d.Refused, 0, d.Silent} }
 
-// list is in the order of the kind constants after plain.
+// list returns the shares in the order of the kind constants after plain.
 func (k PageShares) list() []float64 {
 	return []float64{
 		k.Redirect, k.Loop, k.Gone, k.Broken, k.Flaky, k.Slow, k.Cut, k.Reset, k.Silent, k.Garbage,

@@ -14,7 +14,7 @@ import (
 // serveConn answers the requests of one connection; its caller closes it.
 func (s *Server) serveConn(c net.Conn) {
 	in := bufio.NewReaderSize(c, 4<<10)
-	var out []byte // of status and header, reused
+	var out []byte // status and header; reused
 	for answered := 0; ; answered++ {
 		req, err := http.ReadRequest(in)
 		if err != nil {
@@ -47,7 +47,7 @@ type answering struct {
 	c        net.Conn
 	resp     *Response
 	bodiless bool // an answer to HEAD
-	failed   bool // the connection is of no more use
+	failed   bool // the connection cannot be used any more
 }
 
 // send delivers the response, or the fault in its place, and returns out for reuse.
@@ -118,7 +118,7 @@ func (a *answering) body() net.Buffers {
 	return parts
 }
 
-// dribble writes all but the last piece over BodyTime, evenly, and returns that.
+// dribble writes all pieces except the last evenly over BodyTime, and returns the last.
 func (a *answering) dribble(parts net.Buffers) net.Buffers {
 	all := bytes.Join(parts, nil)
 	pieces := min(max(8, int(a.resp.BodyTime/(50*time.Millisecond))), 2000)

@@ -22,10 +22,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A crawler as plain as can be, which shares no code with the project: it is to the truth
-// what the project's own crawls will be.
+// This is a simple crawler that shares no code with the project. It tests the truth before the project's own
+// crawls are tested against it.
 
-// fetched is what came of one attempt; outcome is set if no whole answer came.
+// fetched is the result of one attempt; outcome is set if no whole answer came.
 type fetched struct {
 	status  int
 	header  func(name string) string
@@ -40,7 +40,7 @@ type crawler struct {
 	agent    string
 	attempts int
 	sitemaps bool                             // reads them
-	robots   map[string]*robotstxt.RobotsData // nil: could not be had
+	robots   map[string]*robotstxt.RobotsData // nil: not fetched
 }
 
 func (c *crawler) crawl(t *testing.T, seeds []string) map[string]Got {
@@ -90,7 +90,7 @@ func (c *crawler) visit(t *testing.T, url string) (Got, []string) {
 	return g, append(links, listed...)
 }
 
-// listed returns what the sitemaps say of the host they are on, those of an index included.
+// listed returns the URLs of the host that its sitemaps list, including those of an index.
 func (c *crawler) listed(t *testing.T, url string, sitemaps []string) (urls []string) {
 	for i := 0; i < len(sitemaps); i++ {
 		f := c.fetch(sitemaps[i], 0)
@@ -180,7 +180,7 @@ func resolve(base, ref string) string {
 	return strings.ReplaceAll(u.Href(true), "%7E", "~")
 }
 
-// links returns what is to be followed.
+// links returns the links to follow.
 func (c *crawler) links(t *testing.T, url string, body []byte) []string {
 	doc, err := html.Parse(bytes.NewReader(body))
 	if err != nil {
@@ -257,7 +257,7 @@ func unzip(b []byte) []byte {
 func overHTTP(t *testing.T, s *Server) fetcher {
 	tr := &http.Transport{
 		MaxConnsPerHost:       1,
-		ResponseHeaderTimeout: 30 * time.Second, // nothing is silent in these tests
+		ResponseHeaderTimeout: 30 * time.Second, // no server is silent in these tests
 	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return func(url string, _ int) fetched {
@@ -335,8 +335,8 @@ func checkByFunction(t *testing.T, w *Web, s Scope) {
 	}
 }
 
-// The project's canonicaliser reads every reference as the URL standard's parser does, and
-// leaves canonical URLs alone: without that no crawl could meet the truth.
+// TestCanonicaliserAgrees checks that package weburl reads every reference as the URL standard does, and does
+// not change canonical URLs. Otherwise no crawl could agree with the truth.
 func TestCanonicaliserAgrees(t *testing.T) {
 	w := mustNew(t, everything())
 	odd := 0

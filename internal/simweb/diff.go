@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Got is what a crawl found of a URL. Outcome is always compared; the others unless they
-// are zero.
+// Got is the result of a crawl for a URL. [Diff] always compares Outcome, and the other fields unless they are
+// zero.
 type Got struct {
 	Outcome  blobschema.Outcome
 	Status   int
@@ -18,9 +18,9 @@ type Got struct {
 	Redirect string
 }
 
-// GotOf returns what Diff compares of a page record. An unchanged page counts as the page
-// whose digest its record repeats. A body that was cut at a time limit has no digest,
-// because its length depends on the crawl. Records of robots.txt files do not belong in a Diff.
+// GotOf returns the Got of a page record. An unchanged page counts as the page whose digest its record repeats.
+// A body that was cut at a time limit has no digest, because its length depends on the crawl. Records of
+// robots.txt files do not belong in a Diff.
 func GotOf(p blobschema.Page) Got {
 	if p.Outcome == blobschema.OutcomeUnchanged {
 		p.Outcome, p.Status = blobschema.OutcomeOK, 200
@@ -31,10 +31,10 @@ func GotOf(p blobschema.Page) Got {
 	return Got{Outcome: p.Outcome, Status: int(p.Status), Digest: p.Digest, Redirect: p.Redirect}
 }
 
-const diffLines = 20 // of each sort
+const diffLines = 20 // of each kind of difference
 
-// Diff says where a crawl differs from the truth: URLs missing, extra and different, each
-// sort counted and its first ones named. It is "" if nothing differs.
+// Diff describes the differences between a crawl and the truth: missing, extra and different URLs. It counts
+// each kind and names the first ones. It returns "" if nothing differs.
 func Diff(t Truth, got map[string]Got) string {
 	var missing, extra, different []string
 	for _, url := range t.Reachable() {

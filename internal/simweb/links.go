@@ -14,7 +14,7 @@ const (
 	byScript          // an anchor in a script's string: not a link
 )
 
-// followed says whether a crawler that obeys nofollow goes along such a link.
+// followed reports whether a crawler that obeys nofollow follows such a link.
 func (m manner) followed() bool { return m <= byRefresh }
 
 type link struct {
@@ -22,8 +22,8 @@ type link struct {
 	manner     manner
 }
 
-// appendLinks appends the links of a page's HTML in the order of the document, each target
-// once. It is the one source of both the HTML and the truth.
+// appendLinks appends the links of a page's HTML in the order of the document, each target once. It is the only
+// source of both the HTML and the truth.
 func (w *Web) appendLinks(dst []link, h, p, version int) []link {
 	x := &w.hosts[h]
 	k, ok := w.kind(h, p)
@@ -62,7 +62,7 @@ func (w *Web) appendLinks(dst []link, h, p, version int) []link {
 	return dst
 }
 
-// hiding is how the one link to a hidden page is hidden.
+// hiding returns the manner of the only link to a hidden page.
 func (w *Web) hiding(h, p int) manner {
 	r := draw(w.cfg.Seed, h, p, streamDetail)
 	return byNoFollow + manner(r.below(3))
@@ -112,7 +112,7 @@ func (w *Web) visible(h, p int) int {
 	return p
 }
 
-// add appends l unless it leads to the page itself or to where another link leads.
+// add appends l unless it leads to the page itself or has the same target as another link.
 func (w *Web) add(dst []link, h, p int, l link) []link {
 	if int(l.host) == h && int(l.page) == p {
 		return dst
@@ -152,9 +152,8 @@ func after(list []int32, v, otherwise int32) int32 {
 	return otherwise
 }
 
-// Links returns the canonical targets of a page's links in the order of the document, each
-// once: those that count for a crawler which obeys nofollow, or the one target of a
-// redirect. It is nil for a URL without links. With it a graph can be made of the web.
+// Links returns the canonical targets of a page's links in the order of the document, each once: those that
+// count for a crawler which obeys nofollow, or the one target of a redirect. It is nil for a URL without links.
 func (w *Web) Links(url string) []string {
 	h, p, ok := w.find(url)
 	if !ok {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A path ends in the page's number, or has it last: "/d3/p17.html", "/go/17",
-// "/view?id=17". So it is parsed by finding the number and writing the path again.
+// The last number in a path is the page's: "/d3/p17.html", "/go/17", "/view?id=17". So lookup finds the number,
+// writes the path of that page and compares the two.
 
-// scheme is the beginning of all URLs, with its slashes.
+// scheme returns the beginning of all URLs, with its slashes.
 func (w *Web) scheme() string {
 	if w.cfg.TLS {
 		return "https://"
@@ -23,7 +23,7 @@ func (w *Web) appendURL(dst []byte, h, p int) []byte {
 	return w.appendPath(dst, h, p)
 }
 
-// section returns where page p lies; only hosts with rules have any but open and days.
+// section returns the section of page p. Hosts without rules have no sections except open and days.
 func (w *Web) section(h, p int) section {
 	x := &w.hosts[h]
 	if p >= x.pages {
@@ -109,12 +109,12 @@ func (w *Web) place(r *rng) (dir, ending string) {
 	return plainDirs[r.below(len(plainDirs))], ".html"
 }
 
-// lookup returns the page that a request URI of host h asks for.
+// lookup returns the page of host h that a request URI names.
 func (w *Web) lookup(h int, uri string) (p int, ok bool) {
 	if uri == "/" || uri == "" {
 		return 0, true
 	}
-	if strings.Contains(uri, "%7") { // ~ may come escaped
+	if strings.Contains(uri, "%7") { // a client may escape ~
 		uri = strings.NewReplacer("%7E", "~", "%7e", "~").Replace(uri)
 	}
 	end := len(uri)

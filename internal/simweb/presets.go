@@ -21,8 +21,7 @@ func Demo() Config {
 	}
 }
 
-// Small is a web for the simulation: 5 to 20 named hosts of 5 to 30 pages of about 1 KB,
-// and much that goes wrong.
+// Small returns a web for the simulation: 5 to 20 named hosts of 5 to 30 pages of about 1 KB, with many faults.
 func Small(seed uint64) Config {
 	r := draw(seed, 0, 0, streamPreset)
 	return Config{

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// page is what writing the links of one page needs.
+// page holds the state for writing the links of one page.
 type page struct {
 	w    *Web
 	host int
@@ -40,7 +40,7 @@ func (w *Web) appendHTML(dst []byte, h, p, version int) []byte {
 	dst = append(pg.appendWords(dst, 3), "</h1>\n"...)
 
 	stock := w.text.paragraphs
-	next, step := pg.rng.below(len(stock)), pg.rng.below(len(stock))|1 // an odd step meets each once
+	next, step := pg.rng.below(len(stock)), pg.rng.below(len(stock))|1 // an odd step visits each paragraph once
 	for i, l := range links {
 		dst = pg.appendLink(dst, l)
 		for limit := start + size*(i+1)/len(links); len(dst) < limit; {
@@ -120,8 +120,8 @@ func (pg *page) appendLink(dst []byte, l link) []byte {
 	return append(pg.appendWords(dst, 2), "</a>\n"...)
 }
 
-// appendReference appends a reference to where l leads, in a usual form, escaped for an
-// attribute: within a host half of them from the root, the others relative or absolute.
+// appendReference appends a reference to the target of l in a usual form, escaped for an attribute. Within a
+// host half of the references begin at the root; the others are relative or absolute.
 func (pg *page) appendReference(dst []byte, l link) []byte {
 	w, h, p := pg.w, int(l.host), int(l.page)
 	start := len(dst)
@@ -159,7 +159,7 @@ func escapeFrom(dst []byte, start int) []byte {
 	return append(dst[:start], bytes.ReplaceAll(dst[start:], []byte("&"), []byte("&amp;"))...)
 }
 
-// oddHrefs are the ways to write a URL that a crawler must see through.
+// oddHrefs are unusual spellings of a URL that a crawler must understand.
 var oddHrefs = [...]func(pg *page, host, path string) string{
 	func(pg *page, host, path string) string { return "HTTP://" + strings.ToUpper(host) + path },
 	func(pg *page, host, path string) string { return "http://" + pg.explicitPort(host) + path },
@@ -198,7 +198,7 @@ func (pg *page) appendOddAnchor(dst []byte, l link) []byte {
 	return append(append(append(dst, "<a\n title='a > b' href=\""...), href...), "\">"...)
 }
 
-// explicitPort writes the default port out.
+// explicitPort adds the default port to a host without a port.
 func (pg *page) explicitPort(host string) string {
 	if strings.Contains(host, ":") {
 		return host
@@ -215,7 +215,7 @@ func (pg *page) native(host string) string {
 	return x.unicode + strings.TrimPrefix(host, x.name)
 }
 
-// decoded writes out what a canonical path has escaped.
+// decoded replaces the escapes of a canonical path by the characters themselves.
 func decoded(path string) string {
 	return strings.NewReplacer("%20", " ", "%C3%A9", "é").Replace(path)
 }

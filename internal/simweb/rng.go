@@ -2,13 +2,11 @@ package simweb
 
 import "math/bits"
 
-// rng is SplitMix64 (Steele, Lea, Flood 2014): one word of state, so that each page and
-// each purpose can have a generator of its own, and the same numbers on every machine and
-// with every release of Go.
+// rng is SplitMix64 (Steele, Lea, Flood 2014). Its state is one word, so each page and each purpose can have
+// its own generator. It gives the same numbers on every machine and with every release of Go.
 type rng uint64
 
-// The purposes that numbers are drawn for. Each has its own stream, so that drawing more
-// for one leaves the others as they were.
+// Purposes of random numbers. Each has its own stream, so that drawing more for one does not change the others.
 const (
 	streamPreset = iota + 1
 	streamText
@@ -59,7 +57,8 @@ func (r *rng) below(n int) int {
 // unit returns a number in [0, 1).
 func (r *rng) unit() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// skewed returns a number in [0, n) that is u^skew*n for a uniform u: with a skew of 2 half of them are in the first quarter.
+// skewed returns a number in [0, n) that is u^skew*n for a uniform u: with a skew of 2 half of them are in the
+// first quarter.
 func (r *rng) skewed(n, skew int) int {
 	u := r.unit()
 	p := u

@@ -26,19 +26,20 @@ func (k robotsKind) String() string {
 	return [...]string{"none", "allow all", "sections", "forbidden", "error", "redirect", "huge", "soft 404", "drip"}[k]
 }
 
-// rules says whether sections of the host are forbidden.
+// rules reports whether sections of the host are forbidden.
 func (k robotsKind) rules() bool {
 	return k == robotsSections || k == robotsRedirect || k == robotsHuge
 }
 
-// unreachable reports whether nobody gets the host's rules, which forbids all (RFC 9309 section 2.3.1.4).
+// unreachable reports whether the host's rules cannot be fetched, which forbids all pages (RFC 9309 section
+// 2.3.1.4).
 func (k robotsKind) unreachable() bool { return k == robotsError || k == robotsDrip }
 
 // badAgent is the product token that every robots.txt with rules forbids everything.
 const badAgent = "badbot"
 
-// denied is what robotsText says, as a table: whether a crawler with that product token may
-// not ask for pages of a section.
+// denied reports whether a crawler with that product token must not request pages of a section. It is
+// robotsText as a table.
 func (w *Web) denied(h int, s section, agent string) bool {
 	x := &w.hosts[h]
 	switch {
@@ -78,7 +79,8 @@ func (w *Web) robotsText(h int) []byte {
 	return b.Bytes()
 }
 
-// sitemapLine is there even on hosts without a sitemap: it leads to a 404 then.
+// sitemapLine returns the line that names the sitemap. Some hosts without a sitemap have this line too; its URL
+// is then a 404.
 func (w *Web) sitemapLine(h int) string {
 	return "Sitemap: " + w.scheme() + w.authority[h] + sitemapURI + "\n"
 }
@@ -99,7 +101,7 @@ func (w *Web) robotsHops(h int) int {
 	return 1 + r.below(3)
 }
 
-// robotsAnswer answers for robots.txt and for where it is redirected to.
+// robotsAnswer answers for robots.txt and for the targets of its redirects.
 func (w *Web) robotsAnswer(h int, uri string) (Response, bool) {
 	hop := 0
 	if uri != "/robots.txt" {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Server serves a web over sockets. It writes HTTP/1.1 itself: net/http can neither cut,
-// reset nor lie, and costs three times as much where server and crawler share a machine.
+// Server serves a web over sockets. It writes HTTP/1.1 itself: net/http cannot cut or reset an answer or send a
+// false length, and costs three times as much if server and crawler share a machine.
 type Server struct {
 	web       *Web
 	tls       *tls.Config    // nil: plain HTTP
@@ -26,7 +26,7 @@ type Server struct {
 	done    <-chan struct{}    // closed by cancel, or by the end of Serve's context
 }
 
-// record is what is remembered of a host.
+// record holds the requests that a host has received.
 type record struct {
 	mu     sync.Mutex
 	counts map[string]int // by request URI
@@ -73,8 +73,8 @@ func ServeTLS(ctx context.Context, w *Web, tlsConfig *tls.Config) (*Server, erro
 	return s, nil
 }
 
-// listen opens all listeners. A port that the first address has free may be taken at
-// another one: then another port is tried.
+// listen opens all listeners. A port that is free at the first address may be taken at another one; then listen
+// tries another port.
 func (s *Server) listen(ctx context.Context) error {
 	w := s.web
 	var addrs []string
@@ -139,8 +139,8 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
-// Close closes listeners and connections, and waits until nothing of the server runs. What
-// was recorded can still be read.
+// Close closes listeners and connections, and waits for all goroutines of the server. Its records can still be
+// read.
 func (s *Server) Close() {
 	s.cancel()
 	s.running.Wait()

@@ -26,7 +26,7 @@ func serve(t testing.TB, c Config) *Server {
 	return s
 }
 
-// ask writes raw requests to host h over one connection and returns all that comes.
+// ask writes raw requests to host h over one connection and returns everything that it receives.
 func ask(t *testing.T, s *Server, h int, requests ...string) (string, error) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Web().Host(h).Authority)
@@ -48,7 +48,8 @@ func get(s *Server, h int, uri string, fields ...string) string {
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// What a client gets over a socket is what Answer says, for whole answers of all kinds.
+// TestServerServesAnswers checks that a client gets the answers of Answer over a socket, for whole answers of
+// all kinds.
 func TestServerServesAnswers(t *testing.T) {
 	cfg := everything()
 	cfg.Names = false
@@ -90,7 +91,7 @@ func TestServerServesAnswers(t *testing.T) {
 			}
 			for _, f := range want.Header {
 				switch f.Name {
-				case "Transfer-Encoding", "Connection": // net/http takes these away
+				case "Transfer-Encoding", "Connection": // net/http removes these
 					continue
 				}
 				if got := resp.Header.Get(f.Name); got != f.Value {
@@ -192,7 +193,7 @@ func isTimeout(err error) bool {
 func TestRequestsPerConnection(t *testing.T) {
 	s := serve(t, Config{Hosts: 1, Connection: Connection{MaxRequests: 3}})
 	var requests []string
-	for range 5 { // pipelined: the answers tell them apart
+	for range 5 { // pipelined: the answers identify them
 		requests = append(requests, get(s, 0, "/"))
 	}
 	got, _ := ask(t, s, 0, strings.Join(requests, ""))

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The names of sitemaps; sitemaps that are an index have the last two, the second of them
-// as a gzip file.
+// Paths of sitemaps. An index names the last two.
 const (
 	sitemapURI       = "/sitemap.xml"
 	sitemapFirstURI  = "/sitemap-1.xml"
@@ -23,7 +22,7 @@ const (
 	sitemapIndex
 )
 
-// names says whether a robots.txt of that kind can name a sitemap.
+// names reports whether a robots.txt of that kind can name a sitemap.
 func (k robotsKind) names() bool { return k.rules() || k == robotsNone || k == robotsAllowAll }
 
 // IsSitemap reports whether url is that of a sitemap. They are not in a [Truth].
@@ -31,8 +30,7 @@ func IsSitemap(url string) bool {
 	return strings.HasSuffix(url, sitemapURI) || strings.HasSuffix(url, sitemapFirstURI) || strings.HasSuffix(url, sitemapSecondURI)
 }
 
-// listed returns the pages that a host's sitemap has, ascending: those that nothing links,
-// and some others.
+// listed returns the pages in a host's sitemap, ascending: those that no page links, and some others.
 func (w *Web) listed(h int) []int32 {
 	x := &w.hosts[h]
 	if x.sitemap == sitemapNone {
@@ -75,8 +73,8 @@ const (
 	sitemapNS = " xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"
 )
 
-// sitemapText writes a sitemap by https://www.sitemaps.org/protocol.html. Besides pages of
-// the host it has the root of another one, which is not its to list.
+// sitemapText writes a sitemap by https://www.sitemaps.org/protocol.html. It also lists the root of another
+// host, which the protocol does not allow.
 func (w *Web) sitemapText(h int, pages []int32) []byte {
 	b := []byte(xmlHead + "<urlset" + sitemapNS)
 	for _, p := range pages {

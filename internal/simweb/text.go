@@ -5,9 +5,9 @@ import (
 	"sort"
 )
 
-// text is a stock of ready paragraphs and words, so that a body costs little more than
-// copying. A page takes each paragraph at most once until the stock is used up, so that
-// compressing one page does not profit from the stock's smallness.
+// text is a stock of ready paragraphs and words, so that a body costs little more than copying. A page takes
+// each paragraph at most once until the stock is used up, so that a page does not compress better because the
+// stock is small.
 type text struct {
 	words      []string
 	paragraphs [][]byte // a power of two of them, with their p element
@@ -39,7 +39,7 @@ func newText(seed uint64, pageBytes int) *text {
 		at := uint64(r.below(int(sum)))
 		return t.words[sort.Search(len(weight), func(i int) bool { return weight[i] > at })]
 	}
-	// Half of a language is turns of phrase; without them text compresses too badly.
+	// Natural language repeats phrases; without them text compresses too badly.
 	turns := make([]string, min(turnCount, n))
 	for i := range turns {
 		turns[i] = pick() + " " + pick() + " " + pick()
@@ -92,12 +92,12 @@ func sentence(buf *bytes.Buffer, r *rng, pick func() string) {
 	buf.WriteString(". ")
 }
 
-// word makes the word of a rank: common words are short, and no two are the same.
+// word returns the word of a rank. Common words are short, and no two words are the same.
 func word(rank int) string {
 	const heads, tails = "bcdfghjklmnprstvwz", "aeiou"
 	var b []byte
 	for n := rank; ; n = n/90 - 1 {
-		s := n % 90 * 37 % 90 // neighbours in rank unlike in sound
+		s := n % 90 * 37 % 90 // neighbours in rank have different syllables
 		b = append(b, heads[s/5], tails[s%5])
 		if n < 90 {
 			break

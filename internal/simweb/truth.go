@@ -24,7 +24,7 @@ type Scope struct {
 	SkipDigests bool
 }
 
-// Kind is the sort of thing a URL turns out to be.
+// Kind classifies a URL by its result.
 type Kind string
 
 const (
@@ -34,25 +34,25 @@ const (
 	KindDenied   Kind = "robots-denied" // never requested
 )
 
-// Expect is what is known of a URL.
+// Expect is the expected result of a URL.
 type Expect struct {
 	Kind    Kind
 	Outcome blobschema.Outcome
-	// Or is another correct outcome, 0 if there is none: for an unreachable host it is that
-	// the robots.txt could not be fetched.
+	// Or is another correct outcome; 0: none. For an unreachable host it says that robots.txt could not be
+	// fetched.
 	Or     blobschema.Outcome
 	Status int // 0: no answer
-	// Digest is that of the decoded body, as sha1:BASE32; Encoded that of the body as a
-	// client that accepts gzip gets it, equal to Digest if it is not compressed. Both
-	// are "" where no whole body comes.
+	// Digest is the digest of the decoded body, as sha1:BASE32. Encoded is the digest of the body that a client
+	// gets if it accepts gzip; it equals Digest if the body is not compressed. Both are "" if no whole body
+	// comes.
 	Digest, Encoded string
 	Depth           int // least number of links and redirects from a seed
-	Links           int // distinct targets a crawler with this scope learns from it
+	Links           int // distinct targets that a crawler with this scope learns from the URL
 	Redirect        string
 	NoIndex         bool
 }
 
-// Truth is what a crawl must find.
+// Truth is the expected result of a crawl.
 type Truth struct {
 	Pages map[string]Expect // by canonical URL; robots.txt files are not among them
 }
@@ -71,7 +71,7 @@ func (t Truth) Count(k Kind) int {
 	return n
 }
 
-// Truth walks the web breadth first as a faultless crawler would.
+// Truth returns the result of a faultless crawl. It walks the web breadth first.
 func (w *Web) Truth(s Scope) Truth {
 	if s.Seeds == nil {
 		s.Seeds = w.Seeds()
@@ -98,7 +98,7 @@ type walk struct {
 	scope Scope
 	truth *Truth
 	seen  map[uint64]struct{} // pages in the queue or visited
-	met   []bool              // hosts of which something was visited
+	met   []bool              // hosts with a visited page
 	queue []visit
 	links []link // scratch
 	body  []byte // scratch
@@ -109,7 +109,7 @@ type visit struct {
 	depth      int
 }
 
-// seed also takes URLs that the web does not have.
+// seed adds a seed, which may be a URL that the web does not have.
 func (k *walk) seed(url string) {
 	h, uri, ok := k.w.split(url)
 	if !ok {
@@ -122,7 +122,7 @@ func (k *walk) seed(url string) {
 		k.push(h, p, 0)
 	case k.w.hosts[h].crawlable():
 		k.truth.Pages[url] = k.failed(404)
-	default: // as any page of the host
+	default: // like any page of the host
 		k.truth.Pages[url] = k.expect(h, 0)
 	}
 }
@@ -142,8 +142,8 @@ func (k *walk) push(h, p, depth int) {
 	k.queue = append(k.queue, visit{h, p, depth})
 }
 
-// visit reads a host's sitemap with the first of its pages, and counts it a step from
-// that.
+// visit records the expectation of a page and queues its links. With the first page of a host it also queues
+// the pages in the host's sitemap, one step deeper.
 func (k *walk) visit(v visit) {
 	if !k.met[v.host] {
 		k.met[v.host] = true
@@ -233,7 +233,7 @@ func (k *walk) expect(h, p int) Expect {
 	return e
 }
 
-// failed is the expectation of an answer that is final: 200 is a cut body, 0 a reset.
+// failed returns the expectation of a final failure with a status. Status 200 means a cut body, 0 a reset.
 func (k *walk) failed(status int) Expect {
 	e := Expect{Kind: KindError, Status: status}
 	switch {

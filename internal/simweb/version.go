@@ -7,12 +7,11 @@ const maxVersion = 1<<16 - 1
 
 func pageKey(h, p int) uint64 { return uint64(h)<<32 | uint64(uint32(p)) }
 
-// Touch changes the page at a canonical URL, now and for all that share the web, servers
-// included: its body, its validators and those of its links that reachability does not
-// need. It returns the page's new version: 1 after the first change. A page and its
-// duplicates change together. What has no body of its own, such as a redirect, has
-// versions too, and answers as before. It is 0 for URLs that the web does not have. A page
-// changes 65,535 times at most.
+// Touch changes the page at a canonical URL, at once and for all users of the web, servers included. It changes
+// the body, the validators and the links that reachability does not need. It returns the page's new version: 1
+// after the first change. A page and its duplicates change together. A page without a body of its own, such as
+// a redirect, has versions too, but its answers stay the same. Touch returns 0 for a URL that the web does not
+// have. A page changes at most 65,535 times.
 func (w *Web) Touch(url string) int {
 	h, p, ok := w.find(url)
 	if !ok {
@@ -22,8 +21,8 @@ func (w *Web) Touch(url string) int {
 	return min(int(changes.(*atomic.Int32).Add(1)), maxVersion)
 }
 
-// version returns how often page p of host h was changed. An answer reads it once and hands it
-// on, so that the whole answer is of one version.
+// version returns the number of changes of page p of host h. An answer reads it once, so that the whole answer
+// is of one version.
 func (w *Web) version(h, p int) int {
 	changes, ok := w.versions.Load(w.source(h, p))
 	if !ok {
@@ -32,7 +31,7 @@ func (w *Web) version(h, p int) int {
 	return min(int(changes.(*atomic.Int32).Load()), maxVersion)
 }
 
-// source is the key of the page whose bytes a page has.
+// source returns the key of the page whose bytes a page has: its original, or itself.
 func (w *Web) source(h, p int) uint64 {
 	if k, _ := w.kind(h, p); k == duplicate {
 		p = w.original(h, p)

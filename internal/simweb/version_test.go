@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pageOf returns a page of a kind with that number or a higher one, of a host that answers.
+// pageOf returns a page of a kind, numbered from or higher, on a host that answers.
 func pageOf(t *testing.T, w *Web, k kind, from int, host func(*host) bool) (h, p int) {
 	t.Helper()
 	for h := range w.hosts {
@@ -81,7 +81,8 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// Changes of links leave nothing unreachable, and the truth keeps up.
+// TestTouchedWebsAreReachable checks that changes of links leave every page reachable, and that the truth
+// follows them.
 func TestTouchedWebsAreReachable(t *testing.T) {
 	cfg := mapped()
 	cfg.Robots.Error, cfg.Down = 0, DownShares{} // as above
@@ -150,7 +151,7 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// A served web can be changed, and one connection carries 304s beside other answers.
+// TestRevisitsOverSockets changes a served web, and gets 304 and other answers over one connection.
 func TestRevisitsOverSockets(t *testing.T) {
 	s := serve(t, Config{Hosts: 1, Validators: 1})
 	w := s.Web()

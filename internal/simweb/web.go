@@ -14,23 +14,20 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Web is a generated web. It may be used by many goroutines at once, and never changes but
-// by [Web.Touch].
+// Web is a generated web. It is safe for concurrent use, and only [Web.Touch] changes it.
 //
-// What holds of every web:
+// Properties of every web:
 //
-//   - Page 0 of a host is its root, an ordinary page at "/". Page p > 0 is linked from a
-//     page q < p of the same host that is ordinary, allowed by every robots.txt group but
-//     that of "badbot", and whose links count. The root of host h > 0 is linked from such a
-//     page of a host g < h that can be crawled. So all is reachable from host 0's root, but
-//     for pages that exist to be missed ([PageShares].Hidden), those that only a sitemap has
-//     ([Sitemaps].Unlinked) and the inner pages of hosts that cannot be crawled.
-//   - A URL this package calls canonical is so under the URL standard and under RFC 3986
-//     section 6.2.2: lower-case host, no default port, no dot segments, only needful escapes,
-//     in upper case.
-//   - An answer depends only on the [Request] and on how often the page was changed with
-//     [Web.Touch]: what fails and then succeeds does so by Request.Attempt, which the caller
-//     counts (the [Server] counts for itself). Nothing changes by time.
+//   - Page 0 of a host is its root, an ordinary page at "/". Page p > 0 is linked from a page q < p of the same
+//     host that is ordinary, allowed by every robots.txt group except that of "badbot", and whose links count.
+//     The root of host h > 0 is linked from such a page of a host g < h that can be crawled. So every page is
+//     reachable from host 0's root, except pages that a crawler must miss ([PageShares].Hidden), pages that
+//     only a sitemap lists ([Sitemaps].Unlinked) and the inner pages of hosts that cannot be crawled.
+//   - A canonical URL is canonical under the URL standard and under RFC 3986 section 6.2.2: lower-case host, no
+//     default port, no dot segments, only necessary escapes, in upper case.
+//   - An answer depends only on the [Request] and on the number of changes of the page by [Web.Touch]. Whether
+//     a flaky page fails depends on Request.Attempt, which the caller counts (a [Server] counts itself). Time
+//     changes nothing.
 type Web struct {
 	cfg         Config // with defaults
 	hosts       []host
@@ -41,8 +38,7 @@ type Web struct {
 	versions    *sync.Map // changes (*atomic.Int32) by pageKey; all copies of a web share it
 }
 
-// kind says what is special about a page. The order up to busy is that of
-// PageShares.list.
+// kind is the peculiarity of a page. The order up to busy is that of PageShares.list.
 type kind uint8
 
 const (
@@ -68,7 +64,7 @@ const (
 	late
 	steady
 	busy
-	unlinked // of PageShares' kinds none: see Sitemaps
+	unlinked // not in PageShares; see Sitemaps
 	trap     // a day of the calendar: a page numbered from host.pages up
 )
 
@@ -79,13 +75,13 @@ const (
 	open    section = iota // paths that no group disallows
 	private                // forbidden to all
 	allowed                // within private, allowed again by a longer rule
-	beta                   // forbidden but to the group of Config.Agent
+	beta                   // forbidden except to the group of Config.Agent
 	script                 // likewise, by its ending and a pattern
 	days                   // the calendar: forbidden to all
 )
 
-// host is what is drawn once per host: a byte for each page's kind, four for its place in
-// the tree that makes every page reachable.
+// host is what is drawn once per host: a byte for each page's kind, and eight for its place in the tree that
+// makes every page reachable.
 type host struct {
 	name    string // canonical, without port
 	unicode string // Unicode form of an IDN name, "" for any other
@@ -134,7 +130,7 @@ func New(cfg Config) (*Web, error) {
 	return w.withPort(cfg.Port), nil
 }
 
-// withPort returns the same web at another port: what is drawn is shared.
+// withPort returns the same web at another port. Both share everything that was drawn.
 func (w *Web) withPort(port int) *Web {
 	c := *w
 	c.cfg.Port = port
@@ -161,8 +157,8 @@ func (w *Web) drawPages(h int) int {
 	return p.Min + r.below(p.Max-p.Min+1)
 }
 
-// address is the loopback address of host h: 127.1.0.1 and up, no part of it 0 or above 250
-// but the third.
+// address returns the loopback address of host h: 127.1.0.1 and up. No part is above 250, and only the third
+// may be 0.
 func address(h int) string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+h/62500, h/250%250, 1+h%250)
 }
@@ -181,7 +177,7 @@ func (w *Web) name(h int) (name, unicode string) {
 	return fmt.Sprintf("h%d.%s", h, site), ""
 }
 
-// drawHosts deals out what concerns whole hosts. Shares are met by number, not by chance,
+// drawHosts draws the properties of whole hosts. Each share becomes a fixed number of hosts, not a probability,
 // so that a web of a dozen hosts has one of each.
 func (w *Web) drawHosts() {
 	c := &w.cfg
@@ -223,8 +219,8 @@ func (w *Web) drawHosts() {
 	}
 }
 
-// deal gives each host from the number first up a class: class k+1 to a share shares[k] of
-// all hosts, at least one if the share is not 0 and hosts are left, and class 0 to the rest.
+// deal returns a class for each host. The share shares[k] of all hosts gets class k+1: at least one host, if
+// the share is not 0 and hosts are left. The other hosts, and those before first, get class 0.
 func (w *Web) deal(stream uint64, first int, shares ...float64) []int {
 	class := make([]int, len(w.hosts))
 	order := make([]int, 0, len(w.hosts))
@@ -250,7 +246,7 @@ func (w *Web) deal(stream uint64, first int, shares ...float64) []int {
 	return class
 }
 
-// plant draws the kinds of a host's pages and the tree by which each is reachable.
+// plant draws the kinds of a host's pages and the tree of links that makes each page reachable.
 func (w *Web) plant(i int) {
 	h := &w.hosts[i]
 	h.kinds = make([]kind, h.pages)
@@ -319,7 +315,7 @@ func (w *Web) bears(h, p int) bool {
 	}
 }
 
-// linkRoots gives each root but the first its link from a host that can be crawled.
+// linkRoots gives each root except the first a link from a host that can be crawled.
 func (w *Web) linkRoots() {
 	for i := 1; i < len(w.hosts); i++ {
 		r := draw(w.cfg.Seed, i, 0, streamParent)
@@ -357,10 +353,10 @@ func (w *Web) original(h, p int) int {
 	return w.bearer(h, r.below(p))
 }
 
-// HostFacts is what a host is known to be like.
+// HostFacts describes a host.
 type HostFacts struct {
 	Authority             string // as in URLs
-	Pages                 int    // the calendar's apart
+	Pages                 int    // without those of the calendar
 	Latency               time.Duration
 	RequestsPerConnection int
 	Sitemap               bool
@@ -370,7 +366,7 @@ type HostFacts struct {
 // Hosts returns the number of hosts. They are numbered from 0.
 func (w *Web) Hosts() int { return len(w.hosts) }
 
-// Host returns what host i is like.
+// Host describes host i.
 func (w *Web) Host(i int) HostFacts {
 	h := &w.hosts[i]
 	return HostFacts{
@@ -388,7 +384,7 @@ func (w *Web) HostOf(authority string) (int, bool) {
 // Config returns the configuration with its defaults filled in.
 func (w *Web) Config() Config { return w.cfg }
 
-// Pages returns the number of pages of all hosts, calendars apart.
+// Pages returns the number of pages of all hosts without calendars.
 func (w *Web) Pages() int {
 	n := 0
 	for i := range w.hosts {

@@ -29,7 +29,7 @@ func faultless() Config {
 	return Config{Seed: 7, Hosts: 9, Pages: Pages{Min: 3, Max: 40}, PageBytes: 2000, LinksPerPage: 10, Names: true}
 }
 
-// everything has every behaviour and still answers most requests.
+// everything returns a web that has every behaviour and still answers most requests.
 func everything() Config {
 	c := Small(11)
 	c.Hosts = 24
@@ -38,14 +38,14 @@ func everything() Config {
 	return c
 }
 
-// mapped is everything with sitemaps.
+// mapped returns everything with sitemaps.
 func mapped() Config {
 	c := everything()
 	c.Sitemaps = Sitemaps{Hosts: 0.7, Index: 0.4, Unlinked: 0.1}
 	return c
 }
 
-// large is a web of 32,000 pages of about 30 KB without faults, as measurements use it.
+// large returns a web of 32,000 pages of about 30 KB without faults, as measurements use it.
 func large() Config {
 	return Config{Seed: 1, Hosts: 64, Pages: Pages{Min: 500}, PageBytes: 30 << 10, LinksPerPage: 45}
 }
@@ -89,7 +89,7 @@ func TestSameSeedSameWeb(t *testing.T) {
 	if cmp.Equal(ta, tc) {
 		t.Error("another seed, same truth")
 	}
-	// The order of asking does not matter either.
+	// The order of requests does not matter either.
 	urls := ta.Reachable()
 	for i := range urls {
 		url := urls[len(urls)-1-i]
@@ -134,7 +134,7 @@ func TestUnknownURLs(t *testing.T) {
 	}
 }
 
-// Canonical means canonical under the URL standard; the escapes beyond it are looked at by
+// TestURLsAreCanonical checks that URLs are canonical under the URL standard; further escapes are checked by
 // hand.
 func TestURLsAreCanonical(t *testing.T) {
 	w := mustNew(t, everything())
@@ -173,7 +173,7 @@ func TestEverythingIsReachable(t *testing.T) {
 	}
 }
 
-// Hosts that cannot be crawled hide no other host.
+// TestEveryHostIsFound checks that a host that cannot be crawled hides no other host.
 func TestEveryHostIsFound(t *testing.T) {
 	for seed := range uint64(20) {
 		cfg := Small(seed)
@@ -233,8 +233,8 @@ func TestPagesPerHost(t *testing.T) {
 	}
 }
 
-// The size of pages, their number of links and how well they compress are what the
-// measurements rest on.
+// TestBodiesAreRealistic checks the size of pages, their number of links and how well they compress, on which
+// measurements depend.
 func TestBodiesAreRealistic(t *testing.T) {
 	w := mustNew(t, large())
 	var size, zipped, links, pages int

@@ -36,7 +36,7 @@ func BenchmarkTokens(b *testing.B) {
 	}
 }
 
-// BenchmarkNewWords has no word twice: each is stemmed.
+// BenchmarkNewWords repeats no word, so each one is stemmed.
 func BenchmarkNewWords(b *testing.B) {
 	text := prose()
 	b.SetBytes(int64(len(text)))
@@ -55,7 +55,7 @@ func BenchmarkQuery(b *testing.B) {
 	}
 }
 
-// BenchmarkDictionary is what the first Chinese text costs.
+// BenchmarkDictionary measures the cost of the first Chinese text.
 func BenchmarkDictionary(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

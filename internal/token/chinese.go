@@ -53,7 +53,7 @@ func openDictionary(packed []byte) (*dictionary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dictionary: %w", err)
 	}
-	// A word takes four bytes at least, of which more than two are units of it.
+	// An entry has at least five bytes. The capacity of text is an estimate.
 	d := &dictionary{
 		text: make([]uint16, 0, len(b)/2), ends: make([]uint32, 1, 1+len(b)/5), costs: make([]uint8, 0, len(b)/5), first: make([]uint32, 1<<16+1),
 	}

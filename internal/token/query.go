@@ -106,8 +106,8 @@ func (q *querier) compound() (more bool) {
 	return more
 }
 
-// formsOf returns the terms that words with the stem of t have in documents of a language: the
-// stem, marked, if the word is another one; else the word, which is the stem.
+// formsOf returns the terms by which documents of a language hold words with the stem of t: the stem with
+// FormMark for a word that differs from it, and the plain stem for a word that is its own stem.
 func (q *querier) formsOf(t terms, l language) []string {
 	stem := t.stem()
 	if t.form != "" && q.terms(stem, l).form != "" { // the stem, as a word, has another stem

@@ -11,8 +11,8 @@ type script uint8
 const (
 	none     script = iota // separates words
 	spaced                 // words have spaces between them
-	han                    // by dictionary, or pairs
-	hiragana               // pairs, as the ones below
+	han                    // words of a dictionary, or pairs
+	hiragana               // pairs, as for the next two
 	katakana
 	unspaced // Thai and similar scripts
 	hangul   // words, and pairs

@@ -84,7 +84,7 @@ func plain(s string) string {
 	return alike.Replace(norm.NFC.String(string(b)))
 }
 
-// alike has the usual replacements of letters that a keyboard lacks.
+// alike holds the usual replacements for letters that a keyboard lacks.
 var alike = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i", "æ", "ae", "œ", "oe")
 
 const (
@@ -93,8 +93,7 @@ const (
 	breve      = '\u0306'
 )
 
-// vowelPoint reports whether r is a vowel point of Arabic or Hebrew. Mostly texts for
-// learners have them.
+// vowelPoint reports whether r is a vowel point of Arabic or Hebrew. They occur mainly in texts for learners.
 func vowelPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x0652 || r == 0x0670 || r >= 0x0591 && r <= 0x05BD || r == 0x05BF ||
 		r == 0x05C1 || r == 0x05C2 || r == 0x05C4 || r == 0x05C5 || r == 0x05C7

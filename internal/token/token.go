@@ -2,15 +2,14 @@
 // query into the terms to search for. It stands between internal/text and
 // blobschema/segment, and in front of internal/search.
 //
-// Text is cut into words at every character that is not a letter or digit: "net.ipv4.tcp_rmem" is four consecutive terms, and
-// "don't" is two. A possessive s is dropped, and numbers keep their points
-// ("2.5"). Words are normalized: compatibility forms (NFKC), case, and the marks
-// on Latin, Greek and most Cyrillic letters, so that "Schöne" and "schone" are one term.
-// "C++" and "C#" stay whole.
+// Text is cut into words at every character that is not a letter or digit: "net.ipv4.tcp_rmem" is four
+// consecutive terms, and "don't" is two. A possessive s is dropped, and numbers keep their points ("2.5").
+// Words are normalized: compatibility forms (NFKC), case, and the marks on Latin, Greek and most Cyrillic
+// letters, so that "Schöne" and "schone" are one term. "C++" and "C#" stay whole.
 //
-// If the document is in a language that has stems (Snowball) and a word is not its own stem, the
-// word gives a second term at the same position: the stem, with segment.FormMark. In an English document
-// "point" and "points" have the same stem; the French verb "pointer" does not matter there.
+// If the document is in a language that has stems (Snowball) and a word is not its own stem, the word gives a
+// second term at the same position: the stem, with segment.FormMark. In an English document "point" and
+// "points" have the same stem.
 //
 // Text without spaces is cut in other ways:
 //
@@ -48,8 +47,7 @@ const Version = 2
 type Token struct {
 	Term string // valid UTF-8, 1 to maxTerm bytes; a stem ends with segment.FormMark
 
-	// Position counts from 0. Positions of tokens never fall; those of terms that overlap
-	// may be equal.
+	// Position counts from 0. Positions never decrease; overlapping terms may have equal ones.
 	Position int32
 
 	Start, End int32 // source: bytes [Start, End) of the text, Start < End

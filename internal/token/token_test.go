@@ -18,7 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
-// show writes tokens as "term@position", those that overlap among them.
+// show returns tokens as "term@position", including overlapping ones.
 func show(tokens []Token) string {
 	var b strings.Builder
 	for _, t := range tokens {
@@ -27,7 +27,7 @@ func show(tokens []Token) string {
 	return strings.TrimSpace(b.String())
 }
 
-// tilde writes a stem with a sign that can be read.
+// tilde replaces the mark of a stem with a readable sign.
 func tilde(term string) string { return strings.Replace(term, segment.FormMark, "~", 1) }
 
 func TestAppend(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestVersion fails where terms change: then Version is to grow, and the sum with it.
+// TestVersion fails if terms change. Then increase Version and update the sum.
 func TestVersion(t *testing.T) {
 	h := fnv.New64a()
 	for _, lang := range slices.Sorted(maps.Keys(texts)) {
@@ -89,7 +89,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestOffsets has terms that are not what the text has.
+// TestOffsets checks the offsets of terms that differ from the text.
 func TestOffsets(t *testing.T) {
 	text := "Ein Überblick: ﾊﾞﾅﾅ, L’École, 한국어 und 长江大桥."
 	var got []string
@@ -148,7 +148,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// texts are of many languages, by language.
+// texts holds a text for each of many languages.
 var texts = map[string]string{
 	"en": "The frontier's queues hold what isn't fetched: wi-fi, C++ and net.ipv4.tcp_rmem, 2.5 times.",
 	"de": "Die Warteschlangen der Häuser enthalten größere Mengen; ÜBERSICHT.",
@@ -169,8 +169,8 @@ var texts = map[string]string{
 	"":   "Ein Mix of 语言 と かな with ไทย und 한글, ½ of ﬁles.",
 }
 
-// TestQueryFindsWhatAppendMade asks for each whole text, as words at their places:
-// a query analyses it as if it knew nothing of its language.
+// TestQueryFindsWhatAppendMade queries each whole text and checks each word at its position. A query does not
+// know the language of the text.
 func TestQueryFindsWhatAppendMade(t *testing.T) {
 	for lang, text := range texts {
 		tokens := Append(nil, text, lang)
@@ -182,7 +182,7 @@ func TestQueryFindsWhatAppendMade(t *testing.T) {
 			if !found(tokens, w, w.Position, "") || LangOf(lang) != 0 && stemmable(w) && !found(tokens, w, w.Position, lang) {
 				t.Errorf("%s: %s at %d is not found: %v", lang, w.Text, w.Position, w.Alternatives)
 			}
-			// Alone it is found as well, if it is cut as in its sentence.
+			// A single word is found as well, if it is cut as in its sentence.
 			for _, alone := range Query(w.Text, nil) {
 				if p := w.Position + alone.Position; !found(tokens, alone, p, "") {
 					t.Errorf("%s: %s alone is not found at %d: %v", lang, alone.Text, p, alone.Alternatives)
@@ -192,12 +192,12 @@ func TestQueryFindsWhatAppendMade(t *testing.T) {
 	}
 }
 
-// stemmable reports whether a word has forms at all.
+// stemmable reports whether a word has other forms.
 func stemmable(w Word) bool {
 	return slices.ContainsFunc(w.Alternatives, func(alt Alternative) bool { return !alt.Exact() })
 }
 
-// found reports whether tokens have a word at a position: as it is written, or in a form of a language.
+// found reports whether tokens have a word at a position, as written or in a form of a language.
 func found(tokens []Token, w Word, pos int32, lang string) bool {
 	return slices.ContainsFunc(w.Alternatives, func(alt Alternative) bool {
 		if alt.Langs&LangOf(lang) == 0 && (lang != "" || !alt.Exact()) {
@@ -212,7 +212,7 @@ func found(tokens []Token, w Word, pos int32, lang string) bool {
 	})
 }
 
-// check holds tokens to what is promised of them.
+// check checks the promises of Token.
 func check(t *testing.T, text string, tokens []Token) {
 	t.Helper()
 	last := int32(0)
@@ -225,9 +225,8 @@ func check(t *testing.T, text string, tokens []Token) {
 	}
 }
 
-// TestBoundaries holds the places where words are cut to those of Unicode (UAX #29): no
-// term reaches over one, except for those of scripts without spaces and of programming
-// languages.
+// TestBoundaries compares with the word boundaries of Unicode (UAX #29): no term crosses one, except in scripts
+// without spaces and in names of programming languages.
 func TestBoundaries(t *testing.T) {
 	for lang, text := range texts {
 		boundaries(t, text, lang)
@@ -239,7 +238,7 @@ func boundaries(t *testing.T, text, lang string) {
 	if strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.Is(unicode.No, r) || r == zeroWidthJoiner || r == zeroWidthNonJoiner
 	}) || !utf8.ValidString(text) {
-		return // digits of kinds that are none to it, and joiners
+		return // joiners, and digits that UAX #29 does not treat as digits
 	}
 	ends := map[int]bool{}
 	for it := words.FromString(text); it.Next(); {
@@ -283,7 +282,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestKnown has more words than are remembered: what comes after is the same.
+// TestKnown analyses more words than are remembered. The results must not change.
 func TestKnown(t *testing.T) {
 	var b strings.Builder
 	for i := range 2*maxKnown + 10 {

@@ -7,7 +7,7 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// BenchmarkResolve covers what pages are full of; each is one link.
+// BenchmarkResolve resolves common kinds of links; each operation is one link.
 func BenchmarkResolve(b *testing.B) {
 	base, err := Parse("https://www.example.com/news/2024/article-12345.html?ref=home")
 	if err != nil {
@@ -37,7 +37,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkOracle resolves a link as the parser does that tests compare with.
+// BenchmarkOracle resolves a link with the parser that tests compare with.
 func BenchmarkOracle(b *testing.B) {
 	b.Run("rooted", func(b *testing.B) {
 		oracle := whatwg.NewParser()
@@ -61,7 +61,7 @@ func BenchmarkKey(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile is one reference as long and as dear as there is.
+// BenchmarkHostile resolves the longest and most expensive references.
 func BenchmarkHostile(b *testing.B) {
 	for _, bb := range []struct{ name, ref string }{
 		{"credentials", "http://" + strings.Repeat("@", maxRef-10) + "h"},

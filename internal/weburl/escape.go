@@ -10,8 +10,7 @@ const (
 	inName                       // of a host: letters, digits, "-" and "_"
 )
 
-// classes is the class of each byte. Slashes are missing from inPath because
-// segments are escaped one at a time.
+// classes holds the classes of each byte. A slash is not inPath, because segments are escaped one at a time.
 var classes = func() (t [256]class) {
 	set := func(s string, c class) {
 		for i := range len(s) {

@@ -11,15 +11,14 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// rfc3986 is the grammar of RFC 3986, as far as canonical URLs use it.
+// rfc3986 is the part of RFC 3986's grammar that canonical URLs use.
 var rfc3986 = regexp.MustCompile(`^https?://([a-z0-9_.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?` +
 	`(/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*)+` +
 	`(\?([A-Za-z0-9._~!$&()*+,;=:@/?-]|%[0-9A-F]{2})+)?$`)
 
-// viaReference resolves as the package says it does: the standard's algorithm,
-// state by state, then the normalisation on top of it. Hosts are parsed as ours
-// (FuzzHost compares them on their own); the general parser sees a stand-in, and
-// the last host parsed is that of the result.
+// viaReference resolves by the documented algorithm: that of the standard, state by state, then the
+// normalisation. Hosts are parsed by this package (FuzzHost compares them separately). The general parser sees
+// a placeholder, and the last host parsed is that of the result.
 func viaReference(base URL, ref string) (string, error) {
 	host := ""
 	general := whatwg.NewParser(whatwg.WithPreParseHostFunc(func(_ *whatwg.Url, raw string) (standIn string) {
@@ -74,7 +73,7 @@ var (
 	odd     = regexp.MustCompile(`[^A-Za-z0-9._~!$&()*+,;=:@%-]`)
 )
 
-// normalise is appendEscaped again, in three passes and without haste.
+// normalise does the same as appendEscaped, in three slow passes.
 func normalise(s, also string) string {
 	s = stray.ReplaceAllStringFunc(s, func(m string) string {
 		if m == "%" {
@@ -124,7 +123,7 @@ func FuzzResolve(f *testing.F) {
 		u, err := b.Resolve(ref)
 		want, wantErr := viaReference(b, ref)
 		if errors.Is(err, ErrScheme) && errors.Is(wantErr, ErrHost) {
-			return // such as "ftp://[": we do not look at hosts of other schemes
+			return // such as "ftp://[": this package does not parse hosts of other schemes
 		}
 		if u.String() != want || !errors.Is(err, wantErr) {
 			t.Fatalf("(%q).Resolve(%q) = %q, %v; the general parser has %q, %v", b, ref, u, err, want, wantErr)
@@ -145,8 +144,8 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// FuzzHost compares with the hosts of the general parser, as far as it is right
-// and no wider than Host.
+// FuzzHost compares with the hosts of the general parser, where that parser is right and allows no more than
+// Host.
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{
 		"example.com", "EXAMPLE.com.", "bücher.example", "xn--bcher-kva.de", "0x7f.1", "1.2.3.4.5", "[::ffff:1.2.3.4]",
@@ -176,7 +175,7 @@ func FuzzHost(f *testing.F) {
 		}
 		switch {
 		case err == nil && !number.MatchString(got) && (dotted.MatchString(want) || isIPv4(wantErr)):
-			// It takes signs and overflowing digits before letters for numbers.
+			// The general parser takes signs and overflowing digits before letters for numbers.
 		case err == nil && wantErr == nil:
 			if want != got {
 				t.Errorf("%q is %q, the general parser has %q", raw, got, want)
@@ -188,7 +187,7 @@ func FuzzHost(f *testing.F) {
 		case wantErr == nil:
 			isWide := !narrow.MatchString(want) && !strings.HasPrefix(want, "[") || len(want) > maxName
 			isLong := utf8.RuneCountInString(raw) > maxRawName
-			isBrackets := strings.Count(raw, "[")+strings.Count(raw, "]") > 2 // it trims them all
+			isBrackets := strings.Count(raw, "[")+strings.Count(raw, "]") > 2 // the general parser trims all of them
 			isSigned := dotted.MatchString(want) && (strings.ContainsAny(raw, "+-%") || len(raw) != utf8.RuneCountInString(raw))
 			if !isWide && !isLong && !isBrackets && !isSigned {
 				t.Errorf("%q is %v, the general parser has %q", raw, err, want)
@@ -200,14 +199,13 @@ func FuzzHost(f *testing.F) {
 var (
 	narrow = regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$`)
 	dotted = regexp.MustCompile(`^[0-9]+(\.[0-9]+){3}$`)
-	number = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`) // what a name that is an IPv4 address ends in
+	number = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`) // the end of a name that is an IPv4 address
 )
 
 func isIPv4(err error) bool {
 	return err != nil && strings.HasPrefix(string(whatwgerrors.Type(err)), "An IPv4")
 }
 
-// std3 matches the general parser's error for a code point that names may not have
-// by the rules of STD3, which the standard does not apply: ASCII, and the three
-// signs that decompose to it.
+// std3 matches the general parser's error for a code point that STD3 forbids in names, a rule that the standard
+// does not apply: ASCII, and the three signs that decompose to it.
 var std3 = regexp.MustCompile(`disallowed rune U\+(00[0-7][0-9A-F]|2260|226E|226F)`)

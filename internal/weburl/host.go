@@ -27,8 +27,8 @@ type Host string
 const (
 	maxName  = 253
 	maxLabel = 63
-	// maxRawName bounds a name before IDNA, in code points: each gives at least
-	// one byte of punycode, whose computation takes quadratic time. One more is for a final dot.
+	// maxRawName bounds a name before IDNA, in code points: each gives at least one byte of punycode, whose
+	// computation takes quadratic time. One more allows a final dot.
 	maxRawName = maxName + 1
 )
 
@@ -133,9 +133,8 @@ var profile = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// toASCII implements "domain to ASCII" (WHATWG section 3.3) of UTF-8, not strict: it only lower-cases ASCII
-// without a punycode label. It refuses a name whose result would not map to itself,
-// because of I1.
+// toASCII implements "domain to ASCII" (WHATWG section 3.3) for UTF-8, not strict: it only lower-cases an ASCII
+// name without a punycode label. It refuses a name whose result would not map to itself, because of I1.
 func toASCII(name string) (string, error) {
 	lower := strings.ToLower(name)
 	if utf8.RuneCountInString(name) == len(name) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {
@@ -238,8 +237,8 @@ func canonicalIPv4(name string) (string, error) {
 	return netip.AddrFrom4(b).String(), nil
 }
 
-// canonicalIPv6 parses the address inside the brackets. Unlike netip, the standard writes an
-// IPv4-mapped address like any other.
+// canonicalIPv6 parses the address inside the brackets. Unlike netip, the standard writes an IPv4-mapped
+// address in hexadecimal like any other.
 func canonicalIPv6(inner string) (string, error) {
 	ip, err := netip.ParseAddr(inner)
 	if err != nil || !ip.Is6() || ip.Zone() != "" {

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// SURTPrefix returns the sort-friendly form of the URL up to the end of the first segment of its
-// path: "http://(com,baidu,www,)/news" for /news, /news?x, /news/ and all paths below. If the
-// segment is empty, as in the root, the prefix ends with the slash. The labels of the host are reversed and followed by commas,
-// so that the hosts of a site have a common prefix. A port comes before the closing
-// parenthesis, "(com,baidu,www,:8080)". An IP address is unchanged, without a
-// comma: "(127.0.0.1)", "([::1]:8080)".
+// SURTPrefix returns the sort-friendly form of the URL up to the end of the first segment of its path:
+// "http://(com,baidu,www,)/news" for /news, /news?x, /news/ and all paths below. If the segment is empty, as in
+// the root, the prefix ends with the slash. The labels of the host are reversed and followed by commas, so that
+// the hosts of a site have a common prefix. A port comes before the closing parenthesis,
+// "(com,baidu,www,:8080)". An IP address is unchanged, without a comma: "(127.0.0.1)", "([::1]:8080)".
 func (u URL) SURTPrefix() string {
 	if u.IsZero() {
 		return ""

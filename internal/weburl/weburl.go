@@ -47,7 +47,7 @@ package weburl
 
 import "errors"
 
-// MaxLen bounds a canonical URL, in bytes. It is the length that RFC 9110 section 4.1 recommends to support at least.
+// MaxLen bounds a canonical URL, in bytes. RFC 9110 section 4.1 recommends to support at least this length.
 const MaxLen = 8000
 
 // maxRef bounds a reference without its fragment, in bytes. Dot segments or credentials can make

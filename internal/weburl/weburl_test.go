@@ -17,7 +17,7 @@ func mustParse(t testing.TB, raw string) URL {
 	return u
 }
 
-// TestParse is about absolute URLs. want is the canonical form, or the error.
+// TestParse parses absolute URLs. want is the canonical form, or the error.
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ raw, want string }{
 		// Fixed points.
@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		{"http://example.com:8080/", "http://example.com:8080/"},
 		{"http://[2001:db8::1]:8080/x", "http://[2001:db8::1]:8080/x"},
 
-		// Around the URL, and what is removed within.
+		// Characters around the URL, and those that are removed within.
 		{"  http://example.com/a  ", "http://example.com/a"},
 		{"\x00\x1f http://example.com/a\x0c\x00", "http://example.com/a"},
 		{"ht\ntp://exa\tmple.com/a\r\nb?c\td", "http://example.com/ab?cd"},
@@ -127,7 +127,7 @@ func TestParse(t *testing.T) {
 		{"http://a<b/", "ErrHost"},
 		{"http://a|b/", "ErrHost"},
 		{"http://a^b/", "ErrHost"},
-		{"http://a,b/", "ErrHost"}, // WHATWG has it; DNS and SURT do not
+		{"http://a,b/", "ErrHost"}, // WHATWG allows it; DNS and SURT do not
 		{"http://a(b)/", "ErrHost"},
 		{"http://a'b\"`{}/", "ErrHost"},
 		{"http://a*b/", "ErrHost"},
@@ -156,7 +156,7 @@ func TestParse(t *testing.T) {
 		{"http://xn--/", "ErrHost"},
 		{"http://xn--a/", "ErrHost"},
 		{"http://www.xn--a/", "ErrHost"},
-		{"http://ℵk.example/", "ErrHost"},       // becomes a letter that is written from right to left, and so no name
+		{"http://ℵk.example/", "ErrHost"},       // becomes a right-to-left letter, which makes no valid name
 		{"http://xn--example-.com/", "ErrHost"}, // decodes to plain ASCII
 		{"http://\ufffd.com/", "ErrHost"},
 		{"http://\xff.com/", "ErrHost"},
@@ -191,7 +191,7 @@ func TestParse(t *testing.T) {
 		{"http://foo.0x4/", "ErrHost"},
 		{"http://foo.09/", "ErrHost"},
 		{"http://foo.2.3/", "ErrHost"},
-		{"http://-1/", "http://-1/"}, // a name: signs are not of numbers
+		{"http://-1/", "http://-1/"}, // a name: numbers have no sign
 		{"http://1.-2.3.4/", "ErrHost"},
 		{"http://0x7f.1.example/", "http://0x7f.1.example/"},
 		{"http://1.2.3.4a/", "http://1.2.3.4a/"},
@@ -405,8 +405,7 @@ func checkResolve(t *testing.T, base URL, ref, want string) {
 	checkURL(t, u)
 }
 
-// checkURL checks what holds for every URL: I1, RFC 3986, and that the parts are
-// those of the text.
+// checkURL checks the properties of every URL: I1, RFC 3986, and that the parts agree with the text.
 func checkURL(t *testing.T, u URL) {
 	t.Helper()
 	s := u.String()
@@ -457,8 +456,7 @@ func TestZero(t *testing.T) {
 	}
 }
 
-// TestOwnMemory: a URL neither changes with the page it was found in nor keeps it
-// alive.
+// TestOwnMemory checks that a URL neither changes with the memory of its page nor keeps that memory alive.
 func TestOwnMemory(t *testing.T) {
 	for _, ref := range []string{"http://example.com/", "http://example.org/foo", "/a", "?b", "xn--bcher-kva"} {
 		page := []byte(ref)
@@ -476,8 +474,8 @@ func TestOwnMemory(t *testing.T) {
 	}
 }
 
-// TestNetURL shows why there is this package: on the same inputs the standard
-// library refuses what browsers follow, or keeps apart what is one resource.
+// TestNetURL shows why this package exists: the standard library refuses references that browsers follow, or
+// distinguishes URLs of one resource.
 func TestNetURL(t *testing.T) {
 	const base = "http://example.org/foo/bar"
 	for _, tt := range []struct{ ref, want, std string }{

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Fault is what happens to a request.
+// Fault is the disturbance of a request.
 type Fault int
 
 const (
@@ -91,7 +91,7 @@ func (t *Tap) servePartial(x *exchange, r *http.Request) {
 		body = merge(body, rest)
 	}
 	maps.Copy(x.Header(), reply.Header())
-	for _, name := range []string{"Content-Length", "X-Amz-Crc32"} { // of the body as it was
+	for _, name := range []string{"Content-Length", "X-Amz-Crc32"} { // they describe the unchanged body
 		x.Header().Del(name)
 	}
 	x.WriteHeader(reply.Code)
@@ -137,7 +137,7 @@ func splitKeys(body []byte) (some, rest []byte) {
 	return encode(in), rest
 }
 
-// splitEntries does the same for the batches of SQS.
+// splitEntries does for the batches of SQS what splitKeys does for BatchGetItem.
 func splitEntries(body []byte) (some, rest []byte) {
 	var in map[string]json.RawMessage
 	var entries []map[string]json.RawMessage

@@ -26,8 +26,8 @@ func action(service string, r *http.Request) string {
 	return r.Method
 }
 
-// s3Action returns the operation on an object by its method. Other operations, except for the listing
-// of objects, are not told apart: functions do not use them.
+// s3Action returns the operation on an object by its method. It distinguishes no other operations except the
+// listing of objects, because functions do not use them.
 func s3Action(r *http.Request) string {
 	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	name := map[string]string{http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject"}[r.Method]

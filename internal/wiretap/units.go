@@ -75,7 +75,7 @@ func sqsUnits(action string, request, reply []byte) float64 {
 	return started(n, 64<<10)
 }
 
-// value is an attribute's value in DynamoDB's JSON: an object with its type as the only key.
+// value is an attribute's value in DynamoDB's JSON: an object whose only key is the type.
 type value map[string]json.RawMessage
 
 type item map[string]value

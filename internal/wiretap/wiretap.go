@@ -113,8 +113,8 @@ func (t *Tap) Counts() Counts {
 	return maps.Clone(t.counts)
 }
 
-// rewrite changes the target of a request and nothing else, except that it removes Expect:
-// the body is there, and some emulators do not answer this field.
+// rewrite changes the target of a request and nothing else, except that it removes Expect: the body is
+// available at once, and some emulators do not answer this field.
 func (t *Tap) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = t.target.Scheme, t.target.Host
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
@@ -156,7 +156,7 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 func (t *Tap) carryOut(x *exchange, r *http.Request) {
 	switch x.fault {
 	case None:
-		if x.op.Service == "dynamodb" { // it carries out, and bills, what a client sent and then did not wait for
+		if x.op.Service == "dynamodb" { // carries out and bills a request even if its client is gone
 			r = r.WithContext(context.WithoutCancel(r.Context()))
 		}
 		t.proxy.ServeHTTP(x, r)
@@ -189,11 +189,11 @@ type exchange struct {
 	w      http.ResponseWriter
 	op     Op
 	fault  Fault
-	body   []byte       // of the request, if it is held
+	body   []byte       // of the request, if it is buffered
 	in     atomic.Int64 // bytes of the request's body
 	out    int64        // and of the reply's
 	status int          // 0: there was no reply
-	reply  bytes.Buffer // if it is held
+	reply  bytes.Buffer // if it is buffered
 }
 
 func (x *exchange) Header() http.Header { return x.w.Header() }

@@ -42,7 +42,7 @@ func tap(t *testing.T, h http.HandlerFunc) *Tap {
 	return w
 }
 
-// impatient tries often and waits for little.
+// impatient returns a retryer with many attempts and short waits.
 func impatient(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff, o.RateLimiter = attempts, time.Millisecond, ratelimit.None
@@ -53,7 +53,7 @@ var credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credent
 	return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
 })
 
-// settled waits until n requests are counted: a client may have its reply before.
+// settled waits until n requests are counted, because a client may get its reply earlier.
 func settled(t *testing.T, w *Tap, n int64) Counts {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -106,8 +106,7 @@ func TestRequestsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestBodiesAreStreamed has each side wait until the other has the first bytes before it
-// sends more.
+// TestBodiesAreStreamed makes each side wait until the other has the first bytes before it sends more.
 func TestBodiesAreStreamed(t *testing.T) {
 	arrived, read := make(chan struct{}), make(chan struct{})
 	w := tap(t, func(w http.ResponseWriter, r *http.Request) {
@@ -208,7 +207,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestReplaced: a put is billed for the larger of what it writes and what it replaces.
+// TestReplaced checks that a put is billed for the larger of the items that it writes and replaces.
 func TestReplaced(t *testing.T) {
 	p := replaced{}
 	for i, c := range []struct {
@@ -261,7 +260,7 @@ func once(t *testing.T, want Op, f Fault) Rule {
 	}
 }
 
-// TestFaultsOnSQS drives the SDK into each fault.
+// TestFaultsOnSQS makes the SDK meet each fault.
 func TestFaultsOnSQS(t *testing.T) {
 	var mu sync.Mutex
 	carriedOut := 0
@@ -430,7 +429,7 @@ func TestTargetIsGone(t *testing.T) {
 	}
 }
 
-// FuzzHeld feeds requests and replies that are no better than what a broken client sends.
+// FuzzHeld passes malformed requests and replies.
 func FuzzHeld(f *testing.F) {
 	f.Add("BatchGetItem", []byte(`{"RequestItems":{"t":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`), []byte(`{"Responses":{"t":[{"key":{"S":"a"}}]}}`))
 	f.Add("SendMessageBatch", []byte(`{"Entries":[{"Id":"0","MessageBody":"x"},{"Id":"1"}]}`), []byte(`{}`))
@@ -458,13 +457,14 @@ func FuzzHeld(f *testing.F) {
 	})
 }
 
-// TestClientHangsUp: a read of the table is carried out and counted although its client did not wait for the reply.
+// TestClientHangsUp checks that a read of the table is carried out and counted although its client did not wait
+// for the reply.
 func TestClientHangsUp(t *testing.T) {
 	arrived := make(chan struct{})
 	table := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		select {
-		case <-r.Context().Done(): // the tap has hung up too
+		case <-r.Context().Done(): // the tap has closed the connection too
 		case <-time.After(300 * time.Millisecond):
 		}
 		io.WriteString(w, `{"Responses":{"t":[]}}`)

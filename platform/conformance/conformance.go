@@ -2,8 +2,8 @@
 // mailboxes deliver at least once, only one of two writers changes a record, an object is stored
 // whole or not at all, and the meter counts what a cloud bills.
 //
-// A driver calls [Run] from a test of its own. Where a platform may differ, its [Traits] say so,
-// and the suite logs what it left out. Costs are counted in the units of AWS.
+// A driver calls [Run] from its own test. Platforms may differ in their [Traits]; the suite logs the checks
+// that it skips. Costs are counted in the units of AWS.
 package conformance
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// Partitions is how many mailboxes a platform under test needs.
+// Partitions is the number of mailboxes that the suite uses.
 const Partitions = 3
 
 // Traits describe where platforms may differ.
 type Traits struct {
-	// Visibility is how long received messages are hidden. If it is longer than a test may
-	// wait, the suite does not test what follows its end.
+	// Visibility is how long received messages are hidden. If it is too long to wait for, the suite does not
+	// test redelivery.
 	Visibility time.Duration
 	// Batches is true if the queues use gocloud's pubsub, which fetches ahead, and sends and
 	// acknowledges at some later time. Then requests to queues cannot be counted one by one.
 	Batches bool
-	// MaxRecord is the largest record in bytes; 0 if records of a megabyte are possible.
+	// MaxRecord is the largest record in bytes; 0 means that the suite tests no bound.
 	MaxRecord int
 }
 
-// Open opens a platform with the queues of [Partitions] partitions, and registers its end with
-// t.Cleanup. The platform need not be empty, but nothing else may use it.
+// Open opens a platform with the queues of [Partitions] partitions, and closes it with t.Cleanup. The platform
+// need not be empty, but nothing else may use it.
 type Open func(t *testing.T, meter platform.Meter) *platform.Platform
 
 // Run runs the suite.
@@ -72,7 +72,7 @@ func Run(t *testing.T, open Open, traits Traits) {
 	}
 }
 
-// suite is a run over one platform.
+// suite is one run of all tests on one platform.
 type suite struct {
 	traits Traits
 	ledger *ledger.Ledger

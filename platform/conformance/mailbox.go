@@ -14,10 +14,10 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// patience is how long a message may take that should be there.
+// patience bounds the wait for a message that was sent.
 const patience = 20 * time.Second
 
-// collect receives until n different messages came, and takes them all.
+// collect receives until it has n different messages, and acknowledges them.
 func collect(t *testing.T, q platform.Queue, n int) []platform.Delivery {
 	t.Helper()
 	seen := map[string]bool{}
@@ -73,8 +73,8 @@ func empty(t *testing.T, q platform.Queue) {
 	}
 }
 
-// delivers: every message comes, of any bytes and size, more than a call takes, and
-// comes no more once it is acknowledged.
+// delivers sends more messages than fit one call, of all bytes and sizes. Each must be delivered, and not again
+// once it is acknowledged.
 func (s *suite) delivers(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(0))
 	var bodies [][]byte
@@ -101,7 +101,7 @@ func (s *suite) delivers(t *testing.T) {
 	empty(t, q)
 }
 
-// shared: a queue serves many at once.
+// shared sends from several goroutines at once.
 func (s *suite) shared(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(1))
 	var wg sync.WaitGroup
@@ -127,7 +127,7 @@ func (s *suite) shared(t *testing.T) {
 	empty(t, q)
 }
 
-// delays: a message sent with a delay does not come before, and one that is longer than the queue can delay is not refused.
+// delays checks that no message comes before its delay, and that a delay above the queue's limit is no error.
 func (s *suite) delays(t *testing.T) {
 	const delay = 2 * time.Second
 	q := s.queue(t, naming.WakesQueue)
@@ -143,7 +143,7 @@ func (s *suite) delays(t *testing.T) {
 	send(t, q, 24*time.Hour, []byte("a delay beyond the limit of every queue"))
 }
 
-// takesBack: a message released comes again soon, and says how often it came.
+// takesBack checks that a released message comes again soon, with the number of its deliveries.
 func (s *suite) takesBack(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(2))
 	send(t, q, 0, []byte("again"))
@@ -186,7 +186,7 @@ func receive(t *testing.T, q platform.Queue) []platform.Delivery {
 	return nil
 }
 
-// deliversAgain: what is not acknowledged comes again after its visibility; the old
+// deliversAgain checks that an unacknowledged message comes again after its visibility, and that the old
 // receipt does no harm.
 func (s *suite) deliversAgain(t *testing.T) {
 	if s.traits.Visibility > 5*time.Second {
@@ -216,8 +216,8 @@ func (s *suite) deliversAgain(t *testing.T) {
 	empty(t, q)
 }
 
-// endsWait: the end of a context ends a wait, and is no error; what comes during that is
-// not lost until its visibility ends.
+// endsWait checks that the end of a context ends a wait without an error. A message that arrives at that moment
+// must be delivered at once, not only after its visibility.
 func (s *suite) endsWait(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(0))
 	empty(t, q)
@@ -252,7 +252,7 @@ func (s *suite) endsWait(t *testing.T) {
 	}
 }
 
-// missingQueue: a queue that was not deployed is an error, not silence.
+// missingQueue checks that calls of a queue that was not deployed return errors.
 func (s *suite) missingQueue(t *testing.T) {
 	q, err := s.p.Queue(naming.MailboxQueue(Partitions + 1))
 	if err != nil {

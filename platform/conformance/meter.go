@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// counts: what each operation costs. Small sizes are used where a unit's bound is near,
-// so that what stores add to a record does not matter.
+// counts checks what each operation costs. Record sizes stay well below the bounds of units, so that what a
+// store adds to a record does not matter.
 func (s *suite) counts(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(1))
 	send(t, q, 0, []byte("opens the queue"))

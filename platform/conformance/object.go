@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// objectNames: every kind of name that is in use.
+// objectNames stores an object under every kind of name that is in use.
 func (s *suite) objectNames(t *testing.T) {
 	for _, name := range []string{
 		naming.Commit("c1", 4095, 1<<33, 1<<27),
@@ -33,7 +33,7 @@ func (s *suite) objectNames(t *testing.T) {
 	}
 }
 
-// objectRanges: parts of objects.
+// objectRanges reads parts of objects.
 func (s *suite) objectRanges(t *testing.T) {
 	s.put(t, "c1/ranges", []byte("0123"), []byte("456789"))
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func (s *suite) objectRanges(t *testing.T) {
 	}
 }
 
-// missingObject: no object is [platform.ErrNotFound], and nothing else is.
+// missingObject checks that a missing object, and no other error, is [platform.ErrNotFound].
 func (s *suite) missingObject(t *testing.T) {
 	for _, length := range []int64{-1, 5} {
 		_, err := s.p.GetObject(t.Context(), "c1/none", 0, length)
@@ -66,7 +66,7 @@ func (s *suite) missingObject(t *testing.T) {
 	}
 }
 
-// largeObject: an object of many parts and 20 MiB, put twice.
+// largeObject puts an object of many parts and 20 MiB twice.
 func (s *suite) largeObject(t *testing.T) {
 	parts := make([][]byte, 300)
 	for i := range parts {
@@ -84,7 +84,7 @@ func (s *suite) largeObject(t *testing.T) {
 	}
 }
 
-// lists: by prefix, in the order of bytes.
+// lists checks that a bucket lists by prefix, in the order of bytes.
 func (s *suite) lists(t *testing.T) {
 	names := []string{"ls/p00001/c-2", "ls/p00001/c-1", "ls/p00002/c-1", "ls/p00001/r-1", "ls/p00001-x", "lsx/p00001/c-3"}
 	for _, n := range names {
@@ -109,7 +109,7 @@ func (s *suite) lists(t *testing.T) {
 	}
 }
 
-// aborts: a write that was given up, or whose context has ended, leaves nothing.
+// aborts checks that a canceled write leaves no object.
 func (s *suite) aborts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w, err := s.p.Bucket.NewWriter(ctx, "c1/aborted", &blob.WriterOptions{ContentType: "text/plain"})

@@ -22,7 +22,7 @@ func (s *suite) tryWrite(t *testing.T, key, value string, rev platform.Revision)
 	return err
 }
 
-// createsOnce: of two creates the second is a conflict and changes nothing.
+// createsOnce checks that a second create is a conflict and changes nothing.
 func (s *suite) createsOnce(t *testing.T) {
 	s.write(t, "c1/head/00001", "first", nil)
 	conflict(t, "create again", s.tryWrite(t, "c1/head/00001", "second", nil))
@@ -31,7 +31,7 @@ func (s *suite) createsOnce(t *testing.T) {
 	}
 }
 
-// replaces: only the present revision replaces.
+// replaces checks that a record is replaced only by its current revision.
 func (s *suite) replaces(t *testing.T) {
 	old := s.write(t, "c1/head/00002", "first", nil)
 	rev := s.write(t, "c1/head/00002", "second", old)
@@ -40,7 +40,7 @@ func (s *suite) replaces(t *testing.T) {
 	if string(got.Value) != "second" {
 		t.Errorf("it holds %q", got.Value)
 	}
-	next := s.write(t, "c1/head/00002", "fourth", got.Revision) // the revision as read is as good
+	next := s.write(t, "c1/head/00002", "fourth", got.Revision) // a revision that was read works too
 	conflict(t, "replace the revision that was read", s.tryWrite(t, "c1/head/00002", "fifth", rev))
 	s.write(t, "c1/head/00002", "sixth", next)
 	conflict(t, "replace what is not there", s.tryWrite(t, "c1/head/09999", "lost", next))
@@ -49,7 +49,7 @@ func (s *suite) replaces(t *testing.T) {
 	}
 }
 
-// oneWinner: of writers that race from one revision exactly one wins.
+// oneWinner checks that exactly one of several writers of the same revision wins.
 func (s *suite) oneWinner(t *testing.T) {
 	rev := platform.Revision(nil)
 	for round := range 6 {
@@ -82,7 +82,7 @@ func (s *suite) oneWinner(t *testing.T) {
 	}
 }
 
-// readsWritten: a read sees the last write, whatever came before.
+// readsWritten checks that each read sees the last write.
 func (s *suite) readsWritten(t *testing.T) {
 	rev := platform.Revision(nil)
 	for i := range 30 {
@@ -94,7 +94,7 @@ func (s *suite) readsWritten(t *testing.T) {
 	}
 }
 
-// readsMany: a read takes any number of keys, and says which are missing.
+// readsMany reads many keys at once, some of them missing.
 func (s *suite) readsMany(t *testing.T) {
 	const n = 150
 	key := func(i int) string { return fmt.Sprintf("many/head/%05d", i) }
@@ -123,8 +123,8 @@ func (s *suite) readsMany(t *testing.T) {
 	}
 }
 
-// largeRecords: records near the bound, many at once; what is over the bound is an error
-// that no one takes for a lost race.
+// largeRecords reads many records near the bound together. A record over the bound must be an error other than
+// a conflict.
 func (s *suite) largeRecords(t *testing.T) {
 	const n, size = 12, 390_000
 	var keys []string

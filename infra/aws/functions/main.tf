@@ -67,7 +67,7 @@ locals {
       ]
     }
     intake = {
-      memory_mb = 512 # lists of URLs come whole
+      memory_mb = 512 # the function reads whole lists of URLs
       timeout_s = var.intake_timeout_s
       rights = [
         { Sid = "Requests", Action = concat(local.consume, ["sqs:GetQueueUrl"]), Resource = var.intake_arn },

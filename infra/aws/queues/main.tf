@@ -5,7 +5,7 @@ data "aws_partition" "current" {}
 data "aws_region" "current" {}
 
 locals {
-  retention_s = 14 * 24 * 3600 # the longest there is
+  retention_s = 14 * 24 * 3600 # the maximum
   # Upper limit of encoded mail and requests. It is explicit because defaults
   # differ: the service allows 1 MiB, providers before 6.8 set 256 KiB.
   max_message_bytes = 256 * 1024
@@ -21,8 +21,8 @@ locals {
   jobs = var.index ? { index = var.index_timeout_s, rank = var.rank_timeout_s } : {}
 }
 
-# The mailbox of each partition. There is no redrive: a step puts mail that it cannot
-# read aside, and no other mail is ever dropped, however often a step dies.
+# The mailbox of each partition. There is no redrive: a step stores unreadable mail as a dead letter, and no
+# other mail is ever dropped, however often a step dies.
 resource "aws_sqs_queue" "mailbox" {
   count = var.mailboxes
 
@@ -51,7 +51,7 @@ resource "aws_sqs_queue" "dead_letters" {
 # Wakes are hints to run a step. A delayed wake arrives when there is work.
 resource "aws_sqs_queue" "wakes" {
   name                       = "${var.name}-wakes"
-  visibility_timeout_seconds = 6 * var.fetch_timeout_s # as Lambda asks for
+  visibility_timeout_seconds = 6 * var.fetch_timeout_s # as AWS recommends
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
   sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null

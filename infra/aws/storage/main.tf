@@ -48,11 +48,11 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "objects" {
 
   rule {
     apply_server_side_encryption_by_default {
-      sse_algorithm     = var.kms_key_arn == null ? "AES256" : "aws:kms" # keys of the service: no price and no right per request
+      sse_algorithm     = var.kms_key_arn == null ? "AES256" : "aws:kms" # the service's own keys cost nothing and need no permission
       kms_master_key_id = var.kms_key_arn
     }
 
-    bucket_key_enabled = var.kms_key_arn != null # else every object is a request to the key
+    bucket_key_enabled = var.kms_key_arn != null # otherwise every object needs a request to the key
   }
 }
 
@@ -69,8 +69,8 @@ resource "aws_s3_bucket_versioning" "objects" {
 resource "aws_s3_bucket_lifecycle_configuration" "objects" {
   bucket = aws_s3_bucket.objects.id
 
-  # Orbweaver puts each object whole. Parts are left by uploads of other programs; they
-  # are invisible and would be billed forever.
+  # Orbweaver puts each object whole. Uploads of other programs may leave parts, which are invisible and would
+  # be billed forever.
   rule {
     id     = "abort-uploads"
     status = "Enabled"
@@ -135,5 +135,5 @@ resource "aws_s3_bucket_lifecycle_configuration" "objects" {
     }
   }
 
-  depends_on = [aws_s3_bucket_versioning.objects] # a rule about versions needs them
+  depends_on = [aws_s3_bucket_versioning.objects] # the rule about versions needs versioning
 }

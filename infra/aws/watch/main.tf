@@ -102,12 +102,12 @@ resource "aws_cloudwatch_metric_alarm" "failing" {
   evaluation_periods  = 1
   comparison_operator = "GreaterThanThreshold"
   threshold           = each.value.above
-  treat_missing_data  = "notBreaching" # queues and functions at rest report nothing
+  treat_missing_data  = "notBreaching" # idle queues and functions report nothing
   alarm_actions       = [aws_sns_topic.alarms.arn]
   ok_actions          = [aws_sns_topic.alarms.arn]
 }
 
-# The alarm for a missing coordinator. It repairs everything else, so nothing repairs its absence.
+# The alarm for a missing coordinator. The coordinator repairs everything else, but nothing replaces it.
 resource "aws_cloudwatch_metric_alarm" "tick" {
   count = var.alarms ? 1 : 0
 

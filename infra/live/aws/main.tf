@@ -20,7 +20,7 @@ locals {
   quota   = coalesce(var.concurrency_quota, one(data.aws_servicequotas_service_quota.concurrency[*].value), 1000)
   search  = max(var.search_page == "none" ? 0 : 1, var.search_concurrency)
   shared  = local.quota - 1 - local.intake_concurrency - local.search
-  fewest  = 2 # of any event source mapping
+  fewest  = 2 # allowed for an event source mapping
   indexes = var.index ? max(local.fewest, min(var.index_concurrency, floor((local.shared - local.fewest) / 2))) : 0
   steps   = max(local.fewest, min(var.max_concurrency, local.shared - 2 * local.indexes))
 

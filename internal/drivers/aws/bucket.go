@@ -26,9 +26,9 @@ func openBucket(ctx context.Context, cfg aws.Config, l Location) (*blob.Bucket, 
 	return b, nil
 }
 
-// put stores an object by one request, whatever its size. gocloud's writer cuts it into parts from 16 MB
-// on, each billed as a put, and copies it several times. A repeated put is harmless, because a name never
-// has other bytes (I6).
+// put stores an object with one request, whatever its size. gocloud's writer cuts it into parts from 16 MB on,
+// each billed as a put, and copies it several times. A repeated put is harmless, because a name never has other
+// bytes (I6).
 func (d *deployment) put(ctx context.Context, name string, parts [][]byte) error {
 	var client *s3.Client
 	if !d.bucket.As(&client) {
@@ -45,7 +45,7 @@ func (d *deployment) put(ctx context.Context, name string, parts [][]byte) error
 	return nil
 }
 
-// pieces reads several slices as one. Each try of a request reads it again, without a copy.
+// pieces reads several slices as one, without a copy. Each attempt of a request reads it again.
 type pieces struct {
 	parts  [][]byte
 	starts []int64 // of each part

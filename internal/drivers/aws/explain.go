@@ -17,7 +17,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Codes of the services' errors by what to do about them. One cause has several, by service and protocol.
+// Error codes of the services, grouped by their remedy. A cause has different codes in different services and
+// protocols.
 var (
 	refusedCodes = []string{
 		"AuthFailure", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "IncompleteSignatureException",
@@ -35,8 +36,8 @@ type fault struct{ text string }
 
 func (f *fault) Error() string { return f.text }
 
-// explain adds to the error of a call what is wrong and what to do. Errors of one record or object, and those that
-// pass by themselves, stay as they are.
+// explain adds to the error of a call what is wrong and what to do. It leaves errors of one record or object,
+// and temporary errors, as they are.
 func (w *wire) explain(service string, input any, err error) error {
 	l := w.location
 	explained := func(format string, args ...any) error {

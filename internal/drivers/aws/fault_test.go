@@ -24,8 +24,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// service answers as AWS would, as far as a test needs it: by the operation, with the
-// number of times it was requested.
+// service answers as AWS does where a test needs it: by the operation, given the number of times that it was
+// requested.
 type service struct {
 	t *testing.T
 
@@ -37,8 +37,7 @@ type service struct {
 const described = `{"Table":{"TableName":"name","TableStatus":"ACTIVE",
 	"KeySchema":[{"AttributeName":"key","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"key","AttributeType":"S"}]}}`
 
-// lose is a status that stands for a connection that breaks after the request was
-// carried out.
+// lose is a status that means: the connection breaks after the request was carried out.
 const lose = -1
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -78,12 +77,12 @@ func (s *service) count(op string) int {
 
 type answers = map[string]func(n int, body []byte) (int, string)
 
-// always gives one answer.
+// always returns a handler with one answer.
 func always(status int, text string) func(int, []byte) (int, string) {
 	return func(int, []byte) (int, string) { return status, text }
 }
 
-// first gives one answer a number of times, then continues with another.
+// first returns a handler that gives one answer a number of times, and then calls another.
 func first(times, status int, text string, then func(int, []byte) (int, string)) func(int, []byte) (int, string) {
 	return func(n int, body []byte) (int, string) {
 		if n <= times {
@@ -97,7 +96,7 @@ func failure(code string) string {
 	return fmt.Sprintf(`{"__type":"com.amazonaws#%s","message":"so it is"}`, code)
 }
 
-// environment is the SDK's, with nothing of the machine's.
+// environment sets the SDK's environment, without settings of this machine.
 func environment(t *testing.T, endpoint string) {
 	t.Helper()
 	for k, v := range map[string]string{
@@ -129,8 +128,7 @@ func open(t *testing.T, a answers) (*platform.Platform, *service, *ledger.Ledger
 	return openTrying(t, 3, a)
 }
 
-// openTrying opens a deployment whose calls are tried that often; to wait between tries
-// takes time.
+// openTrying opens a deployment with a number of attempts per call. The waits between attempts take time.
 func openTrying(t *testing.T, tries int, a answers) (*platform.Platform, *service, *ledger.Ledger) {
 	t.Helper()
 	s := start(t, a)
@@ -148,7 +146,7 @@ func openTrying(t *testing.T, tries int, a answers) (*platform.Platform, *servic
 	return p, s, led
 }
 
-// TestOpenFails: what keeps a deployment from being opened, in words that help.
+// TestOpenFails checks the errors of a deployment that cannot be opened.
 func TestOpenFails(t *testing.T) {
 	key := func(name, kind string) string {
 		return strings.NewReplacer(`"key"`, `"`+name+`"`, `"S"`, `"`+kind+`"`).Replace(described)
@@ -184,8 +182,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestThrottledWrite: a write that DynamoDB throttles is tried again, and only what is
-// served counts; if it stays so, nobody takes it for a lost race.
+// TestThrottledWrite checks that a throttled write is retried, that only served attempts count, and that
+// lasting throttling is not reported as a conflict.
 func TestThrottledWrite(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	served := always(200, `{"ConsumedCapacity":{"TableName":"name","CapacityUnits":3.0}}`)
@@ -215,8 +213,8 @@ func TestThrottledWrite(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: the answer to a write is lost, the SDK's second try loses against the
-// first. Whoever writes learns of a conflict, and finds its own write when it reads.
+// TestLostAnswer loses the answer to a write, so that the SDK's second attempt loses against the first. The
+// writer gets a conflict, and reads its own write.
 func TestLostAnswer(t *testing.T) {
 	p, _, led := open(t, answers{"PutItem": first(1, lose, "", always(400, failure("ConditionalCheckFailedException")))})
 	_, err := engine.WriteRecord(t.Context(), p, actor.WriteRecord{Key: "k", Value: bytes.Repeat([]byte("v"), 2500)})
@@ -228,7 +226,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// batch answers a BatchGetItem: with the records of the keys that serve says, the rest
+// batch answers a BatchGetItem with the records of the keys that serve selects, and the other keys as
 // unprocessed.
 func batch(t *testing.T, serve func(n int, key string) bool) func(int, []byte) (int, string) {
 	return func(n int, body []byte) (int, string) {
@@ -272,8 +270,8 @@ func batch(t *testing.T, serve func(n int, key string) bool) func(int, []byte) (
 	}
 }
 
-// TestLeftOutKeys: what a batch leaves out is read, or an error; it is never a record
-// that is missing.
+// TestLeftOutKeys checks that keys that a batch leaves out are read later or are an error. They never count as
+// missing records.
 func TestLeftOutKeys(t *testing.T) {
 	keys := []string{"a", "b", "c", "d"}
 	t.Run("for once", func(t *testing.T) {
@@ -315,7 +313,7 @@ func TestLeftOutKeys(t *testing.T) {
 
 const s3Failure = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>so it is</Message></Error>`
 
-// TestPut: an object is one request of its whole size, tried again while S3 is busy.
+// TestPut checks that an object is put with one request, which is retried while S3 is busy.
 func TestPut(t *testing.T) {
 	const size = 64 << 20
 	var got int
@@ -334,7 +332,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestObjectErrors: only an object that is missing is missing.
+// TestObjectErrors checks that no other error counts as a missing object.
 func TestObjectErrors(t *testing.T) {
 	for _, c := range []struct {
 		status  int
@@ -388,8 +386,8 @@ func (e *entries) decode(t *testing.T, body []byte) {
 	}
 }
 
-// TestSendInBatches: ten messages are one request, or as many as fit; all of one call
-// have its delay. The second request that a queue is requested asks for no address.
+// TestSendInBatches checks that ten messages, or as many as fit, are one request, and that all messages of a
+// call have its delay. The address of a queue is looked up only once.
 func TestSendInBatches(t *testing.T) {
 	var mu sync.Mutex
 	var batches []int
@@ -443,8 +441,7 @@ func TestSendInBatches(t *testing.T) {
 	}
 }
 
-// TestQueueFailures: what fails for one message of a call is an error, unless the
-// receipt is merely old.
+// TestQueueFailures checks that a failure of one message of a call is an error, unless the receipt is outdated.
 func TestQueueFailures(t *testing.T) {
 	failed := func(code, text string) func(int, []byte) (int, string) {
 		return always(200, fmt.Sprintf(`{"Successful":[],"Failed":[{"Id":"0","Code":%q,"Message":%q,"SenderFault":true}]}`, code, text))
@@ -485,7 +482,7 @@ func TestQueueFailures(t *testing.T) {
 	}
 }
 
-// TestQueueMissing: what is to be done differs by the queue.
+// TestQueueMissing checks that the error of a missing queue says what to do, which differs by queue.
 func TestQueueMissing(t *testing.T) {
 	p, _, _ := open(t, answers{"GetQueueUrl": always(400, failure("AWS.SimpleQueueService.NonExistentQueue"))})
 	for name, want := range map[string]string{
@@ -506,7 +503,7 @@ func TestQueueMissing(t *testing.T) {
 	}
 }
 
-// TestQueueThrottled: a queue's throttling passes, and is not counted.
+// TestQueueThrottled checks that throttled requests to a queue are retried and not counted.
 func TestQueueThrottled(t *testing.T) {
 	p, s, led := open(t, answers{
 		"GetQueueUrl":    always(200, queueURL),
@@ -520,7 +517,7 @@ func TestQueueThrottled(t *testing.T) {
 	}
 }
 
-// TestSendEnds: the end of its context ends a send.
+// TestSendEnds checks that the end of its context ends a send.
 func TestSendEnds(t *testing.T) {
 	over, asked := make(chan struct{}), make(chan struct{})
 	p, _, led := open(t, answers{"GetQueueUrl": always(200, queueURL), "SendMessageBatch": func(int, []byte) (int, string) {
@@ -543,9 +540,9 @@ func TestSendEnds(t *testing.T) {
 	}
 }
 
-// TestReceiveWaits: a wait costs few requests, which ask the server to wait a second at
-// most. It ends with its context, except for a poll under way, and what that brings is given
-// back; only a poll without an answer is given up.
+// TestReceiveWaits checks that a wait makes few requests, in which the server waits at most a second. The wait
+// ends with its context, except for a running poll, whose messages are released; only a poll without an answer
+// is abandoned.
 func TestReceiveWaits(t *testing.T) {
 	var mu sync.Mutex
 	polls, released := map[string][]int{}, map[string]int{}
@@ -593,7 +590,7 @@ func TestReceiveWaits(t *testing.T) {
 	for _, c := range []struct {
 		queue          string
 		wait, ends     time.Duration
-		polls          []int // how long each asks the server to wait
+		polls          []int // wait time of each request, in seconds
 		atLeast, below time.Duration
 	}{
 		{"none", 0, time.Minute, []int{0}, 0, 500 * time.Millisecond},

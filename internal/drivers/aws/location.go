@@ -18,9 +18,9 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9-]{3,48}$`)
 
 // Location names a deployment.
 type Location struct {
-	Name       string // of the table, and the beginning of all other names
+	Name       string // of the table, and the prefix of all other names
 	Bucket     string
-	Partitions int    // of a new crawl whose creator gives no number
+	Partitions int    // default of a new crawl
 	Mailboxes  int    // deployed mailboxes: the largest number of partitions
 	Region     string // "" for that of the SDK's environment
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// answerTimeout bounds the wait for the headers of an answer after the request: far above a poll of
-// a queue. Bodies may take longer.
+// answerTimeout bounds the wait for the headers of an answer: far longer than a poll of a queue. Bodies may
+// take longer.
 const answerTimeout = 30 * time.Second
 
 // deployment is an open deployment.
@@ -31,9 +31,9 @@ type deployment struct {
 	queues *sqs.Client
 }
 
-// Open opens the deployment that a URL names; see [Parse]. It makes one call, which describes the table,
-// so that missing credentials, a wrong region, missing rights and a foreign table are errors here.
-// meter may be nil.
+// Open opens the deployment that a URL names; see [Parse]. It makes one call, which describes the table, so
+// that missing credentials, a wrong region, missing rights and a foreign table are reported at once. meter may
+// be nil.
 func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	l, err := Parse(location)
 	if err != nil {
@@ -78,7 +78,7 @@ func load(ctx context.Context, l Location) (aws.Config, error) {
 	})
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
-		config.WithLogger(logging.Nop{}), // it would log a line per call that has no checksum
+		config.WithLogger(logging.Nop{}), // it would log a line for each answer without a checksum
 	}
 	if l.Region != "" {
 		options = append(options, config.WithRegion(l.Region))

@@ -23,28 +23,28 @@ import (
 // Bounds of SQS.
 const (
 	maxBatch = 10        // messages of a request
-	maxBytes = 256 << 10 // of a request's messages; more only where queues are set to it
+	maxBytes = 256 << 10 // of a request's messages, unless the queue is configured for more
 	maxDelay = 15 * time.Minute
 )
 
-// Times of a receive. A poll is never canceled: a message that SQS delivers to a caller that is gone stays
-// hidden until its visibility ends. So polls are short, the driver pauses between them, and it releases
-// messages that arrive too late. A step that waits all the time makes six requests in 20 seconds.
+// Times of a receive. A poll is never canceled: if SQS delivered a message to a caller that is gone, the
+// message would stay hidden until its visibility ends. So polls are short, the driver pauses between them, and
+// it releases messages that arrive too late. A step that waits for 20 seconds makes six requests.
 const (
-	pollTime  = time.Second     // on the server, which then looks at all of its machines
+	pollTime  = time.Second     // a long poll, for which SQS queries all of its servers
 	pollGrace = 3 * time.Second // for the answer, once the context has ended
 	maxPause  = 4 * time.Second
-	slack     = 50 * time.Millisecond // a wait that is shorter is over
+	slack     = 50 * time.Millisecond // a shorter wait counts as over
 )
 
 // encodedAttribute marks a body in base64, as gocloud does.
 const encodedAttribute = "base64encoded"
 
-// attributeBytes is what that attribute adds to a message: name, type and value.
+// attributeBytes is the size that the attribute adds to a message: name, type and value.
 const attributeBytes = len(encodedAttribute) + len("String") + len("true")
 
-// queue is one queue. It sends through gocloud, and receives by the client: gocloud's subscription
-// prefetches as long as it is open, and does not say when it has acknowledged.
+// queue is one queue. It sends through gocloud and receives through the client: gocloud's subscription
+// prefetches while it is open, and does not report when it has acknowledged.
 type queue struct {
 	name   string // as deployed
 	client *sqs.Client
@@ -53,7 +53,7 @@ type queue struct {
 	url string // "" until it is looked up
 }
 
-// handle is a receipt: SQS names each delivery.
+// handle is a receipt: the name that SQS gives a delivery.
 type handle string
 
 // openQueue opens a queue. If it does not exist, its first call returns an error.
@@ -61,7 +61,7 @@ func (d *deployment) openQueue(name string) *queue {
 	return &queue{name: d.queue(name), client: d.queues}
 }
 
-// address returns the queue's URL, and looks it up once.
+// address returns the queue's URL, which it looks up once.
 func (q *queue) address(ctx context.Context) (string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,8 +100,8 @@ func (q *queue) Send(ctx context.Context, bodies [][]byte, delay time.Duration) 
 	return nil
 }
 
-// sendBatch sends messages as one request. Each batch has its own topic, whose batcher waits for exactly
-// that many messages.
+// sendBatch sends messages in one request. Each batch has its own topic, whose batcher waits for exactly that
+// many messages.
 func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, delay time.Duration) error {
 	topic := awssnssqs.OpenSQSTopic(ctx, q.client, url, &awssnssqs.TopicOptions{
 		BodyBase64Encoding: awssnssqs.Always, // SQS refuses most control characters
@@ -110,7 +110,7 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 	seconds := int32(min(delay, maxDelay).Round(time.Second) / time.Second)
 	// gocloud makes the request under its own context, which a shutdown ends.
 	stop := context.AfterFunc(ctx, func() { _ = topic.Shutdown(ctx) })
-	sending := context.WithoutCancel(ctx) // so that nothing is under way when this returns
+	sending := context.WithoutCancel(ctx) // so that no send is under way when sendBatch returns
 	errs := make([]error, len(bodies))
 	var wg sync.WaitGroup
 	for i, body := range bodies {
@@ -206,8 +206,8 @@ func (q *queue) release(ctx context.Context, late []platform.Delivery) error {
 	return q.Release(ctx, receipts)
 }
 
-// delivery decodes a message. A body that is marked as base64 but is not stays as it is: its reader puts it
-// aside.
+// delivery decodes a message. A body that is wrongly marked as base64 stays as it is; its reader will refuse
+// it.
 func delivery(m types.Message) platform.Delivery {
 	body := []byte(aws.ToString(m.Body))
 	if _, ok := m.MessageAttributes[encodedAttribute]; ok {
@@ -256,7 +256,7 @@ func (q *queue) Release(ctx context.Context, receipts []platform.Receipt) error 
 	})
 }
 
-// batches calls do for tens of receipts, also after a call has failed.
+// batches calls do for every ten receipts. It continues after a failed call.
 func (q *queue) batches(ctx context.Context, what string, receipts []platform.Receipt,
 	do func(url string, handles []platform.Receipt) ([]types.BatchResultErrorEntry, error),
 ) error {

@@ -20,7 +20,7 @@ import (
 // maxItem is the largest item of DynamoDB: names and values, in bytes.
 const maxItem = 400 << 10
 
-// restPause is the time before the keys are requested that a batch left out.
+// restPause is the pause before the driver requests the keys that a batch left out.
 const restPause = 20 * time.Millisecond
 
 // errLeftOut says that a batch read nothing: DynamoDB is short of capacity.

@@ -27,7 +27,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestItemSize: by hand from DynamoDB's rules.
+// TestItemSize compares with sizes computed by hand from DynamoDB's rules.
 func TestItemSize(t *testing.T) {
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	type item = map[string]types.AttributeValue

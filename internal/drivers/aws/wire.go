@@ -24,9 +24,9 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// wire is the layer that all calls of all clients go through. It meters each try and explains the error of a
-// call. A try counts if its request was sent, except if the answer says that it was not served (5xx,
-// throttled): those are not billed.
+// wire is the layer that all calls of all clients go through. It meters each attempt and explains the error of
+// a call. An attempt counts if its request was sent, unless the answer says that it was not served (5xx,
+// throttled), because AWS does not bill those.
 type wire struct {
 	location Location
 	meter    platform.Meter
@@ -34,7 +34,7 @@ type wire struct {
 
 type inputKey struct{}
 
-// add puts the layer into the stack of a call: around it, and around each try.
+// add puts the layer into the stack of a call: around the call, and around each attempt.
 func (w *wire) add(s *middleware.Stack) error {
 	if err := s.Initialize.Add(middleware.InitializeMiddlewareFunc("orbweaver:call", w.call), middleware.Before); err != nil {
 		return err
@@ -90,7 +90,7 @@ func unserved(status int, err error) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
-// try is one try of a call: the request and its answer.
+// try is one attempt of a call: the request and its answer.
 type try struct {
 	request       *http.Request
 	answer        *http.Response // nil if none came
@@ -107,8 +107,8 @@ const (
 	opOther   = "other"
 )
 
-// queue returns what a request to SQS is billed by: the bytes of its messages, sent or received, with their
-// attributes.
+// queue returns the operation and the billed size of a request to SQS: the bytes of the messages sent or
+// received, with their attributes.
 func (t *try) queue() (op string, bytes int) {
 	switch p := t.input.(type) {
 	case *sqs.SendMessageBatchInput:
@@ -145,8 +145,9 @@ const (
 	writeUnit = 1 << 10
 )
 
-// table meters what a request to DynamoDB consumed according to its answer. A failed condition is billed like
-// the write, and a request whose answer was lost may have been billed: those answers name no units.
+// table meters the capacity that a request to DynamoDB consumed, as its answer says. If a condition failed, the
+// request is billed like the write; if its answer was lost, it may have been billed. In both cases no answer
+// names the units, so table computes them from the request.
 func (t *try) table(m platform.Meter) {
 	if t.err == nil {
 		switch r := t.result.(type) {
@@ -169,8 +170,8 @@ func (t *try) table(m platform.Meter) {
 	}
 }
 
-// batch returns what a batch of reads consumed, in bytes of whole units: what its answer says, or what
-// follows from DynamoDB's rules if that is more. DynamoDB Local does not count the unit of a missing record.
+// batch returns the capacity that a batch of reads consumed, in bytes of whole units: the figure of its answer,
+// or that of DynamoDB's rules if it is larger. DynamoDB Local does not count the unit of a missing record.
 func (t *try) batch(r *dynamodb.BatchGetItemOutput) int {
 	said := 0
 	for _, c := range r.ConsumedCapacity {

@@ -17,7 +17,7 @@ var errDamaged = errors.New("damaged, or of another format")
 // messageFormat is the first byte of a stored message.
 const messageFormat = 1
 
-// encodeMessage returns a message as it is stored and kept in memory:
+// encodeMessage returns the form in which a message is stored and kept in memory:
 //
 //	format (1 byte), sent and due (varint Unix nanoseconds), number of
 //	attributes (uvarint), per attribute key and value (each uvarint length,
@@ -42,7 +42,7 @@ func encodeMessage(sent, due time.Time, attrs map[string]string, body []byte) []
 
 type decodedMessage struct {
 	sent, due time.Time
-	attrs     map[string]string // nil if there are none
+	attrs     map[string]string // nil if the message has none
 	body      []byte            // part of the input
 }
 

@@ -2,8 +2,8 @@
 // has no I/O, goroutines, locks or clock: callers pass the time, ids and revisions come from counters,
 // and no result depends on the order of a Go map. So the same calls give the same answers.
 //
-// There are two users. The simulation runs the structures as they are. Package drivers puts them
-// behind gocloud's drivers and writes their mutations to a file.
+// The simulation runs the structures as they are. Package drivers puts them behind gocloud's drivers and writes
+// their mutations to a file.
 //
 // [Queues] is a set of named queues like those of a cloud: at least once, any order, visibility and
 // delay. [Table] is a map with revisions. Both record their changes in a [Log]. A program that applies

@@ -32,9 +32,9 @@ type Delivery struct {
 	Receives int               // number of deliveries, this one included, since Load
 }
 
-// Queues is a set of named queues. Each delivers every message at least once, to one receiver at a
-// time, roughly the oldest first. If the time that callers pass goes back, messages stay hidden
-// longer. It is not safe for concurrent use. Use [NewQueues].
+// Queues is a set of named queues. Each delivers every message at least once, to one receiver at a time,
+// roughly the oldest first. If the callers' clock goes back, messages stay hidden longer. It is not safe for
+// concurrent use. Use [NewQueues].
 type Queues struct {
 	log         *Log
 	queues      map[string]*queue
@@ -47,7 +47,7 @@ type queue struct {
 	config config
 	ready  messageHeap // visible, by id
 	hidden messageHeap // in flight or delayed, by the time they become visible
-	// delayed counts the hidden ones that were never delivered.
+	// delayed counts the hidden messages that were not delivered since Load.
 	delayed  int
 	inFlight map[Receipt]*message // by the last delivery of each
 }
@@ -136,8 +136,8 @@ func (q *Queues) Send(now time.Time, name string, body []byte, attrs map[string]
 	return m.id, nil
 }
 
-// Receive delivers at most limit visible messages, the oldest first, and hides them for the queue's
-// visibility. It is no error if there are none.
+// Receive delivers at most limit visible messages, the oldest first, and hides them for the queue's visibility.
+// If there are none, it returns no error.
 func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, error) {
 	qu, err := q.get(name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 	for len(out) < limit && qu.ready.Len() > 0 {
 		m := qu.ready.items[0]
 		d, err := decodeMessage(m.stored)
-		if err != nil { // cannot be: encoded here, or checked by Load
+		if err != nil { // cannot happen: Send encoded it, or Load checked it
 			return out, fmt.Errorf("receive %q: message %d: %w", name, m.id, err)
 		}
 		heap.Pop(&qu.ready)
@@ -167,8 +167,8 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 	return out, nil
 }
 
-// Ack removes the message that was delivered under receipt, also if its visibility has ended, as
-// SQS does. If the message has been delivered again or is gone, Ack does nothing and returns no error.
+// Ack removes the message that was delivered under receipt, even after its visibility has ended, as SQS does.
+// If the message has been delivered again or is gone, Ack does nothing and returns no error.
 func (q *Queues) Ack(now time.Time, name string, receipt Receipt) error {
 	qu, err := q.get(name)
 	if err != nil {
@@ -196,8 +196,8 @@ func (q *Queues) Nack(now time.Time, name string, receipt Receipt) error {
 	return nil
 }
 
-// NextVisible returns when the queue has a visible message if nothing else is called: the zero time
-// if it has one already. It returns false if the queue is empty.
+// NextVisible returns when the queue's next message becomes visible if no other method is called: the zero time
+// if one is visible already. It returns false if the queue is empty.
 func (q *Queues) NextVisible(name string) (time.Time, bool) {
 	qu := q.queues[name]
 	switch {
@@ -249,7 +249,7 @@ func (q *Queues) advance(now time.Time, qu *queue) {
 	}
 }
 
-// forget drops m, which is in no heap any more.
+// forget drops m, which must be in no heap.
 func (q *Queues) forget(qu *queue, m *message) {
 	delete(qu.inFlight, m.receipt)
 	if q.log != nil {
@@ -320,7 +320,7 @@ func (q *Queues) loadMessage(key string, stored []byte) error {
 	return nil
 }
 
-// messageHeap is a heap for container/heap that tells its items their place.
+// messageHeap is a heap for container/heap that stores in each item its index.
 type messageHeap struct {
 	items []*message
 	less  func(a, b *message) bool

@@ -82,13 +82,13 @@ func TestDeliveryIsWhole(t *testing.T) {
 	body, attrs := []byte("body"), map[string]string{"b": "2", "a": "1", "": ""}
 	id, err := q.Send(at(1), "q", body, attrs, 0)
 	ok(t, err)
-	body[0], attrs["a"] = 'X', "X" // the sender's slices are its own again
+	body[0], attrs["a"] = 'X', "X" // the sender may change its slices
 	want := Delivery{ID: id, Receipt: 1, Body: []byte("body"), Attrs: map[string]string{"b": "2", "a": "1", "": ""}, Receives: 1}
 	got := receive(t, q, at(2), "q", 1)
 	if diff := cmp.Diff([]Delivery{want}, got); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
-	got[0].Body[0], got[0].Attrs["a"] = 'Y', "Y" // and the receiver's its own
+	got[0].Body[0], got[0].Attrs["a"] = 'Y', "Y" // and so may the receiver
 	want.Receipt, want.Receives = 2, 2
 	if diff := cmp.Diff([]Delivery{want}, receive(t, q, at(60), "q", 1)); diff != "" {
 		t.Fatalf("again (-want +got):\n%s", diff)
@@ -165,7 +165,7 @@ func TestEndVisibility(t *testing.T) {
 	send(t, q, at(0), "q", "b", time.Hour)
 	r := receive(t, q, at(0), "q", 1)[0].Receipt
 	q.EndVisibility()
-	ok(t, q.Ack(at(1), "q", r)) // from before: void
+	ok(t, q.Ack(at(1), "q", r)) // of before: void
 	wantDepth(t, q, at(1), "q", 1, 0, 1)
 	wantBodies(t, receive(t, q, at(1), "q", 9), "a/2")
 }
@@ -230,9 +230,8 @@ func (d disk) load(t *testing.T, log *Log) (*Queues, *Table) {
 	return q, tb
 }
 
-// TestQueuesAgainstModel drives Queues with random calls and crashes beside a
-// trivial model, and checks after each step that every message is where the model
-// says, and that a crash lost and doubled nothing.
+// TestQueuesAgainstModel makes random calls and crashes with Queues and a trivial model. After each step it
+// checks that every message is where the model says, so that a crash loses and repeats nothing.
 func TestQueuesAgainstModel(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { runQueueModel(t, seed) })
@@ -319,7 +318,7 @@ func runQueueModel(t *testing.T, seed uint64) {
 	}
 }
 
-// settleModel is the model's version of time passing.
+// settleModel advances the time of the model.
 func settleModel(model map[uint64]*modelMessage, now time.Time) {
 	for _, m := range model {
 		if !m.until.After(now) {
@@ -328,7 +327,7 @@ func settleModel(model map[uint64]*modelMessage, now time.Time) {
 	}
 }
 
-// wantModel checks that every message is where the model has it.
+// wantModel checks that every message is where the model says.
 func wantModel(t *testing.T, q *Queues, model map[uint64]*modelMessage, now time.Time) {
 	t.Helper()
 	var visible, flying, delayed int
@@ -345,7 +344,7 @@ func wantModel(t *testing.T, q *Queues, model map[uint64]*modelMessage, now time
 	wantDepth(t, q, now, "q", visible, flying, delayed)
 }
 
-// TestCrashWithoutDrain: what was not drained is as if it had not been.
+// TestCrashWithoutDrain checks that a crash undoes changes that were not drained.
 func TestCrashWithoutDrain(t *testing.T) {
 	log, d := NewLog(), newDisk()
 	q := NewQueues(log)
@@ -355,11 +354,11 @@ func TestCrashWithoutDrain(t *testing.T) {
 	d.apply(log.Drain())
 	send(t, q, at(0), "q", "lost", 0)
 	ok(t, q.Ack(at(0), "q", receive(t, q, at(0), "q", 1)[0].Receipt))
-	log.Drain() // gone in the crash
+	log.Drain() // lost in the crash
 
 	log = NewLog()
 	q, _ = d.load(t, log)
-	// Also with the clock set back by a day: only what was delayed waits.
+	// Even if the clock was set back by a day, only delayed messages wait.
 	wantBodies(t, receive(t, q, at(-86400), "q", 9), "a/1")
 	if id := send(t, q, at(0), "q", "b", 0); id != 3 {
 		t.Fatalf("id %d after a reload, want 3", id)
@@ -433,7 +432,7 @@ func FuzzLoad(f *testing.F) {
 		if Load(q, NewTable(nil), Mutation{Bucket(bucket), []byte(key), value}) != nil {
 			return
 		}
-		for _, name := range q.Names() { // what loads can be used
+		for _, name := range q.Names() { // loaded queues must be usable
 			for range 4 {
 				for _, d := range receive(t, q, at(0), name, 9) {
 					ok(t, q.Nack(at(0), name, d.Receipt))

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// ErrConflict says that a key does not have the revision that a write names.
+// ErrConflict says that a key does not have the revision that a write expects.
 var ErrConflict = errors.New("another revision")
 
-// Table is a map from keys to values with revisions. Each write gives its key the next revision;
-// all keys share them, they start at 1, and none is used twice. The table keeps and returns values
-// without copying them: nobody may change one. It is not safe for concurrent use. Use [NewTable].
+// Table is a map from keys to values with revisions. Each write gives its key the next revision; all keys share
+// them, they start at 1, and none is used twice. The table keeps and returns values without copying them;
+// callers must not change them. It is not safe for concurrent use. Use [NewTable].
 type Table struct {
 	log     *Log
 	rev     uint64

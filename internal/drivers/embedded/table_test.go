@@ -31,7 +31,7 @@ func TestTableConditions(t *testing.T) {
 	}
 }
 
-// TestTableAgainstModel writes and reloads a table beside a model. No revision comes twice.
+// TestTableAgainstModel writes and reloads a table beside a model. No revision may come twice.
 func TestTableAgainstModel(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))

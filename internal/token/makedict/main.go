@@ -2,10 +2,9 @@
 //
 //	go run ./internal/token/makedict s_1.txt t_1.txt > internal/token/chinese.gz
 //
-// Its input are the dictionaries of github.com/go-ego/gse, v0.80.3 (data/dict/zh; Apache
-// License 2.0), which stem from that of jieba (MIT License): a word, its frequency and
-// its kind on a line. Words of anything but Han, or of characters beyond 16 bits, are
-// left out. The format is told in internal/token/chinese.go.
+// Its input is the dictionaries of github.com/go-ego/gse, v0.80.3 (data/dict/zh; Apache License 2.0), which
+// stem from that of jieba (MIT License): a word, its frequency and its kind on a line. Words of anything but
+// Han, or of characters beyond 16 bits, are left out. internal/token/chinese.go describes the format.
 package main
 
 import (

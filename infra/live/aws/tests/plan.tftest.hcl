@@ -1,5 +1,5 @@
-# What is planned for a real account. The provider is mocked: there is no account and no
-# emulator. 'go test ./infra' runs it where Terraform and the provider are.
+# Tests of the plan for a real account. The provider is mocked, so they need no account and no emulator. 'go
+# test ./infra' runs them if Terraform and the provider are installed.
 
 mock_provider "aws" {
   mock_data "aws_caller_identity" {

@@ -76,7 +76,7 @@ func handle(ctx context.Context, o order) (any, error) {
 	case "": // a scheduled event
 		time.Sleep(300 * time.Millisecond)
 		return answer{N: n}, nil
-	case "child": // something that would outlive us
+	case "child": // a child that would outlive the function
 		return nil, exec.Command("sleep", "600").Run()
 	case "beat": // something that outlives the invocation
 		if beats.Load() == 0 {
@@ -118,7 +118,7 @@ func page(r events.LambdaFunctionURLRequest) (any, error) {
 	return r, nil
 }
 
-// batch fails the messages that say so, and all if one wants that.
+// batch reports messages whose body begins with "fail" as failed. A body "fail all" fails the whole batch.
 func batch(records []events.SQSMessage) (any, error) {
 	var out events.SQSEventResponse
 	for _, r := range records {
