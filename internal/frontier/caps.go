@@ -13,9 +13,9 @@ import (
 // maxDomainSizes bounds the domains whose URLs are counted.
 const maxDomainSizes = 1 << 16
 
-// domainSizes counts the known URLs of registrable domains. When there are too many
-// domains the smaller half is forgotten, as in lossy counting (Manku, Motwani): a
-// domain's count may be too low, by what it had when it was among the smallest.
+// domainSizes counts the known URLs of registrable domains. When there are too many domains, it forgets
+// the smaller half, as in lossy counting (Manku, Motwani). So the count of a domain may be too low, by
+// its count when it was forgotten.
 type domainSizes map[string]int64
 
 func (d domainSizes) add(name string, n int64) {
@@ -30,9 +30,9 @@ func (d domainSizes) add(name string, n int64) {
 	}
 }
 
-// Domains returns the registrable domains with at least so many known URLs here. The
-// numbers are approximate: at most 65,536 domains are counted, the largest, and what is
-// appended to an unloaded part is not, until that is loaded.
+// Domains returns the registrable domains with at least a number of known URLs in this partition. The counts
+// are approximate: only the largest domains, at most 65,536, are counted, and URLs that are appended to an
+// unloaded part count only once it is loaded.
 func (f *Frontier) Domains(atLeast int64) map[string]int64 {
 	out := map[string]int64{}
 	for name, n := range f.caps.sizes {
@@ -43,12 +43,12 @@ func (f *Frontier) Domains(atLeast int64) map[string]int64 {
 	return out
 }
 
-// RestoreDomains sets what Domains counts from. It is called once, on an empty frontier.
+// RestoreDomains sets the counts with which Domains begins. It is called once, on an empty frontier.
 func (f *Frontier) RestoreDomains(sizes map[string]int64) {
 	maps.Copy(f.caps.sizes, sizes)
 }
 
-// share is how much of a cap a URL may use.
+// share returns the part of a cap that a URL may use: half for URLs from sitemaps.
 func share(limit int64, q *blobschema.Queued) int64 {
 	if q.Flags.Listed() {
 		return limit / 2
@@ -56,21 +56,21 @@ func share(limit int64, q *blobschema.Queued) int64 {
 	return limit
 }
 
-// exempt reports whether caps do not count for a URL.
+// exempt reports whether a URL is exempt from caps.
 func exempt(q *blobschema.Queued) bool {
 	return q.Flags&blobschema.FlagSeed != 0 || q.Rank == 0 || q.Generation > 0
 }
 
-// caps decides which URLs are too many.
+// caps decides which URLs exceed a cap.
 type caps struct {
 	host, domain int64 // see Config
 	sizes        domainSizes
 	full, half   map[string]bool // see CapDomains
 }
 
-// CapDomains says which registrable domains have too many URLs, over all partitions. It
-// replaces the domains of the previous call. Those of half have half of too many, which is all that URLs
-// from sitemaps may use: links found on pages, and redirects, keep the rest.
+// CapDomains sets the registrable domains that have reached the cap over all partitions (full), or half of it
+// (half). It replaces those of the previous call. URLs from sitemaps may use only half of a cap: the rest is
+// for links on pages and redirects.
 func (f *Frontier) CapDomains(full, half []string) {
 	set := func(names []string) map[string]bool {
 		m := make(map[string]bool, len(names))
@@ -82,8 +82,8 @@ func (f *Frontier) CapDomains(full, half []string) {
 	f.caps.full, f.caps.half = set(full), set(half)
 }
 
-// domainFull reports whether a URL is too much for the registrable domain of its key, which is
-// nil if it is not in memory. A placed URL has passed where its name is.
+// domainFull reports whether a URL exceeds the cap of its registrable domain. k is its key; nil if that is not
+// in memory. A URL that is placed at an address was checked under its name.
 func (c *caps) domainFull(k *schedule.Key, q *blobschema.Queued) bool {
 	if c.domain <= 0 && len(c.full)+len(c.half) == 0 || exempt(q) || q.Flags&blobschema.FlagPlaced != 0 {
 		return false
@@ -97,13 +97,13 @@ func (c *caps) domainFull(k *schedule.Key, q *blobschema.Queued) bool {
 	return c.full[name] || q.Flags.Listed() && c.half[name] || c.domain > 0 && c.sizes[name] >= share(c.domain, q)
 }
 
-// siteFull reports whether a URL is too much for its site.
+// siteFull reports whether a URL exceeds the cap of its site.
 func (c *caps) siteFull(s *schedule.Schedule, k *schedule.Key, u weburl.URL, q *blobschema.Queued) bool {
 	return c.host > 0 && s.Known(k, u) >= uint64(share(c.host, q)) && !exempt(q)
 }
 
-// leaveOut drops a URL that is over a cap; k is nil if its domain is full. A URL that is in
-// a run already cannot be forgotten: it is refused, so that it stays known (I7).
+// leaveOut drops a URL that exceeds a cap; k is nil if its domain is full. A URL that a run holds already is
+// refused instead, so that it stays known (I7).
 func (f *Frontier) leaveOut(p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued, from schedule.Source) Added {
 	f.counts.Capped++
 	if k != nil {

@@ -6,15 +6,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Dirty reports whether a delta would hold anything.
+// Dirty reports whether the next delta holds anything.
 func (f *Frontier) Dirty() bool {
 	return f.examined || len(f.full) > 0 || f.slots.fresh+len(f.settled) > 0 || f.schedule.Dirty()
 }
 
-// Delta returns what changed since the last delta, as a run to be committed, with
-// what was observed of the politeness keys that were asked, and marks it as under way. seq is the
-// number of the commit that will hold it, and the page records of what was settled. It
-// ends with Committed; a step whose commit fails drops the whole frontier.
+// Delta returns the changes since the last delta as a run, and observations of the politeness keys that got
+// requests. seq is the number of the commit that will hold the run and the page records of the settled URLs.
+// The caller commits the run and then calls Committed; if the commit fails, it drops the whole frontier.
 func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservation) {
 	f.examined = false
 	run := &blobschema.Run{Settled: f.settled}
@@ -34,13 +33,13 @@ func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservat
 	return run, observed
 }
 
-// setRecords says of all that was settled since the last delta where its page records
-// are: in the run, in memory, and with what is to be requested again already. It returns
-// what is still so: a URL may have been settled in one generation after another.
+// setRecords sets the record reference of all URLs that were settled since the last delta: in the run, in memory,
+// and with the next generations that are pending already. It returns the entries to store: of a URL that was
+// settled in several generations, only the last.
 func (f *Frontier) setRecords(settled []blobschema.Settled, o blobschema.RecordRef) []blobschema.Settled {
 	kept := settled[:0]
 	for _, e := range settled {
-		if e.State != blobschema.Forwarded { // which has no page record here
+		if e.State != blobschema.Forwarded { // a forwarded URL has no page record here
 			e.Record = o
 		}
 		p := f.slots.partOf(e.Slot, e.Fingerprint)
@@ -57,14 +56,14 @@ func (f *Frontier) setRecords(settled []blobschema.Settled, o blobschema.RecordR
 	return kept
 }
 
-// Committed says that the last delta is committed: parts untouched since may be
-// unloaded, and appended entries need no copy in memory.
+// Committed records that the last delta is committed. From now on parts that have not changed since may be
+// unloaded, and the appended entries that it holds need no copy in memory.
 func (f *Frontier) Committed() {
 	f.committed = f.delta
 	f.halve()
 	f.noRoom = time.Time{}
 	if most := f.cfg.MaxResident; most > 0 {
-		defer f.shed(time.Time{}, most, most) // now parts can be unloaded: keep to the memory bound also while all is busy
+		defer f.shed(time.Time{}, most, most) // more parts can be unloaded now, so keep to the memory bound
 	}
 	if f.slots.unloaded+len(f.full) == 0 {
 		return
@@ -79,8 +78,8 @@ func (f *Frontier) Committed() {
 	}
 }
 
-// Summaries describes every part that holds anything, by slot and prefix. The parts of a slot
-// that is in several are all there, for they say which they are.
+// Summaries returns the summary of every part that holds anything, by slot and prefix. If a slot was split, it
+// returns all its parts, because they tell how it is split.
 func (f *Frontier) Summaries() []blobschema.SlotSummary {
 	out := make([]blobschema.SlotSummary, 0, len(f.slots.byID))
 	for _, s := range f.slots.sorted() {

@@ -22,34 +22,34 @@ type Config struct {
 	// MaxResident bounds the URLs held in memory, pending and settled. Above it parts with nothing under way are
 	// unloaded, the latest due first; below it only parts that are not due make room for others. 0 is no bound.
 	MaxResident int
-	// MaxHostURLs and MaxDomainURLs bound the known URLs of one site, and those of one registrable
-	// domain that this partition knows. URLs above the bound are counted, not kept, except
-	// seeds and URLs requested. 0 is no bound.
+	// MaxHostURLs and MaxDomainURLs bound the URLs that this partition knows of one site and of one
+	// registrable domain. URLs above the bound are counted and dropped, except seeds and requested URLs.
+	// 0 is no bound.
 	MaxHostURLs   int64
 	MaxDomainURLs int64
-	// Resolve is for keys that are addresses: the URLs of a name wait until its address is
-	// known, and are forwarded there from then on. See Placements.
+	// Resolve is set if the politeness keys are addresses. Then the URLs of a name wait until its address
+	// is known, and are forwarded to the address. See Placements.
 	Resolve   bool
 	Topics    []schedule.Topic
 	Began     time.Time
 	Hosts     map[string]schedule.HostRule
 	QueueBy   blobschema.QueueBy
 	Queues    int
-	Revisits  bool // revisits
+	Revisits  bool
 	Threshold float64
-	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
+	// MaxPart bounds the URLs of a part of a slot; a part above it is halved. 0 is no bound.
 	MaxPart int
 }
 
 // Frontier is the state of one partition. It belongs to one step and is not safe for
 // concurrent use.
 //
-// State is kept by slot, and a slot consists of parts: one, until it holds too many URLs
-// (extendible hashing: Fagin, Nievergelt, Pippenger, Strong). A part is loaded, with its URLs
-// in memory, or unloaded, with only a summary; URLs for an unloaded part are appended
-// unexamined and de-duplicated when it is loaded, so that memory stays bounded however long
-// the frontier grows, and however large one host is. The keys of a slot are in memory as long
-// as any of its parts. Merging runs is a join, so nothing depends on their order.
+// State is stored by slot. A slot has one part until it holds too many URLs, and then several
+// (extendible hashing: Fagin, Nievergelt, Pippenger, Strong). The URLs of a loaded part are in memory;
+// an unloaded part has only a summary. A URL for an unloaded part is appended unexamined, and
+// de-duplicated when the part is loaded. So memory stays bounded, however large the frontier and
+// each host grow. The keys of a slot are in memory while any of its parts is. The merge of runs is
+// a join, so nothing depends on their order.
 type Frontier struct {
 	cfg      Config
 	schedule *schedule.Schedule
@@ -59,30 +59,30 @@ type Frontier struct {
 
 	// Since the last delta.
 	settled  []blobschema.Settled
-	examined bool // a part with unexamined entries was loaded: its summary changes
+	examined bool // a part with unexamined entries was loaded, so its summary changes
 
-	delta     uint64 // number of the last delta
-	committed uint64 // the last delta known to be committed
-	full      []*part
-	refusals  []Refusal
-	counts    Counts    // those of single calls, since New
+	delta     uint64    // number of the last delta
+	committed uint64    // number of the last committed delta
+	full      []*part   // to be halved
+	refusals  []Refusal // see Refusals
+	counts    Counts    // only the figures since New
 	partDue   time.Time // see PartDue
-	noRoom    time.Time // Wanted need not look for parts again before, unless somebody waits for one
+	noRoom    time.Time // until then Wanted finds no room, unless somebody waits for a part
 }
 
-// Counts are figures of the whole frontier, loaded or not.
+// Counts holds figures of the whole frontier, loaded or not.
 type Counts struct {
 	schedule.Counts       // WaitMillis since New
-	Known           int64 // URLs, without those not examined
-	Unexamined      int64 // appended to unloaded parts, perhaps known
+	Known           int64 // URLs, without the unexamined ones
+	Unexamined      int64 // URLs appended to unloaded parts; some may be known
 	// Since New:
-	Capped int64 // URLs left out for a cap
-	Hits   int64 // URLs that came for a part in memory
-	Misses int64 // URLs that came for a part that was not
+	Capped int64 // URLs dropped because of a cap
+	Hits   int64 // URLs that came for a loaded part
+	Misses int64 // URLs that came for an unloaded part
 	Halved int64 // parts that were halved
 }
 
-// New returns an empty frontier, all of whose slots count as loaded.
+// New returns an empty frontier. All its slots count as loaded.
 func New(cfg Config) *Frontier {
 	f := &Frontier{
 		cfg: cfg, slots: newSlots(), caps: caps{host: cfg.MaxHostURLs, domain: cfg.MaxDomainURLs, sizes: domainSizes{}},
@@ -106,21 +106,21 @@ func (f *Frontier) Counts() Counts {
 	return c
 }
 
-// Added says what became of a URL.
+// Added is the result of adding a URL.
 type Added uint8
 
 // The results of Add and Again.
 const (
 	Known    Added = iota // nothing changed
-	Fresh                 // pending now: not known before, or settled in a lower generation
-	Lowered               // pending already; its depth, rank, topic, flags or generation changed
+	Fresh                 // now pending: the URL was new, or settled in a lower generation
+	Lowered               // it was pending; its depth, rank, topic, flags or generation changed
 	Deferred              // its part is not loaded, or to be halved: appended unexamined
-	Capped                // its site or domain has too many: counted, not kept
+	Capped                // its site or domain has too many URLs: counted and dropped
 )
 
-// Add records a link. Adding a URL again changes nothing except a lower depth, rank or topic of one
-// that is pending, its flags, or a higher generation. If that comes while a request for the URL is under
-// way, the request settles the generation that it was made for, and the higher one is pending after it.
+// Add records a link. A known URL changes only in these ways: a pending URL takes a lower depth, rank or
+// topic, and further flags; a higher generation makes a URL pending again. If a higher generation comes
+// while a request for the URL is under way, that request settles the lower one first.
 func (f *Frontier) Add(now time.Time, l Link) Added {
 	l.Flags &^= blobschema.FlagAgain
 	q := l.Queued()
@@ -136,17 +136,16 @@ func (f *Frontier) Add(now time.Time, l Link) Added {
 	}
 	f.slots.append(p, q)
 	if q.Rank == 0 {
-		f.schedule.CountUrgent(&p.Pool, 1) // perhaps one too many, until the part is loaded
+		f.schedule.CountUrgent(&p.Pool, 1) // if the URL is known, one too many until the part is loaded
 		f.noRoom = time.Time{}
 	}
 	return Deferred
 }
 
-// Again requests a URL on purpose: it comes before all that was found, and if it was settled it is
-// pending once more, in the next generation. Its part must be loaded ([Frontier.Want]); otherwise
-// nothing happens and the result is Deferred. The link's rank and generation are set here. request
-// names the request from outside that this is part of: its repeats do nothing for 15 days. 0 is a
-// request that is never repeated.
+// Again adds a URL that somebody requested. It goes before all found URLs. If it was settled, it is pending
+// again, in the next generation. Its part must be loaded ([Frontier.Want]); otherwise Again does nothing
+// and returns Deferred. Again sets the rank and generation of the link. request is the id of the request
+// from outside: for 15 days, Again ignores repeats of the same id for the URL. With 0, no call is a repeat.
 func (f *Frontier) Again(now time.Time, l Link, request uint64) Added {
 	k, fp := f.schedule.Find(l.Key), l.Fingerprint
 	p := f.slots.open(l.Slot).of(fp)
@@ -155,7 +154,7 @@ func (f *Frontier) Again(now time.Time, l Link, request uint64) Added {
 	}
 	p.want = false
 	l.Generation, l.Flags, l.Ask = 0, l.Flags&^blobschema.FlagAgain, 0
-	if l.Flags&blobschema.FlagSeed == 0 { // a seed that is tried again has the rank of any seed, and its page counts
+	if l.Flags&blobschema.FlagSeed == 0 { // a seed keeps its rank, so that its page counts against the page limit
 		l.Rank = 0
 	}
 	if request != 0 {
@@ -182,7 +181,7 @@ func lowered(changed bool) Added {
 	return Known
 }
 
-// add is Add for a loaded part. k is the URL's politeness key, nil if it is not in memory.
+// add is Add for a loaded part. k is the politeness key of the URL; nil if it is not in memory.
 func (f *Frontier) add(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued, from schedule.Source) Added {
 	if rank := f.schedule.Rank(q.Generation, q.Rank); rank != q.Rank {
 		found := *q
@@ -200,7 +199,7 @@ func (f *Frontier) add(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp
 		added = f.addNew(now, p, k, u, fp, q, from, i, at)
 	}
 	if from == schedule.Outside && (q.Rank == 0 || q.Generation > 0) {
-		if i, at := p.find(fp); at == inItems { // else it was forwarded, or left out
+		if i, at := p.find(fp); at == inItems { // otherwise it was forwarded or dropped
 			f.schedule.RetryRobots(now, &p.Pool, i)
 		}
 	}
@@ -210,7 +209,7 @@ func (f *Frontier) add(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp
 	return added
 }
 
-// addNew adds a URL that is not pending; mark and at say where it is.
+// addNew adds a URL that is not pending. mark and at are the result of find.
 func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued, from schedule.Source, mark uint32, at kind) Added {
 	isNew := at == absent && from != schedule.Stored
 	if isNew && f.caps.domainFull(k, q) {
@@ -221,7 +220,7 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 	}
 	settler := k
 	if k, q = f.names.added(k, q); k != settler && from == schedule.Unexamined {
-		from = schedule.Appended // the run has it under its name
+		from = schedule.Appended // the run holds it under the key of its name
 	}
 	if isNew && (f.caps.siteFull(f.schedule, k, u, q) || !p.Fits()) {
 		return f.leaveOut(p, k, u, fp, q, from)
@@ -233,7 +232,7 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 	i := f.schedule.Insert(now, &p.Pool, k, u, fp, q, from)
 	p.insert(fp, i, inItems)
 	if at == inMarks {
-		if f.schedule.Settled(k, u) > 0 { // else it was refused before its name was pinned to what is near
+		if f.schedule.Settled(k, u) > 0 { // otherwise it was settled before its name was pinned, and the name's key counts it
 			settler = k
 		}
 		p.SetPrevious(i, p.marks[mark].record())
@@ -249,17 +248,16 @@ func (f *Frontier) addNew(now time.Time, p *part, k *schedule.Key, u weburl.URL,
 	return Fresh
 }
 
-// addSettled records a settled URL. Its origin is known when the commit that holds it
-// begins; until then it has the previous one.
+// addSettled records a settled URL. Delta sets its record reference; until then it has the previous one.
 func (f *Frontier) addSettled(p *part, fp uint64, gen uint32, state blobschema.State, previous blobschema.RecordRef) {
 	f.schedule.TouchPool(&p.Pool)
 	p.addMark(newMark(&blobschema.Settled{Fingerprint: fp, Generation: gen, State: state, Record: previous}))
 	f.settled = append(f.settled, blobschema.Settled{Slot: p.slot.id, Fingerprint: fp, Generation: gen, State: state})
 }
 
-// Refusal is a URL that was settled without a request, or given up with its site.
+// Refusal is a URL that was settled without a request.
 type Refusal struct {
-	blobschema.Queued // its URL is below
+	blobschema.Queued // without the URL
 	URL               weburl.URL
 	Outcome           blobschema.Outcome
 	Detail            string
@@ -276,35 +274,34 @@ func (f *Frontier) refuse(u weburl.URL, q *blobschema.Queued, o blobschema.Outco
 	f.refusals = append(f.refusals, Refusal{*q, u, o, detail})
 }
 
-// Next returns the best request that may be made now, if there is one. Its key is
-// busy until Done, or, if it allows several requests at once, until Begun. With urgentOnly it is
-// one for a URL that is requested or due for a revisit.
+// Next returns the best request that is allowed now, if there is one. Its key is busy until Done, or
+// until Begun if it allows several requests at once. With urgentOnly, Next returns only requests for
+// URLs that somebody requested, and due revisits.
 func (f *Frontier) Next(now time.Time, urgentOnly bool) (schedule.Task, bool) {
 	t, ok := f.schedule.Next(now, urgentOnly)
 	f.settleEnded()
 	return t, ok
 }
 
-// Begun says that the request of a task starts now. From now on its key may get another
-// request, if it allows several at once; before, the time of that request was unknown.
+// Begun records that the request of a task starts now: see [schedule.Schedule.Begun].
 func (f *Frontier) Begun(now time.Time, t schedule.Task) { f.schedule.Begun(now, t) }
 
-// NextAt is when Next may have something that it has not now; zero when only a
-// new URL or the end of a task can change that.
+// NextAt returns when time alone makes another request possible; zero if only a new URL or the end of
+// a task can.
 func (f *Frontier) NextAt() time.Time { return f.schedule.NextAt() }
 
-// Rest describes the keys that wait, as of the last call that changed it.
+// Rest returns the figures of the keys that wait, as of the last change.
 func (f *Frontier) Rest() schedule.Rest { return f.schedule.Rest() }
 
-// PendingOf returns the number of URLs of a topic that are not settled, of those in memory.
+// PendingOf returns the number of pending URLs of a topic in memory.
 func (f *Frontier) PendingOf(topic uint8) int64 { return f.schedule.PendingOf(topic) }
 
 // SetTopics changes priorities and slices of the topics, by number.
 func (f *Frontier) SetTopics(topics []schedule.Topic) { f.schedule.SetTopics(topics) }
 
-// Done ends a task with its outcome. A URL is settled, or queued again when the
-// failure may pass and attempts are left. There is no page record of a name that was
-// to be resolved, whatever the verdict: see Placements and Refusals.
+// Done ends a task with its outcome. The URL is settled, or queued again if the failure is temporary and
+// attempts are left. The resolution of a name has no page record, whatever the verdict: see Placements
+// and Refusals.
 func (f *Frontier) Done(now time.Time, t schedule.Task, o *actor.Outcome) schedule.Verdict {
 	v, next := f.schedule.Answered(now, &t, o)
 	f.settleEnded()
@@ -321,7 +318,7 @@ func (f *Frontier) Done(now time.Time, t schedule.Task, o *actor.Outcome) schedu
 	return v
 }
 
-// settleEnded settles the URLs that wait no longer.
+// settleEnded settles the URLs that ended in the schedule.
 func (f *Frontier) settleEnded() {
 	ended := f.schedule.Ended()
 	for i := range ended {
@@ -338,10 +335,9 @@ func (f *Frontier) settleEnded() {
 	}
 }
 
-// SetThreshold says from which worth on a settled URL is revisited, in the unit of
-// [schedule.Interval]; before the first call it is Config.Threshold.
-// If it has fallen by much, revisits that wait come sooner: those of parts in memory from now on, others when they are
-// loaded, which Wanted does for them.
+// SetThreshold sets the worth from which a settled URL is revisited, in the unit of [schedule.Interval].
+// Before the first call it is Config.Threshold. After a large fall, waiting revisits are planned again: those
+// of loaded parts now, and those of other parts when they are loaded, which Wanted then demands.
 func (f *Frontier) SetThreshold(now time.Time, threshold float64) {
 	previous, replan := f.schedule.SetThreshold(threshold)
 	if !replan {
@@ -356,12 +352,12 @@ func (f *Frontier) SetThreshold(now time.Time, threshold float64) {
 	}
 }
 
-// Threshold is the one that revisits are planned with.
+// Threshold returns the threshold that revisits are planned with.
 func (f *Frontier) Threshold() float64 { return f.schedule.Threshold() }
 
-// Hint takes what a sitemap of a URL's own host says that was read just now: when its page was last modified. The next
-// revisit comes sooner or later for that, as far as the host's word has been right before. A URL that does not wait for a
-// revisit, or whose part is not loaded, stays as it is.
+// Hint takes the time of the last modification of a page from a sitemap of its own host that was read just now. It
+// moves the next revisit, by as much as the sitemaps of the host have been right before. It changes nothing if
+// the URL does not wait for a revisit or its part is not loaded.
 func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Time) {
 	k := f.schedule.Find(host)
 	if k == nil || !f.cfg.Revisits {
@@ -372,7 +368,6 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 	}
 }
 
-// Floor forbids any request to a key before at plus its pace. A step that
-// takes over from one that crashed calls it on its empty frontier, because it cannot know
-// the last requests of its predecessor (I9).
+// Floor forbids any request to a key before at plus its pace. A step that follows a crashed one calls it
+// on its empty frontier, because nobody knows the last requests of the crashed step (I9).
 func (f *Frontier) Floor(at time.Time) { f.schedule.Floor(at) }

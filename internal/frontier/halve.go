@@ -7,18 +7,17 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Parts of slots are halved by extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979): the directory of a slot maps the
-// first bits of a fingerprint to parts, and a part that holds too many URLs gives way to two of
-// one bit more. What is stored stays as it is: a part is only which entries of the runs it takes.
+// Parts of slots are halved by extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979). The directory of a
+// slot maps the first bits of a fingerprint to parts. A part that holds too many URLs is replaced by two parts with
+// one more bit. The stored runs do not change: a part only selects the entries to load.
 
-// overflows reports whether so many URLs are too many for a part.
+// overflows reports whether n URLs are too many for a part.
 func (f *Frontier) overflows(p *part, n int) bool {
 	return f.cfg.MaxPart > 0 && n > f.cfg.MaxPart && p.is.Depth < blobschema.MaxPartDepth
 }
 
-// watch stops asking for the URLs of a part that holds too many, so that it
-// can be halved once all that is under way is committed. What is found of it meanwhile is
-// appended to it unexamined.
+// watch stops the requests for a part that holds too many URLs. It is halved once everything under way is
+// committed. URLs that are found meanwhile are appended to it unexamined.
 func (f *Frontier) watch(p *part, now time.Time) {
 	if p.Full() || !f.overflows(p, p.resident()) {
 		return
@@ -27,7 +26,7 @@ func (f *Frontier) watch(p *part, now time.Time) {
 	f.schedule.Stop(&p.Pool, now)
 }
 
-// halve unloads the parts that hold too many and are still, as two each.
+// halve unloads the parts that hold too many URLs and are still, and replaces each by two.
 func (f *Frontier) halve() {
 	f.full = slices.DeleteFunc(f.full, func(p *part) bool {
 		if !p.Full() { // it was unloaded
@@ -45,8 +44,8 @@ func (f *Frontier) halve() {
 	})
 }
 
-// halves describes what becomes of a loaded part. Of URLs requested that were appended
-// to it and are in runs only nobody knows which half they are of, so both count them.
+// halves returns the summaries of the halves of a loaded part. Requested URLs may have been appended to it and be
+// in runs only. Nobody knows in which half these are, so both halves count them.
 func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 	due, gone := p.FirstDue(false), p.Urgent()
 	for _, q := range slices.Concat(p.fresh, p.taken) {
@@ -80,12 +79,11 @@ func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 	return sums
 }
 
-// split puts two parts, not loaded, in the place of one that is not. What was appended to it
-// goes with its fingerprint; how much was before, in runs, is not to be told, so both are to be
-// examined.
+// split replaces an unloaded part by two unloaded ones. Its appended entries go to the half of their fingerprint.
+// How many of the unexamined entries in runs belong to each half is unknown, so both halves count all of them.
 func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*part) {
 	f.slots.forget(p, f.schedule)
-	f.slots.resident += len(p.taken) + len(p.fresh) // they stay
+	f.slots.resident += len(p.taken) + len(p.fresh) // they stay in memory
 	f.slots.fresh += len(p.fresh)
 	fresh, taken := p.fresh, p.taken
 	stored := int(p.unexamined) - len(fresh) - len(taken)
@@ -110,8 +108,8 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 	return halves
 }
 
-// narrow halves a part that is about to be loaded until one half does not hold too many, and
-// returns that with its state.
+// narrow halves a part that is about to be loaded until one half does not hold too many URLs, and returns that half
+// with its state. It prefers the half with more requested URLs.
 func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run) {
 	for f.overflows(p, len(run.Settled)+len(run.Queued)) {
 		var runs [2]*blobschema.Run
@@ -143,7 +141,7 @@ func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run)
 			i = 1
 		}
 		p, run = halves[i], runs[i]
-		f.examined = true // the summaries of both
+		f.examined = true // both halves have new summaries
 	}
 	return p, run
 }

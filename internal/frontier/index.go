@@ -1,6 +1,6 @@
 package frontier
 
-// kind is where a fingerprint is found.
+// kind says where a fingerprint was found.
 type kind uint8
 
 const (
@@ -9,16 +9,16 @@ const (
 	inMarks
 )
 
-// index maps fingerprints to places in the pool and marks: open addressing with linear
-// probing, by the middle of the fingerprint. Fingerprints are keyed hashes, so nobody
-// can make them collide. Entries are never removed, for a known URL stays known.
+// index maps fingerprints to places in the pool and in marks, by open addressing with linear probing.
+// Fingerprints are keyed hashes, so nobody can make them collide. Entries are never removed, because
+// a known URL stays known.
 type index struct {
 	cells []uint32 // place<<1 | settled, plus 1; 0 is empty
-	tags  []uint8  // the low byte of the fingerprint, which saves looking at most others
-	n     int
+	tags  []uint8  // low byte of the fingerprint; it saves most comparisons of whole fingerprints
+	n     int      // entries
 }
 
-// home goes by bits that neither a part nor a tag is made of.
+// home returns the first cell to probe. It uses bits that neither the prefix of a part nor the tag uses.
 func (x *index) home(fp uint64) int { return int(uint64(uint32(fp>>8)) * uint64(len(x.cells)) >> 32) }
 
 // cell finds the cell of a fingerprint, or the empty one where it belongs.
@@ -43,7 +43,7 @@ func (p *part) fingerprint(cell uint32) uint64 {
 	}
 }
 
-// find says where a URL is.
+// find returns the place of a URL.
 func (p *part) find(fp uint64) (place uint32, k kind) {
 	if p.index.n == 0 {
 		return 0, absent
@@ -58,8 +58,7 @@ func (p *part) find(fp uint64) (place uint32, k kind) {
 	}
 }
 
-// insert notes where a URL is. Its item or mark must be there already, or its cell not
-// be empty.
+// insert records the place of a URL. The item or mark must exist already, unless the URL has a cell.
 func (p *part) insert(fp uint64, at uint32, k kind) {
 	p.reserve(p.index.n + 1)
 	c := p.cell(fp)

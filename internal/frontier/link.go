@@ -6,19 +6,19 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Link is a URL on its way to the frontier that owns its slot, with all that decides where it
-// belongs and when it is fetched. [Mapping.Link] and [Mapping.Stored] make it.
+// Link is a URL on its way to the frontier that owns its slot, with everything that decides where it
+// belongs and when it is fetched. [Mapping.Link] and [Mapping.Stored] create it.
 type Link struct {
 	URL         weburl.URL
 	Key         string         // politeness key
 	Slot        partition.Slot // slot of Key
 	Fingerprint uint64         // identity of URL within the crawl
-	Rank        uint32         // place in the order within the key, lower first; 0: requested
+	Rank        uint32         // place in the order within the key, lower first; 0 is for requested URLs
 	Generation  uint32
 	Depth       uint16 // links followed from a seed
 	Topic       uint8  // number of the topic; 0: none
 	Flags       blobschema.QueuedFlags
-	Ask         uint64 // with FlagAgain, id of the request from outside that this is part of; 0: that of its mail
+	Ask         uint64 // with FlagAgain, id of its request from outside; 0: the one of its mail
 }
 
 // Mapping maps URLs to politeness keys and slots. A crawl has one, which never changes.
@@ -26,11 +26,11 @@ type Mapping struct {
 	Hash partition.Hash
 	By   blobschema.PartitionBy
 
-	host weburl.Host // host that was mapped last: neighbouring links mostly have the same one
+	host weburl.Host // host of the last call: neighbouring links mostly have the same one
 	last Link        // key, slot and flags of its URLs
 }
 
-// Link returns the link of a URL, with its key, slot and fingerprint. Its caller adds depth, topic, flags and rank.
+// Link returns the link of a URL with its key, slot and fingerprint. The caller adds depth, topic, flags and rank.
 func (m *Mapping) Link(u weburl.URL) Link {
 	if h := u.Host(); h != m.host {
 		key, placed := m.By.Key(string(h))
@@ -64,7 +64,7 @@ func (l *Link) pin(h partition.Hash, address string) {
 	l.Key, l.Slot, l.Flags = address, h.Slot(address), l.Flags|blobschema.FlagPlaced
 }
 
-// Queued returns what mail and commits hold of a link.
+// Queued returns the form of a link in mail and commits.
 func (l *Link) Queued() blobschema.Queued {
 	return blobschema.Queued{
 		Slot: l.Slot, Key: l.Key, Rank: l.Rank, URL: l.URL.String(), Generation: l.Generation, Depth: l.Depth,

@@ -19,8 +19,7 @@ type PartID struct {
 	Part blobschema.Part
 }
 
-// Restore makes every part of the summaries an unloaded one. It is called once, on
-// an empty frontier.
+// Restore adds an unloaded part for each summary. It is called once, on an empty frontier.
 func (f *Frontier) Restore(parts []blobschema.SlotSummary) {
 	for _, sum := range parts {
 		s := f.slots.byID[sum.Slot]
@@ -34,8 +33,7 @@ func (f *Frontier) Restore(parts []blobschema.SlotSummary) {
 	}
 }
 
-// Loaded reports whether the part that a URL belongs to is in memory, as one of a slot that
-// holds nothing is.
+// Loaded reports whether the part of a URL is in memory. The part of a slot that holds nothing is.
 func (f *Frontier) Loaded(id partition.Slot, fp uint64) bool {
 	p := f.slots.partOf(id, fp)
 	return p == nil || p.loaded
@@ -53,8 +51,8 @@ func (f *Frontier) Settled(id partition.Slot, fp uint64) bool {
 	return k == inMarks
 }
 
-// Record returns where the page record of a settled URL is: zero if its part is not
-// loaded, it is not settled, or has no record yet or here.
+// Record returns the reference to the page record of a settled URL. It is zero if the part of the URL is
+// not loaded, if the URL is not settled, or if this partition holds no record of it yet.
 func (f *Frontier) Record(id partition.Slot, fp uint64) blobschema.RecordRef {
 	p, i, k := f.slots.find(id, fp)
 	if k != inMarks {
@@ -63,8 +61,8 @@ func (f *Frontier) Record(id partition.Slot, fp uint64) blobschema.RecordRef {
 	return p.marks[i].record()
 }
 
-// SentOn returns a link of a name as it was forwarded to the address of that name. ok is false if it was not
-// forwarded, or its part is not loaded.
+// SentOn returns a link of a name in the form in which it was forwarded to the address of that name. ok is false if
+// it was not forwarded, or its part is not loaded.
 func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
 	k := f.schedule.Find(l.Key)
 	if k == nil || !k.Pinned() {
@@ -78,9 +76,8 @@ func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
 	return l, true
 }
 
-// Want has Wanted return the part of a URL that is not loaded before others, whatever is due. Once
-// loaded it stays so long enough to call Again, if that is done before more is
-// asked of the frontier than its loads.
+// Want makes Wanted return the unloaded part of a URL before all others. Once loaded, the part survives
+// the next unloading, so that the caller can call Again.
 func (f *Frontier) Want(id partition.Slot, fp uint64) {
 	if p := f.slots.partOf(id, fp); p != nil {
 		p.want, f.noRoom = true, time.Time{}
@@ -90,7 +87,7 @@ func (f *Frontier) Want(id partition.Slot, fp uint64) {
 // pressing reports whether an unloaded part that is due goes before others.
 func (p *part) pressing() bool { return p.want || p.Urgent() > 0 || p.late }
 
-// class is 0 for a part that goes before others, and 1 for the others.
+// class returns 0 for a part that goes before others, and 1 for the others.
 func (p *part) class() int {
 	if p.pressing() {
 		return 0
@@ -103,14 +100,14 @@ func comparePlaces(a, b *part) int {
 	return cmp.Or(cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
 }
 
-// Wanted returns the unloaded parts that should be loaded now: first those of Want and those with URLs requested,
-// then the one that is due first, as far as the memory bound has room for them. It marks them as loading: each must be given
-// to Load. They are ordered by slot and first fingerprint. With urgentOnly found URLs are not due, as for [Frontier.Next];
-// what else an unloaded part has is known only if the part was in memory before.
+// Wanted returns the unloaded parts to load now, ordered by slot and first fingerprint. The parts of Want and those
+// with requested URLs come first, then those that are due first, until the memory bound is reached. Wanted marks
+// them as loading: the caller must call Load for each. With urgentOnly, new URLs are never due, as for
+// [Frontier.Next]; whether an unloaded part has others is known only if it was in memory before.
 //
-// A part that is due and in memory is as good as one that is not, so a due part replaces others only if it has waited for a
-// minute. A part with nothing except appended entries, which may all be known, waits as long for more of them if the
-// schedule has something to do.
+// A loaded part that is due is as useful as an unloaded one, so an unloaded part replaces others only after it has
+// waited for patience. A part that is due only for appended entries, which may all be known, waits as long for more
+// of them while the schedule has something to do.
 func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	waits := now.Before(f.noRoom) && (f.partDue.IsZero() || now.Before(f.partDue))
 	if waits && f.schedule.Active() {
@@ -127,8 +124,7 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	room := f.room(now, due)
 	var ids []PartID
 	for i, p := range due {
-		// A part larger than the bound is loaded alone: when nothing else runs, or when
-		// somebody waits for it.
+		// A part larger than the bound is loaded alone, if nothing else runs or it is pressing.
 		if f.cfg.MaxResident > 0 && p.size() > room && (len(ids) > 0 || f.schedule.Active() && !p.pressing()) {
 			for _, p := range due[i:] {
 				next = min(next, p.wait(now))
@@ -149,17 +145,18 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	return ids
 }
 
-// PartDue is when Wanted may return the first of the unloaded parts that its last call did not return; zero if there is none.
+// PartDue returns when Wanted may return the first of the unloaded parts that its last call left out; zero if there is
+// none.
 func (f *Frontier) PartDue() time.Time { return f.partDue }
 
-// never is the urgentDue of a part that has nothing urgent, and when a part with nothing pending is due.
+// never is the time at which a part is due that has no pending URL, or, as urgentDue, no urgent one.
 const never = math.MaxInt64
 
-// patience bounds how long a part waits for room, or for more appended entries, before it replaces others: parts in memory may
-// have something to do forever.
+// patience bounds the wait of a part for room or for more appended entries. After it, the part replaces loaded ones,
+// because those may have something to do forever.
 const patience = time.Minute
 
-// wait notes that a part is not loaded yet, and returns when it has waited long enough, in Unix milliseconds.
+// wait records that a part must wait, and returns when it has waited for patience, in Unix milliseconds.
 func (p *part) wait(now time.Time) int64 {
 	if p.waits.IsZero() {
 		p.waits = now
@@ -169,11 +166,11 @@ func (p *part) wait(now time.Time) int64 {
 	return until.UnixMilli()
 }
 
-// size is how many entries an unloaded part takes at most once it is loaded.
+// size returns the number of entries that an unloaded part will have at most.
 func (p *part) size() int { return int(p.known + p.unexamined) }
 
-// room returns how many more entries fit. It unloads what can be spared for due parts first: parts that are not due, and
-// for pressing ones any part; but no more than half of what fits.
+// room makes room for due parts and returns the number of entries that fit. It unloads parts that are not due, and any
+// parts for pressing ones, but keeps at least half of MaxResident loaded.
 func (f *Frontier) room(now time.Time, due []*part) int {
 	if f.cfg.MaxResident == 0 {
 		return 1 << 60
@@ -189,11 +186,10 @@ func (f *Frontier) room(now time.Time, due []*part) int {
 	return f.cfg.MaxResident - f.slots.resident
 }
 
-// Load gives a part its state: the join of all runs, restricted to the part, sorted as
-// runs are. (Host states are the slot's: those of other parts' URLs may be left in.) URLs that
-// were appended while it was unloaded are joined too. It keeps nothing of run. One that
-// turns out to hold too many is halved first, and not all of it loaded. After an error the
-// frontier is of no use any more.
+// Load loads a part. run is the join of all runs, restricted to the part and sorted as runs are; it may hold
+// the states of all keys of the slot. Load joins the entries that were appended while the part was unloaded.
+// It does not retain run. A part that turns out to hold too many URLs is halved first, and only one half is
+// loaded. After an error the frontier is unusable.
 func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	p := f.slots.partOf(id.Slot, id.Part.First())
 	if p == nil || p.is != id.Part || p.loaded {
@@ -225,7 +221,7 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	return nil
 }
 
-// fill puts what is stored of a part into memory.
+// fill puts the stored state of a part into memory.
 func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error {
 	s := p.slot
 	if s.loaded == 1 {
@@ -253,7 +249,7 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 	var k *schedule.Key
 	for i := range run.Queued {
 		q := &run.Queued[i]
-		if k == nil || k.Name() != q.Key { // they come key by key
+		if k == nil || k.Name() != q.Key { // runs are sorted by key
 			if k = f.schedule.Key(&s.keys, q.Key); k.Slot() != s.id {
 				return fmt.Errorf("host %s is of slot %d", q.Key, k.Slot())
 			}
@@ -265,9 +261,9 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 	return nil
 }
 
-// recount makes up for URLs that were settled when a higher generation of them was
-// appended: the join has dropped what settled them, and no site knows. They are among those
-// that are queued; excess is how many they are.
+// recount corrects the counts of settled URLs by site. A higher generation may have been appended for a settled
+// URL; the join then dropped the settled entry, but its site still counts it. excess is the number of
+// such URLs, which are among queued.
 func (f *Frontier) recount(queued []blobschema.Queued, excess int) {
 	for i := range queued {
 		if excess <= 0 {
@@ -299,8 +295,8 @@ func (f *Frontier) loadQueued(now time.Time, p *part, k *schedule.Key, q *blobsc
 	return nil
 }
 
-// countNews spreads the URLs that a part turned out to have more than was known over the
-// registrable domains of its pending ones: which are new is not to be told any more.
+// countNews adds n URLs that a part turned out to have to the counts of registrable domains. It divides them in
+// proportion to the pending URLs, because after the join nobody knows which URLs were new.
 func (f *Frontier) countNews(p *part, n int64) {
 	if n <= 0 || p.Len() == 0 {
 		return
@@ -312,8 +308,8 @@ func (f *Frontier) countNews(p *part, n int64) {
 	}
 }
 
-// shed unloads parts that are not due until at most spare entries are resident, and due ones until at most keep are. They
-// are parts with nothing under way and nothing uncommitted, and go the latest due first.
+// shed unloads parts, the latest due first, that have nothing under way and nothing uncommitted. It unloads parts that
+// are not due until at most spare entries are in memory, and due ones until at most keep are.
 func (f *Frontier) shed(now time.Time, spare, keep int) {
 	if f.slots.resident <= spare {
 		return
@@ -323,14 +319,14 @@ func (f *Frontier) shed(now time.Time, spare, keep int) {
 		for p := range s.parts {
 			switch {
 			case p.loaded && p.want:
-				p.want = false // it stays this time, and was to be revisited before the next
+				p.want = false // it stays this time; its user must be done before the next
 			case p.loaded && p.resident() > 0 && f.still(p):
 				p.due = p.FirstDue(false)
 				idle = append(idle, p)
 			}
 		}
 	}
-	rank := func(p *part) int64 { // nothing pending: first to go
+	rank := func(p *part) int64 { // a part without a pending URL goes first
 		if p.due == 0 {
 			return 1 << 62
 		}
@@ -347,21 +343,21 @@ func (f *Frontier) shed(now time.Time, spare, keep int) {
 		if f.slots.resident <= most {
 			return
 		}
-		if f.still(p) { // the last part of a slot takes the politeness keys along
+		if f.still(p) { // once more: the last loaded part of a slot takes the politeness keys with it
 			f.unload(p)
 		}
 	}
 }
 
-// still reports whether a loaded part can be unloaded: nothing of it is under way or
-// uncommitted, nor of its politeness keys, if they go with it. These must stay while another part is
-// loading, which may come with older states of them.
+// still reports whether a loaded part can be unloaded: nothing of it is under way or uncommitted. The last
+// loaded part of a slot takes the politeness keys with it, so these must be committed too. They must also stay
+// while another part is loading, because that one may bring older states of them.
 func (f *Frontier) still(p *part) bool {
 	s := p.slot
 	return p.InFlight() == 0 && p.Touched() <= f.committed && (s.loaded > 1 || s.keys.Still(f.committed) && !s.loading())
 }
 
-// unload drops what is in memory of a part that is still, and its keys if it was the last.
+// unload drops the URLs of a still part from memory, and the keys of the slot with its last loaded part.
 func (f *Frontier) unload(p *part) {
 	s, urgentDue, pending := p.slot, cmp.Or(p.FirstDue(true), never), p.Len()
 	s.loaded--
@@ -373,6 +369,6 @@ func (f *Frontier) unload(p *part) {
 	*p = part{
 		slot: s, is: p.is, Pool: p.Pool, due: p.due, urgentDue: urgentDue,
 		known: uint32(known), npending: uint32(pending),
-		unexamined: p.unexamined, fresh: p.fresh, taken: p.taken, // of one that was full
+		unexamined: p.unexamined, fresh: p.fresh, taken: p.taken, // a full part has some although it was loaded
 	}
 }

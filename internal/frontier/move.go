@@ -5,18 +5,17 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Slots go to another partition and come from one. One that goes is frozen, then released;
-// one that comes is awaited, then taken, and opened when a commit says so.
+// Slots move between partitions. A slot that leaves is frozen, then released. A slot that arrives is
+// awaited, then taken, and opened once a commit holds it.
 
-// Freeze stops asking for URLs of some slots: requests under way go on to their end, and
-// what is added is kept. It lasts until Release.
+// Freeze stops the requests of some slots until Release. Requests under way finish, and added URLs are kept.
 func (f *Frontier) Freeze(ids []partition.Slot) {
 	for _, id := range ids {
 		f.schedule.Freeze(&f.slots.open(id).keys)
 	}
 }
 
-// Still reports whether nothing of a slot is under way: no request, and no load.
+// Still reports whether no request and no load of a slot is under way.
 func (f *Frontier) Still(id partition.Slot) bool {
 	s := f.slots.byID[id]
 	if s == nil {
@@ -30,8 +29,8 @@ func (f *Frontier) Still(id partition.Slot) bool {
 	return true
 }
 
-// Release forgets frozen slots, all of whose changes are in the delta of this moment, and
-// describes those that hold anything. They must be still.
+// Release drops frozen slots and returns the summaries of those that hold anything. The slots must be still, and
+// the delta that was just taken must hold all their changes.
 func (f *Frontier) Release(ids []partition.Slot) (state []blobschema.SlotSummary) {
 	for _, id := range ids {
 		s := f.slots.byID[id]
@@ -53,8 +52,8 @@ func (f *Frontier) Release(ids []partition.Slot) (state []blobschema.SlotSummary
 	return state
 }
 
-// Await makes some slots ones whose state is elsewhere: what is added to them is appended
-// unexamined, and they are not loaded before Open.
+// Await marks slots whose state is still elsewhere. Until Open, URLs for them are appended unexamined, and no part
+// of them is loaded.
 func (f *Frontier) Await(ids []partition.Slot) {
 	for _, id := range ids {
 		s := f.slots.byID[id]
@@ -67,12 +66,12 @@ func (f *Frontier) Await(ids []partition.Slot) {
 	}
 }
 
-// Take adds what is known of awaited slots.
+// Take adds the summaries of awaited slots.
 func (f *Frontier) Take(state []blobschema.SlotSummary) {
 	for _, sum := range state {
 		s := f.slots.byID[sum.Slot]
 		p := s.of(sum.Part.First())
-		for p.is.Depth < sum.Part.Depth { // it comes in parts
+		for p.is.Depth < sum.Part.Depth { // the previous owner has split it
 			var sums [2]blobschema.SlotSummary
 			for i, half := range p.is.Halves() {
 				sums[i].Part = half
@@ -84,13 +83,13 @@ func (f *Frontier) Take(state []blobschema.SlotSummary) {
 	}
 }
 
-// Open makes awaited slots that were taken like any others that are not loaded.
+// Open ends the wait for slots that were taken: from now on their parts can be loaded.
 func (f *Frontier) Open(ids []partition.Slot) {
 	for _, id := range ids {
 		s := f.slots.byID[id]
 		s.awaited = false
 		if p := s.of(0); p.summary() == (blobschema.SlotSummary{Slot: id}) && len(p.taken)+len(p.fresh) == 0 && !p.want {
-			delete(f.slots.byID, id) // it holds nothing: as good as loaded
+			delete(f.slots.byID, id) // it holds nothing, so it counts as loaded
 			f.slots.unloaded--
 		}
 	}

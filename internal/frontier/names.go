@@ -8,16 +8,16 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// names forwards the URLs of names to their addresses, in a crawl whose politeness keys are
-// addresses. A nil one does nothing: in other crawls each URL stays with its key.
+// names forwards the URLs of names to their addresses, in a crawl whose politeness keys are addresses. In other
+// crawls it is nil and does nothing.
 type names struct {
 	f          *Frontier
 	placements []Link
 }
 
-// Placements returns the links that were forwarded to the slot of their address since the last call: those of
-// names whose address became known, those found first, first. The commit that holds the next delta
-// must hold them too, because from then on they are settled here, as Forwarded.
+// Placements returns the links that were forwarded to the slot of their address since the last call, in the order of
+// their discovery. The commit that holds the next delta must hold them too, because that delta settles them as
+// Forwarded.
 func (f *Frontier) Placements() []Link {
 	if f.names == nil {
 		return nil
@@ -27,8 +27,8 @@ func (f *Frontier) Placements() []Link {
 	return p
 }
 
-// near returns the key of a pinned name's address if that is in the same slot, else nil. A
-// slot has one entry for a URL, so a URL is not forwarded within it: it changes its key.
+// near returns the key of a pinned name's address if that key is in the same slot, else nil. A slot has one
+// entry for a URL, so a URL is not forwarded within its slot: it changes its key.
 func (n *names) near(k *schedule.Key) *schedule.Key {
 	address := k.Address()
 	if n.f.cfg.Hash.Slot(address) != k.Slot() {
@@ -37,7 +37,7 @@ func (n *names) near(k *schedule.Key) *schedule.Key {
 	return n.f.schedule.Key(&n.f.slots.open(k.Slot()).keys, address)
 }
 
-// added returns the key that a URL is added to, and its entry there.
+// added returns the key to which a URL is added, and its entry there.
 func (n *names) added(k *schedule.Key, q *blobschema.Queued) (*schedule.Key, *blobschema.Queued) {
 	if n == nil || !k.Pinned() {
 		return k, q
@@ -51,7 +51,7 @@ func (n *names) added(k *schedule.Key, q *blobschema.Queued) (*schedule.Key, *bl
 	return near, &placed
 }
 
-// answered forwards the URLs of a name whose address the task has found.
+// answered forwards the URLs of a name after a task has found its address.
 func (n *names) answered(now time.Time, t *schedule.Task) {
 	if n != nil && t.Request.Resolve && t.Key().Pinned() {
 		n.f.schedule.Pin(now, t.Key(), n.near(t.Key()))
@@ -73,7 +73,7 @@ func (n *names) settler(k *schedule.Key, u weburl.URL) *schedule.Key {
 func (n *names) forward(p *part, k *schedule.Key, u weburl.URL, fp uint64, q *blobschema.Queued) {
 	n.sendOn(k, u, fp, q)
 	f := n.f
-	if i, at := p.find(fp); at == inMarks { // in a lower generation
+	if i, at := p.find(fp); at == inMarks { // it is settled in a lower generation
 		m := &p.marks[i]
 		m.gen, m.state, m.seq, m.part = q.Generation, blobschema.Forwarded, 0, 0
 		f.settled = append(f.settled, blobschema.Settled{Slot: p.slot.id, Fingerprint: fp, Generation: q.Generation, State: blobschema.Forwarded})

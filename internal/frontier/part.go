@@ -9,39 +9,39 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// part is a piece of a slot. Loaded, it has all its URLs: the pending ones in its pool, the
+// part is a piece of a slot. A loaded part has all its URLs in memory: the pending ones in its pool, the
 // settled ones in marks, and the place of each in index.
 type part struct {
 	index   index
 	loaded  bool
 	loading bool
-	want    bool      // the caller is about to use it: not to be unloaded before
-	split   bool      // others are in its place
-	waits   time.Time // since when it waits for room or for more appended entries; zero: it does not
-	late    bool      // it has waited for so long that it is loaded whatever there is room for
-	replan  float64   // not 0: revisits are to be planned again after the next load, and were with this threshold
+	want    bool      // Want was called; the part stays loaded until it was used
+	split   bool      // other parts have replaced it
+	waits   time.Time // start of its wait for room or for more appended entries; zero: it does not wait
+	late    bool      // it has waited for patience, so it is loaded even if others must be unloaded
+	replan  float64   // not 0: threshold of its revisits, which must be planned again after the next load
 	slot    *slot
 	is      blobschema.Part
 
 	schedule.Pool
 	marks []mark
 
-	// When unloaded: the summary of the last commit, and what came since.
+	// While unloaded: the summary as of its last commit, and the entries appended since.
 	known      uint32
 	npending   uint32
 	due        int64 // see Pool.FirstDue
-	urgentDue  int64 // with urgentOnly; 0: not known
+	urgentDue  int64 // Pool.FirstDue with urgentOnly; 0: not known
 	unexamined uint32
-	fresh      []blobschema.Queued // in no delta yet
-	taken      []blobschema.Queued // in a delta whose commit is under way
+	fresh      []blobschema.Queued // entries that no delta holds yet
+	taken      []blobschema.Queued // entries of a delta whose commit is under way
 }
 
 // mark is one settled URL.
 type mark struct {
 	fp    uint64
 	gen   uint32
-	seq   uint32 // of its origin
-	part  uint16
+	seq   uint32 // of its record reference
+	part  uint16 // partition of its record reference
 	state blobschema.State
 }
 
@@ -53,8 +53,8 @@ func (m *mark) record() blobschema.RecordRef {
 	return blobschema.RecordRef{Partition: partition.ID(m.part), Seq: m.seq}
 }
 
-// dueAt returns when an unloaded part is due, in Unix milliseconds. active says that the schedule has something to do, so that
-// appended entries can wait.
+// dueAt returns when an unloaded part is due, in Unix milliseconds. If active is set, the schedule has
+// something to do, so appended entries can wait.
 func (p *part) dueAt(now time.Time, urgentOnly, active bool) int64 {
 	if !p.waits.IsZero() {
 		p.wait(now)
@@ -74,23 +74,23 @@ func (p *part) dueAt(now time.Time, urgentOnly, active bool) int64 {
 	return at
 }
 
-// resident is how many entries a loaded part holds.
+// resident returns the number of entries of a loaded part.
 func (p *part) resident() int { return p.Len() + len(p.marks) }
 
-// grow makes room for URLs that are about to come, so that arrays need not move.
+// grow makes room for numbers of pending and settled URLs, and for bytes of text.
 func (p *part) grow(pending, settled, text int) {
 	p.Grow(pending, text)
 	p.marks = slices.Grow(p.marks, settled)
 	p.reserve(p.index.n + pending + settled)
 }
 
-// addMark stores a settled URL, which may be that of an item that is dropped next.
+// addMark stores a settled URL. If the URL is still an item, the caller drops the item next.
 func (p *part) addMark(m mark) {
 	p.marks = append(p.marks, m)
 	p.insert(m.fp, uint32(len(p.marks)-1), inMarks)
 }
 
-// dropMark removes the mark of a URL that was put into items just now.
+// dropMark removes the mark of a URL that has just become an item.
 func (p *part) dropMark(i uint32) {
 	last := uint32(len(p.marks) - 1)
 	if i != last {

@@ -14,15 +14,15 @@ import (
 
 // slot is a bucket of politeness keys. Its URLs are in parts.
 type slot struct {
-	// root is all of a slot that was never split. It is no pointer, and its index and its
-	// first fields come first, so that few lines of memory are needed to find a URL.
+	// root is the only part of a slot that was never split. It is not a pointer, and its index comes
+	// first, so that finding a URL touches few cache lines.
 	root part
-	// dir has a pointer for each value of the first bits of a fingerprint: the part whose URLs
-	// have them. A part is named by all that its depth leaves open.
+	// dir has a pointer to a part for each value of the first bits of a fingerprint. A part with fewer
+	// bits than dir has several pointers.
 	dir     []*part
 	id      partition.Slot
-	awaited bool           // its state is still elsewhere; never loaded
-	loaded  int            // loaded parts: the keys are in memory as long as there is any
+	awaited bool           // its state is still elsewhere, so no part is loaded
+	loaded  int            // number of loaded parts; while there is one, the keys are in memory
 	keys    schedule.Group // politeness keys
 }
 
@@ -33,7 +33,7 @@ func newSlot(id partition.Slot) *slot {
 	return s
 }
 
-// depth is the global depth: of how many bits dir is indexed by.
+// depth returns the number of bits by which dir is indexed (the global depth).
 func (s *slot) depth() int { return bits.Len(uint(len(s.dir))) - 1 }
 
 // of returns the part that a fingerprint belongs to.
@@ -44,7 +44,7 @@ func (s *slot) of(fp uint64) *part {
 	return s.dir[fp>>(64-s.depth())]
 }
 
-// parts goes over the parts, by prefix.
+// parts yields the parts, by prefix.
 func (s *slot) parts(yield func(*part) bool) {
 	for i := 0; i < len(s.dir); i += 1 << (s.depth() - int(s.dir[i].is.Depth)) {
 		if !yield(s.dir[i]) {
@@ -63,7 +63,7 @@ func (s *slot) loading() bool {
 	return false
 }
 
-// put makes a part that all its fingerprints belong to from now on; dir grows if it must.
+// put creates a part for its range of fingerprints. dir grows if necessary.
 func (s *slot) put(is blobschema.Part) *part {
 	if is.Depth == 0 {
 		return &s.root
@@ -84,7 +84,7 @@ func (s *slot) put(is blobschema.Part) *part {
 	return p
 }
 
-// summaries adds the summary of each part that holds anything.
+// summaries appends the summary of each part that holds anything.
 func (s *slot) summaries(out []blobschema.SlotSummary) []blobschema.SlotSummary {
 	for p := range s.parts {
 		if sum := p.summary(); sum != (blobschema.SlotSummary{Slot: s.id}) {
@@ -94,22 +94,22 @@ func (s *slot) summaries(out []blobschema.SlotSummary) []blobschema.SlotSummary 
 	return out
 }
 
-// slots holds the slots that hold anything, or held it since the last step began.
+// slots holds the slots that hold anything, or did since the step began.
 type slots struct {
 	byID     map[partition.Slot]*slot
 	unloaded int // parts that are not loaded and hold something
-	fresh    int // entries appended to them that are in no delta yet
-	resident int // URLs and entries in memory
+	fresh    int // entries appended to them that no delta holds yet
+	resident int // URLs and appended entries in memory
 	sum      struct {
 		known      int64 // URLs
-		pending    int64 // of them, those of parts not in memory
+		pending    int64 // pending URLs of unloaded parts
 		unexamined int64
 	}
 }
 
 func newSlots() slots { return slots{byID: map[partition.Slot]*slot{}} }
 
-// open returns a slot. One that holds nothing counts as loaded.
+// open returns a slot. A new slot counts as loaded.
 func (t *slots) open(id partition.Slot) *slot {
 	s := t.byID[id]
 	if s == nil {
@@ -120,7 +120,7 @@ func (t *slots) open(id partition.Slot) *slot {
 	return s
 }
 
-// partOf returns the part of a fingerprint, nil if the slot holds nothing.
+// partOf returns the part of a fingerprint; nil if the slot holds nothing.
 func (t *slots) partOf(id partition.Slot, fp uint64) *part {
 	if s := t.byID[id]; s != nil {
 		return s.of(fp)
@@ -128,7 +128,7 @@ func (t *slots) partOf(id partition.Slot, fp uint64) *part {
 	return nil
 }
 
-// find returns where a URL is, if its part is loaded.
+// find returns the place of a URL, if its part is loaded.
 func (t *slots) find(id partition.Slot, fp uint64) (p *part, place uint32, k kind) {
 	if p = t.partOf(id, fp); p == nil || !p.loaded {
 		return nil, 0, absent
@@ -185,7 +185,7 @@ func (t *slots) append(p *part, q blobschema.Queued) {
 	t.sum.unexamined++
 }
 
-// know adds the summary of a part that is not loaded.
+// know adds the summary of an unloaded part.
 func (t *slots) know(p *part, sum *blobschema.SlotSummary, s *schedule.Schedule) {
 	p.known += sum.Known
 	p.npending += sum.Pending
@@ -197,7 +197,7 @@ func (t *slots) know(p *part, sum *blobschema.SlotSummary, s *schedule.Schedule)
 	s.CountUrgent(&p.Pool, int(sum.Urgent))
 }
 
-// forget undoes know, for a part that is loaded or leaves.
+// forget undoes know, for a part that is being loaded or leaves.
 func (t *slots) forget(p *part, s *schedule.Schedule) {
 	t.sum.known -= int64(p.known)
 	t.sum.pending -= int64(p.npending)

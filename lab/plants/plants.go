@@ -99,7 +99,7 @@ var plants = []plant{
 		Edits: []edit{
 			{
 				"internal/frontier/frontier.go",
-				"	delta     uint64 // number of the last delta\n", "	bloom     map[uint64]bool\n	delta     uint64\n",
+				"	delta     uint64    // number of the last delta\n", "	bloom     map[uint64]bool\n	delta     uint64\n",
 			},
 			{
 				"internal/frontier/frontier.go",
