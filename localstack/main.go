@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.Join(errUse, err)
 	}
 	if flags.NArg() > 0 {
-		fmt.Fprintf(stderr, "localstack: what is %q?\n", flags.Arg(0))
+		fmt.Fprintf(stderr, "localstack: unknown argument %q; -h lists the flags\n", flags.Arg(0))
 		return errUse
 	}
 	set := emulators.Running()

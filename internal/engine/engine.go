@@ -106,10 +106,10 @@ func maxIdle(files, connections int) int {
 // Run runs an actor to its end and returns its error.
 func (e *Engine) Run(a actor.Actor) error { return e.Runner(a).Run() }
 
-// RunUntil is like Run, but drops the actor when ctx ends, as a crash would. Then it returns ErrGivenUp.
+// RunUntil is like Run, but drops the actor when ctx ends, as a crash would. Then it returns ErrDropped.
 func (e *Engine) RunUntil(ctx context.Context, a actor.Actor) error {
 	r := e.Runner(a)
-	r.given = ctx.Done()
+	r.dropped = ctx.Done()
 	return r.Run()
 }
 

@@ -33,7 +33,7 @@ type Runner struct {
 	fetches     context.Context
 	cancelFetch context.CancelFunc
 	wg          sync.WaitGroup
-	given       <-chan struct{} // closed to drop the actor, as a crash would; nil: never
+	dropped     <-chan struct{} // closed to drop the actor, as a crash would; nil: never
 
 	mu       sync.Mutex
 	leased   context.Context // context of the fetches under way; nil before the first, and once the lease has ended
@@ -43,8 +43,8 @@ type Runner struct {
 	received map[actor.Receipt]string // queues of the messages that are not acknowledged yet
 }
 
-// ErrGivenUp means that an actor was dropped before its end.
-var ErrGivenUp = errors.New("the actor was dropped before its end")
+// ErrDropped means that an actor was dropped before its end.
+var ErrDropped = errors.New("the actor was dropped before its end")
 
 // Runner returns a runner of an actor that has not started.
 func (e *Engine) Runner(a actor.Actor) *Runner {
@@ -83,9 +83,9 @@ func (r *Runner) Run() error {
 			issues = r.actor.Handle(r.e.now(), reply)
 		case call := <-r.calls:
 			issues = call(r.e.now())
-		case <-r.given:
+		case <-r.dropped:
 			r.actor.Drop()
-			return ErrGivenUp
+			return ErrDropped
 		case <-r.e.broken.Done():
 			r.actor.Drop()
 			return r.e.Trouble()

@@ -90,7 +90,7 @@ type conn struct {
 	net.Conn                  // socket
 	stream   net.Conn         // carries HTTP: conn itself, or TLS over it
 	h2       *http.ClientConn // over stream; nil: HTTP/1
-	shared   bool             // HTTP/2
+	http2    bool             // HTTP/2, else HTTP/1.1
 	origin   origin
 	addr     string       // IP address of the server
 	answers  atomic.Int32 // running HTTP/2 requests
@@ -126,7 +126,7 @@ func (c *conn) usable() bool {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
-	if !c.shared { // over HTTP/1 this package reads only while it waits for an answer
+	if !c.http2 { // over HTTP/1 this package reads only while it waits for an answer
 		return n, err
 	}
 	answers := int64(c.answers.Load())
@@ -162,7 +162,7 @@ func (d *dialer) dial(ctx context.Context, o origin) (*conn, error) {
 	defer cancel()
 	err = shaken.HandshakeContext(shake)
 	if err == nil && shaken.ConnectionState().NegotiatedProtocol == "h2" {
-		c.shared = true
+		c.http2 = true
 		c.h2, err = d.http2.NewClientConn(context.WithValue(shake, dialled{}, shaken), "https", net.JoinHostPort(o.host, "443"))
 	}
 	if err != nil {

@@ -234,7 +234,7 @@ func (c *Client) Fetch(ctx context.Context, req actor.Request) *actor.Outcome {
 	if req.Resolve {
 		out = c.resolve(f, &req, started)
 	} else {
-		out = c.ask(f, &req, started)
+		out = c.request(f, &req, started)
 	}
 	f.observe(out)
 	return out
@@ -254,8 +254,8 @@ func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *acto
 	return c.failed(f, req, started, 0, err)
 }
 
-// ask carries out a request for a URL. The caller adds the figures of the connection to the outcome.
-func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
+// request carries out a request for a URL. The caller adds the figures of the connection to the outcome.
+func (c *Client) request(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
 	o, ok := originOf(req)
 	if !ok {
 		return c.failed(f, req, started, 0, forbidden(req.Addr))

@@ -123,7 +123,7 @@ func (f *flight) observe(out *actor.Outcome) {
 	if f.conn == nil {
 		return
 	}
-	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.conn.shared, f.wire
+	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.conn.http2, f.wire
 	if !f.reused {
 		out.Connect = f.got.Sub(f.queuedAt)
 	}

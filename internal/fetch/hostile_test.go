@@ -319,7 +319,7 @@ func TestEmptyFrames(t *testing.T) {
 		{0, 0, errUnsolicited, maxUnsolicited}, {1, 0, errNothing, 2 * maxUnsolicited}, {3, 0, errNothing, 4 * maxUnsolicited},
 		{1, 1, nil, most}, {0, 1, errUnsolicited, maxUnsolicited},
 	} {
-		c := &conn{Conn: chatty{}, shared: true}
+		c := &conn{Conn: chatty{}, http2: true}
 		c.answers.Store(int32(k.answers))
 		var err error
 		p := make([]byte, step)

@@ -167,10 +167,16 @@ func (c Config) withDefaults() Config {
 // maxPages bounds the pages of all hosts, so that a mistyped number fails at once.
 const maxPages = 1 << 26
 
+// maxSkew bounds Config.Skew, whose links take time in proportion to it.
+const maxSkew = 100
+
 var errConfig = errors.New("simweb configuration")
 
-// check returns an error if the shares of one group exceed 1 together.
+// check returns an error if the shares of one group exceed 1 together, or if Skew is out of range.
 func (c Config) check() error {
+	if c.Skew < 1 || c.Skew > maxSkew {
+		return fmt.Errorf("%w: Skew %d is not in 1 … %d", errConfig, c.Skew, maxSkew)
+	}
 	for _, shares := range [][]float64{c.Robots.list(), c.Down.list(), c.Kinds.list(), {c.Links.NoFollow, c.Links.Frame}} {
 		sum := 0.0
 		for _, s := range shares {

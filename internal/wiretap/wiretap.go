@@ -125,7 +125,7 @@ func (t *Tap) rewrite(r *httputil.ProxyRequest) {
 // serve passes a request on, or applies the fault that the rule chooses.
 func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: w, op: Op{Service: service(r)}}
-	if x.op.held() {
+	if x.op.buffered() {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		var large *http.MaxBytesError
 		switch {
@@ -210,7 +210,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 		x.status = http.StatusOK
 	}
 	x.out += int64(len(p))
-	if x.op.held() && x.reply.Len()+len(p) <= maxBody {
+	if x.op.buffered() && x.reply.Len()+len(p) <= maxBody {
 		x.reply.Write(p)
 	}
 	return x.w.Write(p)
@@ -253,8 +253,8 @@ func (x *exchange) reachedService() bool {
 // "dynamodb", "s3"), and an action, by the name that it has in the API.
 type Op struct{ Service, Action string }
 
-// held reports whether bodies of the service are buffered.
-func (o Op) held() bool { return o.Service == "sqs" || o.Service == "dynamodb" }
+// buffered reports whether bodies of the service are buffered.
+func (o Op) buffered() bool { return o.Service == "sqs" || o.Service == "dynamodb" }
 
 func (o Op) String() string { return o.Service + "." + o.Action }
 
