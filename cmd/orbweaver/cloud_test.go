@@ -309,7 +309,7 @@ func testCloudCrawl(c *cloud) {
 	}
 	c.run("crawl", "--delay", "0s", "--detach", url+"/0", url+"/fixed").ends(exitOK,
 		`^crawl .* begins in aws://test with 2 URLs$`, `^crawl .* continues in aws://test; see its progress with 'orbweaver status --platform `)
-	c.run("status").ends(exitOK, `^state +running$`, `^at work +0 of 3 partitions$`, `^ +[1-3] woken, and not at work yet$`)
+	c.run("status").ends(exitOK, `^state +running$`, `^at work +0 of 3 partitions$`, `^ +[1-3] woken, not yet at work$`)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 300*time.Millisecond)
 	defer cancel()
 	c.runFor(ctx, "crawl", "--every", "50ms").ends(exitOK, `continues in aws://test; see its progress with`)

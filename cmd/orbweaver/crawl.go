@@ -114,7 +114,7 @@ func (f *crawlFlags) checkQuality() error {
 	if f.hostRanks != "" {
 		flag = "--host-ranks"
 	}
-	return usagef("%s makes no difference to --policy %s: only the policies quality and capability go by it.\n"+
+	return usagef("%s has no effect with --policy %s: only the policies quality and capability use it.\n"+
 		"Give --policy quality or --policy capability too, or leave it out", flag, set.Policy)
 }
 

@@ -24,12 +24,12 @@ const (
 // exitMeanings are the meanings of the statuses, by number.
 var exitMeanings = [...]string{
 	exitOK:          "finished, or stopped by --max-pages; in a cloud also: left running",
-	exitError:       "an error; what was committed is kept",
+	exitError:       "an error; committed pages are kept",
 	exitUsage:       "wrong use: a flag or a URL is wrong, or contradicts the crawl",
 	exitStopped:     "stopped before the end, by a signal, --max-time or 'orbweaver stop'",
 	exitDeadLetters: "finished, but some mail between partitions could not be read",
 	exitInUse:       "another process works on the folder, steps on the crawl that --new is to replace, or another rank job is under way",
-	exitDamaged:     "what is stored is damaged: fsck found it, or another command could not read it",
+	exitDamaged:     "stored data is damaged: fsck found it, or another command could not read it",
 	exitNothing:     "nothing could be fetched, or no ranks are finished yet",
 }
 

@@ -59,7 +59,7 @@ func newExport() *cobra.Command {
 			e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
 			err = e.run(ctx)
 			if err != nil && ctx.Err() != nil {
-				return fail(exitStopped, errors.New("stopped; the export is not whole"))
+				return fail(exitStopped, errors.New("stopped; the export is incomplete"))
 			}
 			return err
 		})

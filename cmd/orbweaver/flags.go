@@ -78,7 +78,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.target.register(cmd)
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after this time; 0 for never")
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
-	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
+	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two updates of the progress")
 	f.reportFlags.register(fs)
 }
 
@@ -261,7 +261,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		return stored, f.contradiction("host-ranks", "--host-ranks "+f.hostRanks, "--host-ranks another file, or none", "")
 	}
 	if f.given["elastic"] != nil && stored.Settings.MostPartitions > stored.Slots {
-		return stored, usagef("--elastic %s is too many: the crawl in %s has %s, for good",
+		return stored, usagef("--elastic %s is too many: the crawl in %s has a fixed number of %s",
 			crawlfile.Find("elastic").Get(&stored), &f.target, plural(stored.Slots, "slot"))
 	}
 	if f.described != nil {
@@ -285,7 +285,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 // contradiction refuses a flag that contradicts the crawl.
 func (f *crawlFlags) contradiction(name, now, was, value string) error {
 	if name == "partitions" {
-		return usagef("the crawl in %s was created with %s; how it is divided is changed with '%s', while it runs too.\n"+
+		return usagef("the crawl in %s was created with %s; '%s' changes that, also while the crawl runs.\n"+
 			"Leave --partitions out to resume it", &f.target, was, f.command("partitions scale", value))
 	}
 	return usagef("%s contradicts the crawl in %s, which was created with %s and keeps it.\n"+

@@ -95,7 +95,7 @@ func poll(ctx context.Context, w io.Writer, every time.Duration, look func() (do
 		case ctx.Err() != nil:
 		case err != nil && failed < maxPollsFailed:
 			failed++
-			warn(w, "cannot look at the crawl: %v; trying again", err)
+			warn(w, "cannot read the state of the crawl: %v; trying again", err)
 		case err != nil:
 			return err
 		default:
@@ -177,7 +177,7 @@ func interruptible(parent context.Context, w io.Writer) (_ context.Context, rele
 		if _, open := <-got; !open {
 			return
 		}
-		fmt.Fprintln(w, "stopping; once more quits at once")
+		fmt.Fprintln(w, "stopping; interrupt again to quit at once")
 		cancel()
 		if _, open := <-got; open {
 			os.Exit(int(exitStopped)) // uncommitted pages will be fetched again

@@ -54,8 +54,8 @@ func newFsck() *cobra.Command {
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "read only one in 32 of the WARC files")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "least time between two answers of a host (default: the --delay that was in force)")
 	cmd.Flags().IntVar(&f.max, "max", 100, "number of violations of each invariant to show")
-	cmd.Flags().BoolVar(&f.repair, "repair", false, "delete objects that nothing names")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --repair: only show what would be done")
+	cmd.Flags().BoolVar(&f.repair, "repair", false, "delete objects that nothing refers to")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --repair: only show what would be deleted")
 	cmd.Flags().DurationVar(&f.grace, "grace", time.Hour, "with --repair: keep objects that are younger")
 	return cmd
 }

@@ -225,8 +225,8 @@ func (d deployment) patience() time.Duration { return 10 * time.Minute }
 func (d deployment) explain(err error) error {
 	switch {
 	case errors.Is(err, wire.ErrVersion):
-		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\n"+
-			"Use the version that began it, or deploy this version under another name", d, err)
+		return fmt.Errorf("%s: another version created the crawl there: %w.\n"+
+			"Use the version that created it, or deploy this version under another name", d, err)
 	case !strings.Contains(err.Error(), d.String()):
 		return fmt.Errorf("%s: %w", d, err)
 	}

@@ -193,7 +193,7 @@ func (t *target) checkNumber(l *view.Layout, n, most int) error {
 	case n > partition.MaxPartitions:
 		return usagef("%d partitions are too many: a crawl has at most %d", n, partition.MaxPartitions)
 	case n > slots:
-		return usagef("%d partitions are too many: the crawl in %s has %s, which is its --slots for good, and each partition needs one",
+		return usagef("%d partitions are too many: the crawl in %s has %s, its fixed number of --slots, and each partition needs one",
 			n, t, plural(slots, "slot"))
 	case most > 0 && n > most:
 		return usagef("%d partitions are too many: %s was deployed with %d. Deploy it again with more, then scale", n, t, most)
@@ -206,7 +206,7 @@ func newMove() *cobra.Command {
 	to := -1
 	cmd := f.newCommand("partitions-move", nil, func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || to < 0 {
-			return usagef("give slots, and with --to the partition that they are to go to\nSee '%s --help'", cmd.CommandPath())
+			return usagef("give slots, and their new partition with --to\nSee '%s --help'", cmd.CommandPath())
 		}
 		slots, err := partition.ParseSlots(strings.Join(args, ","))
 		if err != nil {
@@ -239,7 +239,7 @@ func (t *target) moved(l *view.Layout, slots partition.Slots, to partition.ID, m
 		if len(slots) == 1 {
 			name = fmt.Sprintf("slot %d", last)
 		}
-		return nil, usagef("%s: partition %d has it already, or is to get it", name, to)
+		return nil, usagef("%s: partition %d already holds or awaits it", name, to)
 	}
 	for _, s := range slots {
 		owners[s] = to
@@ -253,7 +253,7 @@ func newRollback() *cobra.Command {
 		return f.run(cmd, func(ctx context.Context, o *opened, l *view.Layout) (*partition.Map, error) {
 			m, err := o.view.PreviousMap(ctx, l)
 			if err == nil && m == nil {
-				err = usagef("nothing to take back: the crawl in %s is divided as it was begun", &f.target)
+				err = usagef("nothing to undo: the partitions of the crawl in %s have not changed since it was created", &f.target)
 			}
 			return m, err
 		})

@@ -51,7 +51,7 @@ func newRank() *cobra.Command {
 		"- for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
 	fl.BoolVar(&f.show, "show", false, "compute nothing: show the last result")
 	fl.BoolVar(&f.fresh, "fresh", false, "use nothing of previous jobs: read all commits again")
-	fl.BoolVar(&f.force, "force", false, "start a new job even if one is under way, which is given up")
+	fl.BoolVar(&f.force, "force", false, "start a new job, and cancel the one under way")
 	fl.BoolVar(&f.wait, "wait", true, "in a cloud, or while a crawl runs: wait for the ranks")
 	return cmd
 }
@@ -115,7 +115,7 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 		case errors.Is(err, rank.ErrNothing):
 			return usagef("nothing is crawled in %s yet; begin with '%s'", &f.target, f.command("crawl"))
 		case errors.Is(err, rank.ErrUnderWay):
-			return fail(exitInUse, fmt.Errorf("%w.\nGo on with it by '%s', or give it up with --force", err, f.command("rank")))
+			return fail(exitInUse, fmt.Errorf("%w.\nContinue it with '%s', or cancel it with --force", err, f.command("rank")))
 		case err != nil:
 			return f.explain(err)
 		case job > 0:

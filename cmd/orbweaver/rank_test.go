@@ -24,7 +24,7 @@ func TestCloudRank(t *testing.T) {
 	c := memoryCloud(t)
 	c.run("rank").ends(exitUsage, `there is no crawl in aws://test yet`)
 	c.run("rank", "--show").ends(exitUsage, `there is no crawl in aws://test yet`)
-	c.run("crawl", "--quality", "opic", c.site.url+"/0").ends(exitUsage, `--quality opic makes no difference to --policy breadth-first`)
+	c.run("crawl", "--quality", "opic", c.site.url+"/0").ends(exitUsage, `--quality opic has no effect with --policy breadth-first`)
 	c.run("crawl", "--delay", "0s", "--detach", c.site.url+"/0").ends(exitOK)
 	c.run("rank", "--show").ends(exitNothing, `no ranks were computed in aws://test yet`)
 	c.run("rank").ends(exitUsage, `nothing is crawled in aws://test yet`)

@@ -56,7 +56,7 @@ func (t *target) explainSearch(err error) error {
 	case errors.Is(err, search.ErrQuery):
 		return usagef("%w\nSee 'orbweaver help search-syntax'", err)
 	case errors.Is(err, blobschema.ErrTerms):
-		return usagef("the index in %s was made by another version of orbweaver; '%s' makes it again", t, t.command("index"))
+		return usagef("the index in %s was made by another version of orbweaver; '%s' rebuilds it", t, t.command("index"))
 	case errors.Is(err, search.ErrNoIndex):
 		return usagef("nothing of the crawl in %s is indexed yet; '%s' does it", t, t.command("index"))
 	}

@@ -32,7 +32,7 @@ func TestSummaryFigures(t *testing.T) {
 	text := text("summary", s)
 	for _, want := range []string{
 		"  pages      43; this run 1 in 18 s, 0.1/s\n", "  recrawled  49 further answers\n", "  outcomes   ok 62 · unchanged 30 · client-error 2\n",
-		"  hosts      2; on average 1.4 of them waited out of politeness\n",
+		"  hosts      2; on average 1.4 of them waited for their pace\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -118,7 +118,7 @@ func newSetTopic() *cobra.Command {
 	var c crawl.TopicChange
 	cmd := f.newCommand("topics-set", one("name of one topic"), func(cmd *cobra.Command, args []string) error {
 		if c == (crawl.TopicChange{}) {
-			return usagef("give what is to change: --priority, --slice or --minimum\nSee '%s --help'", cmd.CommandPath())
+			return usagef("nothing to change: give --priority, --slice or --minimum\nSee '%s --help'", cmd.CommandPath())
 		}
 		r := setTopic{Topic: args[0]}
 		var now blobschema.Topic
@@ -154,7 +154,7 @@ func newSetTopic() *cobra.Command {
 		c.Slice = &d
 		return err
 	})
-	cmd.Flags().Func("minimum", "pages that it gets in a time, such as 1000/h; off for none", func(s string) error {
+	cmd.Flags().Func("minimum", "pages that it should get in a period, such as 1000/h; off for none", func(s string) error {
 		c.Minimum, c.Period = new(int64), new(time.Duration)
 		if s == "off" {
 			return nil

@@ -40,14 +40,14 @@ func newWork() *cobra.Command {
 	fs := cmd.Flags()
 	f.target.register(cmd)
 	fs.IntVar(&f.worker.Steps, "steps", 0, "partitions to work on at once; 0 for four per processor")
-	fs.DurationVar(&f.worker.StepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
+	fs.DurationVar(&f.worker.StepTime, "step-time", 5*time.Minute, "longest session on a partition; then any worker may take it, also one that has just joined")
 	fs.DurationVar(&f.worker.TickEvery, "tick", 5*time.Second, "approximate time between two coordinator runs of all workers together")
 	fs.BoolVar(&f.worker.StepsOnly, "no-tick", false, "leave coordinator runs and requests to other workers, or to functions")
 	fs.DurationVar(&f.duration, "for", 0, "leave after this time; 0 for never")
 	fs.BoolVar(&f.worker.UntilOver, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
 	f.settings.register(fs, "allow-net")
-	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
+	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "time after which others take over the partition of a dead worker")
 	f.reportFlags.register(fs)
 	return cmd
 }

@@ -173,8 +173,8 @@ func TestWorkFigures(t *testing.T) {
 		line  string
 		frame []string
 	}{
-		{waiting, "10 s: no crawl yet: 'orbweaver crawl' begins one", []string{
-			"orbweaver work · no crawl yet: 'orbweaver crawl' begins one · 10 s",
+		{waiting, "10 s: no crawl yet: 'orbweaver crawl' creates one", []string{
+			"orbweaver work · no crawl yet: 'orbweaver crawl' creates one · 10 s",
 			"  pages  0 · 0.0/s            ",
 			"  work   0 of 8 partitions, 0 requests under way · 0 B received",
 			"  left   50 s to --for",

@@ -54,7 +54,7 @@ var Settings = []Setting{
 		Usage: "which URL comes first: nearest to the seeds, most pages per second of connection time, best, or most quality per second",
 		field: func(c *record) value { return named(&c.Settings.Policy, schedule.PolicyNames()...) }},
 	{Name: "quality", Default: "depth", Fixed: true,
-		Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance",
+		Usage: "score of a page for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance",
 		field: func(c *record) value { return named(&c.Settings.Quality, schedule.QualityNames()...) }},
 	{Name: "partition-by", Default: "host", Fixed: true, Usage: "what --delay applies to: a host, its registrable domain, or its IP address",
 		field: func(c *record) value {

@@ -31,14 +31,14 @@ func badQuery(format string, args ...any) error {
 }
 
 // Syntax describes queries, for people.
-const Syntax = `A query is words; a document is found that has all of them, in whatever field.
+const Syntax = `A query consists of words. It finds documents that contain all of them, in any field.
 
   coffee roasting       both words, also in other forms in the document's language; documents
                         that have the words as you write them come first
   "coffee roasting"     the words side by side
-  coffee OR tea         either of the two; OR binds closer than the rest
-  -tea  -"green tea"    documents without it
-  roast*                any word that begins so
+  coffee OR tea         one of the two; OR binds tighter than a space
+  -tea  -"green tea"    documents without this
+  roast*                any word with this beginning
   title:coffee          only in one field: title, headings, body, url, aside (see-also lists,
                         footnotes and other parts beside the text), anchor (the texts of
                         links to the document); also before a phrase or a prefix
@@ -47,8 +47,8 @@ const Syntax = `A query is words; a document is found that has all of them, in w
   -site:... -lang:...   none of them
 
 Case and accents make no difference. Chinese, Japanese and Korean need no spaces. Quote a
-text with a colon that is no field: "std:vector". A query of nothing but site: and lang: lists documents, the most linked first. A query has at most
-4096 bytes and 32 words.`
+word with a colon that names no field: "std:vector". A query of only site: and lang: lists
+documents, the most linked first. A query has at most 4096 bytes and 32 words.`
 
 // Query is a parsed query. A document matches if it has all clauses and nothing of not.
 type Query struct {

@@ -88,6 +88,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			chosen = append(chosen, p)
 		}
 	}
+	for i := range chosen { // all of them first, because the crawls take most of an hour
+		if err := chosen[i].build(ctx, root, "internal/simulate", os.DevNull); err != nil {
+			return fmt.Errorf("%s: %w", chosen[i].Name, err)
+		}
+	}
 	var found []finding
 	switch {
 	case o.mark:
@@ -196,24 +201,14 @@ func module(ctx context.Context) (string, error) {
 // simulate builds this program with a bug, and has it simulate crawls.
 func simulate(ctx context.Context, root string, p *plant, o options) (f finding, err error) {
 	f = finding{Name: p.Name, Bug: p.Bug, Promise: p.Promise, Escapes: p.Escapes, Checks: map[string]int{}}
-	folder, err := os.MkdirTemp("", "orbweaver-plant-")
+	folder, err := os.MkdirTemp("", "orbweaver-plants-")
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	program := filepath.Join(folder, "plants")
-	args := []string{"build", "-C", "lab", "-o", program}
-	overlay, err := p.overlay(root, folder)
-	if err != nil {
+	if err := p.build(ctx, root, "lab/plants", program); err != nil {
 		return f, err
-	}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	build := exec.CommandContext(ctx, "go", append(args, "./plants")...)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return f, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, o.most+grace)

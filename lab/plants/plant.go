@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,4 +82,26 @@ func (p *plant) overlay(root, folder string) (string, error) {
 	}
 	name := filepath.Join(folder, "overlay.json")
 	return name, os.WriteFile(name, b, 0o600)
+}
+
+// build compiles a package of the repository at root with the bug. A program is written to out.
+func (p *plant) build(ctx context.Context, root, pkg, out string) (err error) {
+	folder, err := os.MkdirTemp("", "orbweaver-plant-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	overlay, err := p.overlay(root, folder)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", pkg, "-o", out)
+	if overlay != "" {
+		cmd.Args = append(cmd.Args, "-overlay", overlay)
+	}
+	cmd.Dir = root
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w\n%s", err, text)
+	}
+	return nil
 }

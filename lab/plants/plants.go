@@ -127,7 +127,7 @@ var plants = []plant{
 			{
 				"internal/crawl/sweep.go",
 				"		for _, r := range man.Runs {\n			named[r.Object] = true\n		}\n		for _, g := range man.Given {\n			for _, r := range g.Runs {\n				named[r.Object] = true\n			}\n		}\n",
-				"		for _, r := range man.Runs {\n			if strings.Contains(r.Object, fmt.Sprintf(\"/p%05d/\", h.Partition)) {\n				named[r.Object] = true\n			}\n		}\n",
+				"		for _, r := range man.Runs {\n			if strings.Contains(r.Object, fmt.Sprintf(\"/p%05d/\", man.Partition)) {\n				named[r.Object] = true\n			}\n		}\n",
 			},
 			{"internal/crawl/sweep.go", "	\"slices\"\n", "	\"slices\"\n	\"strings\"\n"},
 		},
