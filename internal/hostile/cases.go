@@ -155,9 +155,9 @@ func headerCases() []Case {
 		}
 		return b.String()
 	}
-	// A control character in a value either makes the answer malformed or is stored as a space.
+	// A control character in a value makes the answer malformed.
 	value := func(name, does, value string, want Want) Case {
-		return Case{Name: "header-" + name, Does: does, Bound: "field is checked; no control character is stored", serve: text(plain + "X-A: " + value + "\r\n" + four), Want: want}
+		return Case{Name: "header-" + name, Does: does, Bound: "fields are checked", serve: text(plain + "X-A: " + value + "\r\n" + four), Want: want}
 	}
 	every := func(c string) string {
 		var b strings.Builder
@@ -407,8 +407,8 @@ func codingCases() []Case {
 	stored := func(body []byte) Want {
 		return Want{Outcome: blobschema.OutcomeOK, Status: 200, Body: string(body), Wire: 2 << 20}
 	}
-	const received = "stored as received; decoding stops at 128 times that size (at least 1 MiB, at most 64 MiB)"
-	const several = "stored as received; several codings are not decoded"
+	const received = "decoding limit"
+	const several = "several codings are not decoded"
 	var cases []Case
 	for _, c := range codings() {
 		links := func(w Want) Want { // the beginning decodes, so its link is found
@@ -427,7 +427,7 @@ func codingCases() []Case {
 		cases = append(cases,
 			Case{Name: c.name + "-bomb", Does: "a body that decodes to " + c.much + ", " + c.name, Bound: received, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20, Links: links(Want{}).Links},
 				serve: func(x *conn) { answer(c.name, c.bomb())(x) }},
-			Case{Name: c.name + "-truncated", Does: "a body that ends within the coding, " + c.name, Bound: received, serve: answer(c.name, half), Want: ofGzip(stored(half))},
+			Case{Name: c.name + "-truncated", Does: "a body whose coding is cut off, " + c.name, Bound: received, serve: answer(c.name, half), Want: ofGzip(stored(half))},
 			Case{Name: c.name + "-trailing-garbage", Does: "garbage after the coded body, " + c.name, Bound: received, serve: answer(c.name, garbage), Want: links(stored(garbage))},
 			Case{Name: c.name + "-broken", Does: "a body that turns into garbage, " + c.name, Bound: received, serve: answer(c.name, broken), Want: stored(broken)},
 			Case{Name: c.name + "-empty", Does: "an empty body, " + c.name, Bound: received, serve: answer(c.name, nil), Want: stored(nil)},
@@ -443,8 +443,8 @@ func codingCases() []Case {
 			endless("", string(gzipBomb()))(x)
 		}, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20, Links: 1}},
 		Case{Name: "gzip-long-name", Does: "a gzip header with a file name of 400 KB", Bound: received, serve: answer("gzip", name), Want: stored(name)},
-		Case{Name: "zstd-window", Does: "a zstd frame with a window of 2 GiB", Bound: "stored as received; a window above 8 MiB is refused", serve: answer("zstd", window), Want: stored(window)},
-		Case{Name: "coding-unknown", Does: "a content coding that does not exist", Bound: "stored as received; no links are extracted", serve: answer("x-rot13", []byte(codingPage)), Want: stored([]byte(codingPage))},
+		Case{Name: "zstd-window", Does: "a zstd frame with a window of 2 GiB", Bound: "a window above 8 MiB is refused", serve: answer("zstd", window), Want: stored(window)},
+		Case{Name: "coding-unknown", Does: "a content coding that does not exist", Bound: "an unknown coding is not decoded, so no links are found", serve: answer("x-rot13", []byte(codingPage)), Want: stored([]byte(codingPage))},
 		Case{Name: "coding-many", Does: "a list of 1,000 content codings", Bound: several, serve: answer(strings.Repeat("gzip, ", 999)+"gzip", []byte(codingPage)), Want: stored([]byte(codingPage))},
 	)
 }
@@ -459,28 +459,28 @@ func redirectCases() []Case {
 	}
 	redirect := Want{Outcome: blobschema.OutcomeRedirect, Status: 302, Body: "body", Links: 1}
 	none := Want{Outcome: blobschema.OutcomeClientError, Status: 302, Body: "body"}
-	const judged = "stored; the target becomes a URL of its own, whose address is refused"
-	const noURL = "the target is not a URL to fetch"
+	const judged = "the address of the target is refused"
+	const noURL = "there is no target that can be fetched"
 	cases := []Case{
 		{Name: "redirect-loop", Does: "302 to itself", Bound: "a URL is requested once", serve: to("/x"), Want: redirect},
-		{Name: "redirect-pair", Does: "302 to a URL that leads back", Bound: "a URL is requested once", serve: func(x *conn) {
+		{Name: "redirect-pair", Does: "302 to a URL that redirects back", Bound: "a URL is requested once", serve: func(x *conn) {
 			to(map[string]string{"/x": "/x/back", "/x/back": "/x"}[x.path] + "#")(x)
 		}, Want: redirect},
 		{Name: "redirect-chain", Does: "endless 302, each to a new URL", Bound: "limit of ten redirects in a row", serve: func(x *conn) {
 			to(x.path + "/" + strings.Repeat("n", 60))(x)
 		}, Want: redirect},
-		{Name: "redirect-grows", Does: "302 to a URL twice as long each time", Bound: "limit on the length of a URL", serve: func(x *conn) {
+		{Name: "redirect-grows", Does: "302 to a URL that is twice as long, again and again", Bound: "limit on the length of a URL", serve: func(x *conn) {
 			to("/x/" + strings.Repeat("y", 2*len(x.path)))(x)
 		}, Want: redirect},
 		{Name: "redirect-long", Does: "302 to a URL of 50 KB", Bound: "limit on the length of a URL", serve: to("/" + strings.Repeat("x", 50<<10)), Want: none},
 		{Name: "redirect-nowhere", Does: "302 without a Location", Bound: noURL, serve: text("HTTP/1.1 302 Found\r\n" + four), Want: none},
 		{Name: "redirect-empty", Does: "302 with an empty Location", Bound: noURL, serve: to(""), Want: none},
 		{Name: "redirect-twice", Does: "302 with two Locations, the second of which leads inside", Bound: "the first counts", serve: to("/page/1\r\nLocation: http://127.0.0.1:PORT/"), Want: redirect},
-		{Name: "redirect-crlf", Does: "302 to a path with escaped CR LF and text that looks like a record", Bound: "it stays escaped", serve: to("/page/1%0d%0aX:y%0d%0a%0d%0aWARC/1.1%00"), Want: redirect},
+		{Name: "redirect-crlf", Does: "302 to a path with escaped CR LF and text that looks like a record", Bound: "the path stays escaped", serve: to("/page/1%0d%0aX:y%0d%0a%0d%0aWARC/1.1%00"), Want: redirect},
 		{Name: "redirect-control", Does: "302 to a path with a control character", Bound: "header is checked", serve: to("/a\x01b"), Want: isProtocol(0, "malformed MIME header")},
-		{Name: "redirect-8-bit", Does: "302 to a path with 8-bit characters", Bound: "they are escaped", serve: to("/caf\xe9/\xff\xfe"), Want: redirect},
-		{Name: "redirect-tab", Does: "302 to a path with tabs", Bound: "they are removed (URL Standard, section 4.4)", serve: to("/pa\tge/1"), Want: redirect},
-		{Name: "redirect-folded", Does: "302 with a folded Location", Bound: "read as one line with a space", serve: to("/a\r\n b"), Want: redirect},
+		{Name: "redirect-8-bit", Does: "302 to a path with 8-bit characters", Bound: "the characters are escaped", serve: to("/caf\xe9/\xff\xfe"), Want: redirect},
+		{Name: "redirect-tab", Does: "302 to a path with tabs", Bound: "the tabs are removed (URL Standard, section 4.4)", serve: to("/pa\tge/1"), Want: redirect},
+		{Name: "redirect-folded", Does: "302 with a folded Location", Bound: "the field is read as one line with a space", serve: to("/a\r\n b"), Want: redirect},
 		{Name: "redirect-body", Does: "302 with an endless body", Bound: bodyBound, serve: endless("HTTP/1.1 302 Found\r\nLocation: /page/1\r\n\r\n", "body"),
 			Want: Want{Outcome: blobschema.OutcomeRedirect, Status: 302, Truncated: true, Wire: 2 << 20, Links: 1}},
 	}

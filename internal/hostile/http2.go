@@ -218,7 +218,7 @@ func http2Cases() []Case {
 				s.WritePushPromise(http2.PushPromiseParam{StreamID: s.id, PromiseID: 2, BlockFragment: block(":method", "GET", ":path", "/page/1"), EndHeaders: true})
 				s.leave()
 			}},
-		{Case{Name: "h2-surplus-stream", Does: "an answer on a stream that the client did not open, next to the right one", Bound: "it is never used for another request", Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol}},
+		{Case{Name: "h2-surplus-stream", Does: "an answer on a stream that the client did not open, next to the right one", Bound: "the answer is never used for another request", Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id + 2, BlockFragment: block(":status", "200"), EndHeaders: true})

@@ -56,7 +56,7 @@ func nameCases() []Case {
 				}
 				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 			}},
-		{Name: "dns-both", Does: "inside addresses and an allowed one in one answer", Bound: judged, Want: ok,
+		{Name: "dns-both", Does: "an answer with inside addresses and an allowed one", Bound: judged, Want: ok,
 			lookup: func(_ int, good netip.Addr) ([]netip.Addr, error) {
 				return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), good, netip.MustParseAddr("10.0.0.1")}, nil
 			}},
