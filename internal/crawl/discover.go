@@ -16,13 +16,13 @@ import (
 // fate is what becomes of a found link.
 type fate uint8
 
-const ( // in this partition's frontier, pending or unexamined
-	added    fate = iota // for the owner of its slot, until a commit mails it
-	buffered             // dropped: it is known here or was mailed before, or its host has too many URLs
-	known                // dropped: the URL looks like one of infinitely many, or its chain of redirects is too long
-	trapped              // dropped: it is further from a seed than the scope allows
-	tooDeep              // dropped, but stored in the commit: its host may come into scope
-	outside              // dropped: a pattern of the operator excludes it
+const (
+	added    fate = iota // in this partition's frontier, pending or unexamined
+	buffered             // for the owner of its slot, until a commit mails it
+	known                // dropped: it is known here or was mailed before, or its host has too many URLs
+	trapped              // dropped: the URL looks like one of infinitely many, or its chain of redirects is too long
+	tooDeep              // dropped: it is further from a seed than the scope allows
+	outside              // dropped, but stored in the commit: its host may come into scope
 	excluded             // dropped: a pattern of the operator excludes it
 )
 

@@ -78,7 +78,7 @@ var Settings = []Setting{
 	{Name: "queues", Default: "auto", field: queues, Usage: "how to deal the URLs of a host with several connections to queues: auto " +
 		"(as many as connections), host (one), or a hash (surt, bkdr, elf, sdbm) and a number, as in bkdr:8"},
 	{Name: "recrawl", Default: "off", Bare: "500/h",
-		Usage: "revisit this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none",
+		Usage: "revisit this many pages per hour or day, where copies gain most freshness; the crawl then runs until stopped; off for none",
 		field: func(c *record) value { return scalar(&c.Settings.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate) }},
 	{Name: "index", Default: "false", Bare: "true", Usage: "make pages searchable as the crawl goes: an index, and ranks of pages and hosts",
 		field: func(c *record) value { return boolean(&c.Settings.Index) }},
