@@ -240,7 +240,7 @@ var plants = []plant{
 		Bug: "the pace of a host with several connections counts from when a request was taken, not from when it began",
 		Edits: []edit{{
 			"internal/schedule/turn.go", "\t\t\tk.state, k.starting = busy, t.lane\n",
-			"\t\t\tif k.state = busy; k.inFlight < k.allowed {\n\t\t\t\tk.state = idle\n\t\t\t\ts.enqueue(k, now)\n\t\t\t}\n",
+			"\t\t\tif k.state = busy; k.inFlight < k.allowed {\n\t\t\t\tk.state = idle\n\t\t\t\ts.queues.enqueue(k, now)\n\t\t\t}\n",
 		}},
 	},
 	{
