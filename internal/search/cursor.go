@@ -14,20 +14,20 @@ import (
 // end is the position of a cursor without further documents.
 const end = math.MaxUint32
 
-// A cursor goes through the documents that have something in one field. It stands before the first document until
-// the first call of seek.
+// A cursor iterates over the documents that contain one thing in one field: a word, a phrase or alternatives. It
+// stands before the first document until the first call of seek.
 type cursor interface {
 	// at returns the document, or end.
 	at() uint32
 	// seek goes to the first document that is not before to. It never goes back.
 	seek(to uint32)
-	// freq returns how often the document has it in any form, and as it was written.
+	// freq returns how often the document contains it, in any form and exactly as the query has it.
 	freq() (n, exact int)
-	// appendPositions appends where it begins there, ascending. Only cursors made with positions know.
+	// appendPositions appends the positions where it begins, ascending; none if the cursor was made without positions.
 	appendPositions(buf []position) []position
 }
 
-// position is a position, doubled, plus 1 if the word stands there as it was written.
+// position is twice the number of a token, plus 1 if the token is exactly the word of the query.
 type position int32
 
 // meter bounds the work of a query on a segment. When it is used up, or the query is cancelled, all cursors end.
@@ -130,9 +130,9 @@ func (c *formCursor) appendPositions(buf []position) []position {
 	return buf
 }
 
-// anyCursor goes through the documents of several cursors. If they are alternatives of one word, such as
-// the word and its forms, or a Chinese word and its pairs of characters, they may be in the same place:
-// the most frequent one counts. Otherwise all of them count.
+// anyCursor iterates over the documents of several cursors. Alternatives of one word, such as its forms, or a
+// Chinese word and its pairs of characters, may be at the same position, so only the most frequent one counts.
+// Of different words all count.
 type anyCursor struct {
 	of  []cursor
 	all bool
@@ -188,7 +188,7 @@ func (c *anyCursor) appendPositions(buf []position) []position {
 	return buf[:from+len(slices.CompactFunc(buf[from:], same))]
 }
 
-// rowCursor goes through the documents that have several things in a row, each at its offset from the first.
+// rowCursor iterates over the documents that contain a sequence, each element at its offset from the first.
 type rowCursor struct {
 	of      []cursor
 	offsets []int32
