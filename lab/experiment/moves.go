@@ -86,12 +86,12 @@ func moveSection(s scale, web *simweb.Web, live *liveTrial) (Section, error) {
 	return sec, nil
 }
 
-const moveText = `One partition is added, again and again, and then taken away again. Which hosts change their owner is compared with three
-other ways to assign them: the hash modulo the number of partitions, jump hash (Lamping, Veach, 2014), and a table of all hosts that every partition has.
-The first two are functions of the host and the number alone: nothing is handed over, so what the new owner was not
-the owner of before, it fetches again. (State could be handed over with jump hash too; but then each host is to be looked at, and only the last partition can leave.)
-The table can move as few as the map does, and has an entry for every host; the map has %s entries, however many hosts there are (here %s).
-Where state is handed over nothing is fetched again: of the map that is measured, in a crawl whose partitions come and go while it runs.`
+const moveText = `Partitions are added one by one, and then removed one by one. The table shows which hosts change their owner, for the map and for three
+other assignments: the hash modulo the number of partitions, jump hash (Lamping, Veach, 2014), and a table of all hosts in every partition.
+The first two are functions of the host and the number of partitions alone. They hand over no state, so a new owner fetches again what it
+did not own before. (Jump hash could hand over state too, but it would have to examine each host, and only the last partition could leave.)
+The table moves as few hosts as the map, but has an entry per host; the map has %s entries for any number of hosts (here %s).
+With a hand-over of state nothing is fetched again. For the map this is measured in a crawl whose partitions change while it runs.`
 
 // compareWays fills in what each way to assign hosts moves.
 func compareWays(s scale, web *simweb.Web, sec *Section) error {
@@ -109,7 +109,7 @@ func compareWays(s scale, web *simweb.Web, sec *Section) error {
 		pages += f.Pages
 	}
 	ways := assigners(hash, hosts)
-	tab := Table{Name: "moves", Caption: "What changes its owner, in per cent of all hosts, and what is fetched again, in per cent of the pages had so far",
+	tab := Table{Name: "moves", Caption: "Hosts that change their owner, in percent of all hosts, and pages fetched again, in percent of the pages fetched so far",
 		Columns: []string{"from", "to", "least possible"}}
 	for _, w := range ways {
 		tab.Columns = append(tab.Columns, w.name)
@@ -168,8 +168,8 @@ func changes(most int) (out [][2]int) {
 func (sec *Section) live(s scale, t *liveTrial) {
 	tab := Table{
 		Name: "pauses",
-		Caption: fmt.Sprintf(`The same while a crawl of %s pages goes on, every %v: slots that moved, and the pause of a slot in seconds, from when its owner asks for
-nothing more of it until the new owner may ask`, grouped(t.truth), liveEvery),
+		Caption: fmt.Sprintf(`The same during a crawl of %s pages, with a change every %v: slots that moved, and the pause of a slot in seconds, from the last request
+that its owner may send until the first that its new owner may send`, grouped(t.truth), liveEvery),
 		Columns: []string{"from", "to", "slots moved", "of", "median", "99%", "longest"},
 	}
 	least := true

@@ -95,28 +95,27 @@ func balanceSection(s scale, trials []*trial, latency, polite setting) Section {
 	return sec
 }
 
-const balanceText = `In the first of two crawls of the same web each partition has %[1]d connections and no host is spared: what
-bounds a partition is latency, as in the paper. It goes on until about %[2]g%% of the web are there, so with half the partitions it lasts twice as long.
-In the second one connections are plenty, and each host is left alone for %[3]v between two requests: what bounds a partition is how many
-hosts it has that are not done, which is the harder case for balance, and the usual one for a polite crawler. It lasts %[4]v.
-An "hour" is a tenth of a crawl.
+const balanceText = `Two crawls of the same web are measured. In the first, each partition has %[1]d connections and there is no delay between requests, so
+latency bounds a partition, as in the paper. It runs until about %[2]g%% of the web is fetched; half the partitions take twice as long.
+In the second, connections are plentiful and each host gets one request every %[3]v. Then the number of unfinished hosts bounds a partition.
+This is the harder case for balance, and the usual one for a polite crawler. It runs for %[4]v. An "hour" is a tenth of a crawl.
 
-Planning by load counts the pages of each slot, and moves slots when the fullest partition has more than %[5]g times the mean, the
-planner's default; an eager planner begins at %[6]g. It looks %[7]d times in a crawl: %[8]d times an "hour", as every ten minutes.
-Where latency is the bound only the most partitions are planned for: fewer have nothing to gain before the end of a crawl.
+The planner counts the pages of each slot, and moves slots when the fullest partition has more than %[5]g times the mean, which is its
+default; an eager planner starts at %[6]g. It runs %[7]d times in a crawl: %[8]d times an "hour", or every ten minutes of a real one.
+In the latency-bound crawl only the largest number of partitions has a planner, because fewer gain nothing before the end.
 
-Without planning, a crawl bound by politeness is as even as chance deals hosts: a host that is dealt stays where it is for all hours, so its
-variance does not fall as the paper's does, and of two partitions it is above the paper's in hour 10. That is what planning is for.`
+Without a planner, chance decides how even a politeness-bound crawl is. A host stays in its partition, so the variance does not fall over
+the hours as the paper's does; with two partitions it exceeds the paper's in hour 10. The eager planner corrects that; the default one ignores so small a difference.`
 
 // speedSection is about Table 3.
 func speedSection(trials []*trial, latency setting) Section {
 	sec := Section{
 		Title: "Speed-up",
-		Text: `Pages a second, over those of one partition, where latency is the bound: each partition has as many connections, however
-many there are. All crawl the same web, as far as in the first crawl above.
+		Text: `Pages per second relative to one partition, in the latency-bound crawl above. Each partition has the same number of connections, whatever
+the number of partitions.
 
-The same live, with worker processes over an emulated store on one machine: ` + "`make speedup`" + `; what came of it is in
-[workers](../howto/workers.md).`,
+` + "`make speedup`" + ` measures the same with worker processes over an emulated store on one machine; [workers](../howto/workers.md) has the
+results.`,
 	}
 	tab := Table{Name: "speedup", Caption: "Speed-up over one partition", Columns: []string{"partitions", "pages", "virtual time", "pages a second", "speed-up", "by partition", "paper", "by controller"}}
 	ours, ideal := map[int]float64{}, map[int]float64{}
@@ -146,9 +145,9 @@ The same live, with worker processes over an emulated store on one machine: ` + 
 func trafficSection(trials []*trial, latency setting) Section {
 	sec := Section{
 		Title: "Traffic between partitions",
-		Text: fmt.Sprintf(`What partitions mailed each other in the crawls of the speed-up: batches of URLs, compressed. A URL is sent once by each
-partition that finds it, while its filter remembers. The paper gives at most %d bytes for a URL, and in addition at most %d bytes for each host's address,
-which is sent to all; here a host is one partition's, so no addresses are sent.`, paperURLBytes, paperHostBytes),
+		Text: fmt.Sprintf(`Mail between partitions in the crawls of the speed-up: compressed batches of URLs. Each partition that finds a URL sends it once, as long as
+its filter remembers the URL. The paper states at most %d bytes per URL, and at most %d bytes more for each host's address, which
+goes to all partitions. Here one partition owns a host, so no addresses are sent.`, paperURLBytes, paperHostBytes),
 	}
 	tab := Table{
 		Name: "traffic", Caption: "Mail between partitions",

@@ -233,12 +233,11 @@ func parallel(jobs []func() error) error {
 	return nil
 }
 
-const intro = `**Question.** Does dividing a crawl by a two-level map (host → slot → partition) give what WebGather 2.0 (Yan, Wang,
-Li, Guo) reports of it, and what it claims: even shares, a speed-up near to the number of partitions, little traffic
-between them, and partitions that come and go without fetching anything twice?
+const intro = `**Question.** WebGather 2.0 (Yan, Wang, Li, Guo) divides a crawl by a two-level map (host → slot → partition). It claims even
+shares, a speed-up close to the number of partitions, little traffic between them, and that partitions can be added
+and removed without a second fetch. Does our map give the same?
 
-**How.** The crawler's own core (steps, ticks, frontier, mail, commits, moves of slots) runs on a virtual clock, in a
-world that takes the time that clouds take for a table's read (5 ms), a message (10 ms) and an object (40 ms), and has no
-faults: those are the subject of the simulation. The web is generated: %s pages on %s hosts, whose sizes follow Zipf's law with the
-exponent %g; each host answers after its own latency of %d to %d ms. A crawl has %s slots and
-knows the root of every host from the beginning. The paper's web had 761,129 pages.`
+**How.** The crawler's own core (steps, coordinator runs, frontier, mail, commits, moves of slots) runs on a virtual clock. A read of the
+table takes 5 ms, a message 10 ms and an object 40 ms, as in a cloud. There are no faults; the simulation tests those.
+The web is generated: %s pages on %s hosts, whose sizes follow Zipf's law with exponent %g. Each host has
+its own latency of %d to %d ms. A crawl has %s slots and starts with the root of every host. The paper's web had 761,129 pages.`
