@@ -57,24 +57,24 @@ func (s freshScale) run(quick bool, log func(string, ...any)) (*Report, error) {
 		return nil, err
 	}
 	return &Report{
-		Name: "freshness", Title: "How fresh copies are that are looked at again", Seed: s.seed, Pages: s.pages, Quick: quick,
+		Name: "freshness", Title: "How fresh revisits keep copies", Seed: s.seed, Pages: s.pages, Quick: quick,
 		Intro:    fmt.Sprintf(freshIntro, grouped(len(p.pages)), grouped(p.hosts), medianHours, hostSigma, pageSigma, weightZipf),
 		Sections: []Section{rates, hints, slow, core},
 	}, nil
 }
 
-const freshIntro = `**Question.** A crawl may ask for so many pages an hour once more. Which ones keep the copies as fresh as can be,
-where nobody says beforehand how often a page changes?
+const freshIntro = `**Question.** A crawl may revisit a number of pages per hour. Which pages should it choose to keep its copies as fresh as possible, if
+nothing is known in advance about how often a page changes?
 
-**How.** Freshness is the share of time in which the copy that is stored is the page as it is, the mean over pages by how much they matter. Pages change
-as Poisson processes do. Azar, Horvitz, Lubetzky, Peres and Shahaf ("Tractable near-optimal policies for crawling", PNAS 2018) give the
-best that looks at random times can do where all rates are known; at fixed intervals somewhat more can be done (Cho and Garcia-Molina,
-"Effective Page Refresh Policies for Web Crawlers", TODS 2003). Here rates are believed, not known: a gamma distribution for each page, that each look sharpens;
-a page is looked at when the worth of a look, over what is believed, reaches a threshold that all pages share and that is steered by the number of looks alone.
+**How.** Freshness is the share of time in which the stored copy equals the page, averaged over the pages by their weight. Pages change
+as Poisson processes. Azar, Horvitz, Lubetzky, Peres and Shahaf ("Tractable near-optimal policies for crawling", PNAS 2018) give the
+optimum for revisits at random times if all rates are known; fixed intervals can do slightly better (Cho and Garcia-Molina,
+"Effective Page Refresh Policies for Web Crawlers", TODS 2003). Here rates are estimated: each page has a gamma distribution, which each revisit narrows.
+A page is revisited when the worth of a revisit, averaged over that distribution, reaches a threshold. All pages share the threshold, and only the number of revisits steers it.
 
-The model: %s pages on %s hosts. The logarithms of rates are normal: around one change in %g hours the hosts with a deviation of %g, and the pages around
-their hosts with %g; none changes more often than twice an hour. The i-th page of a host matters i^-%g times as much as the first. All copies are
-fresh at first, and nothing is known of any page. "Learnt" is the second half of the time.`
+The model: %s pages on %s hosts. Rates are log-normal. The median is one change in %g hours; hosts deviate from it with a sigma of %g, and pages
+from their hosts with %g. No page changes more often than twice an hour. The i-th page of a host weighs i^-%g times as much as the first. At the start
+all copies are fresh and nothing is known of any page. "Learnt" is the second half of the time.`
 
 // modelTrial is one run of the model.
 type modelTrial struct {
@@ -114,10 +114,10 @@ func level(name string, color, until int, y float64) Series {
 }
 
 func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
-	sec := Section{Title: "With rates known, believed, and not asked for", Text: ratesText}
+	sec := Section{Title: "Known, estimated and unused rates", Text: ratesText}
 	tab := Table{
 		Name: "rates", Caption: "Freshness by rule",
-		Columns: []string{"hours a look", "rule", "first tenth", "learnt", "of the optimum", "of fixed intervals", "of the budget"},
+		Columns: []string{"hours a revisit", "rule", "first tenth", "learnt", "of the optimum", "of fixed intervals", "of the budget"},
 	}
 	sum := 0.0
 	for _, page := range p.pages {
@@ -136,11 +136,11 @@ func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 		}
 		_, best := optimum(p.pages, perHour)
 		_, fixed := fixedOptimum(p.pages, perHour)
-		tab.Rows = append(tab.Rows, []any{hours, "optimum, looks at random times", nil, best, 1.0, best / fixed, nil})
+		tab.Rows = append(tab.Rows, []any{hours, "optimum, revisits at random times", nil, best, 1.0, best / fixed, nil})
 		tab.Rows = append(tab.Rows, []any{hours, "optimum, fixed intervals", nil, fixed, fixed / best, 1.0, nil})
 		plot := Plot{
-			Name: fmt.Sprintf("rates-%g", hours), Title: fmt.Sprintf("Freshness, with a look at each page every %g hours by the budget", hours),
-			X: "looks at each page, by the budget", Y: "freshness",
+			Name: fmt.Sprintf("rates-%g", hours), Title: fmt.Sprintf("Freshness with a budget of one revisit per page in %g hours", hours),
+			X: "revisits of each page, by the budget", Y: "freshness",
 		}
 		for color, t := range trials {
 			tab.Rows = append(tab.Rows, []any{hours, t.rule.name, mean(t.freshness[:s.rounds/10]), t.learnt(), t.learnt() / best, t.learnt() / fixed, t.spent()})
@@ -150,22 +150,22 @@ func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 		sec.Plots = append(sec.Plots, plot)
 		ours := trials[0]
 		sec.Checks = append(sec.Checks,
-			Check{fmt.Sprintf("%g hours a look: rates only believed, at least %g of the optimum at known rates", hours, enough), ours.learnt() >= enough*best},
-			Check{fmt.Sprintf("%g hours a look: also of that at fixed intervals", hours), ours.learnt() >= enough*fixed},
-			Check{fmt.Sprintf("%g hours a look: more than with equal intervals, and than with looks in proportion to changes", hours),
+			Check{fmt.Sprintf("%g hours a revisit: with estimated rates, at least %g of the optimum at known rates", hours, enough), ours.learnt() >= enough*best},
+			Check{fmt.Sprintf("%g hours a revisit: also of the optimum at fixed intervals", hours), ours.learnt() >= enough*fixed},
+			Check{fmt.Sprintf("%g hours a revisit: more than with equal intervals, and than in proportion to changes", hours),
 				ours.learnt() > max(trials[2].learnt(), trials[3].learnt())},
-			Check{fmt.Sprintf("%g hours a look: within 2%% of the budget", hours), math.Abs(ours.spent()-1) <= 0.02},
+			Check{fmt.Sprintf("%g hours a revisit: within 2%% of the budget", hours), math.Abs(ours.spent()-1) <= 0.02},
 		)
 	}
 	sec.Tables = []Table{tab}
 	return sec, nil
 }
 
-const ratesText = `Looks at all pages alike are a good rule, and looks in proportion to changes a bad one, as Cho and Garcia-Molina found: they are wasted on pages that
-have changed again before anybody asks. The rule by worth leaves the fastest pages alone. Its intervals are fixed, so it is
-above the optimum of Azar and others, who draw times at random; the stricter measure is the optimum at fixed intervals, which may be as long as they will (ours are 90 days at most, so that
-no page is forgotten, which costs a little where looks are few). What it costs to learn the rates is the difference
-between the curves of believed and known ones. Freshness falls at first because all copies are new when the time begins.`
+const ratesText = `Equal intervals for all pages are a good rule, and revisits in proportion to changes a bad one, as Cho and Garcia-Molina found: they waste revisits on pages
+that soon change again. The rule by worth leaves the fastest pages alone. It uses fixed intervals, so it can exceed the
+optimum of Azar and others, who draw times at random. The stricter measure is the optimum at fixed intervals of any length. (Our intervals are at most 90 days, so that
+no page is forgotten; this costs a little if revisits are few.) The cost of learning the rates is the difference
+between the curves for estimated and known rates. Freshness falls at first because all copies start fresh.`
 
 func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
 	hours := s.budgets[0]
@@ -194,7 +194,7 @@ func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 	}
 	_, best := optimum(p.pages, perHour)
 	tab := Table{Name: "hints", Caption: "Freshness by what sitemaps say", Columns: []string{"sitemaps", "first tenth", "learnt", "of the optimum without", "of the budget"}}
-	plot := Plot{Name: "hints", Title: "Freshness by what sitemaps say", X: "looks at each page, by the budget", Y: "freshness"}
+	plot := Plot{Name: "hints", Title: "Freshness by what sitemaps say", X: "revisits of each page, by the budget", Y: "freshness"}
 	for color, t := range trials {
 		tab.Rows = append(tab.Rows, []any{t.rule.name, mean(t.freshness[:s.rounds/10]), t.learnt(), t.learnt() / best, t.spent()})
 		plot.Series = append(plot.Series, t.curve(t.rule.name, color))
@@ -204,18 +204,18 @@ func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 	sec.Checks = []Check{
 		{"true sitemaps: a third less of the time in which copies are stale", 1-trials[0].learnt() <= (1-none)*2/3},
 		{"mostly true sitemaps: better than without", trials[1].learnt() > none},
-		{"sitemaps that only lie: not more than 0.03 worse than without, the looks at them counted", trials[3].learnt() >= none-0.03},
+		{"sitemaps that only lie: not more than 0.03 worse than without, including the reads of sitemaps", trials[3].learnt() >= none-0.03},
 		{"mixed: better than without", trials[4].learnt() > none},
 	}
 	sec.Tables, sec.Plots = []Table{tab}, []Plot{plot}
 	return sec, nil
 }
 
-const hintsText = `The same with a look at each page every %g hours by the budget, where each of the %s hosts has a sitemap that says when its pages changed. It is
-read every %g hours, which counts as a look. Of the changes a part is announced; besides, changes are announced that were none. Nothing is known
-beforehand of how far a host tells the truth: each look shows whether what was said is so. What is said then counts as time that has passed, more or
-less than has really, until a look is as likely to find a change (Busa-Fekete and others, "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals", WWW
-2025). "Mixed" is a third of the hosts each with mostly true, half false and only false ones.`
+const hintsText = `The same with a budget of one revisit per page in %g hours. Each of the %s hosts has a sitemap that says when its pages changed. The crawl
+reads it every %g hours, which counts as a revisit. A sitemap announces part of the changes, and some changes that did not happen. How reliable a host
+is must be learnt: each revisit shows whether the announcement was true. An announcement counts as additional or reduced elapsed time, by which a
+revisit becomes as likely to find a change (Busa-Fekete and others, "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals", WWW
+2025). In "mixed", a third of the hosts each have mostly true, half false and only false sitemaps.`
 
 func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
 	hours := s.budgets[0]
@@ -224,7 +224,7 @@ func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section,
 	_, best := optimum(p.pages, perHour)
 	tab := Table{
 		Name: "pace", Caption: "Freshness by pace",
-		Columns: []string{"looks an hour a host allows", "hosts that have more", "learnt", "of the optimum without pace", "of the budget"},
+		Columns: []string{"revisits an hour a host allows", "hosts that have more", "learnt", "of the optimum without pace", "of the budget"},
 	}
 	var trials []*modelTrial
 	for _, share := range []float64{0, 1, 0.5, 0.2} { // of what the largest host would have
@@ -252,9 +252,9 @@ func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section,
 		tab.Rows = append(tab.Rows, row)
 	}
 	return Section{
-		Title: "Hosts that allow few looks",
-		Text: fmt.Sprintf(`The same without sitemaps, where hosts allow only so many looks an hour. By the budget the largest host would have %.3g. What a host does not allow, the
-others get: the threshold falls until the budget is used.`, largest),
+		Title: "Hosts that allow few revisits",
+		Text: fmt.Sprintf(`The same without sitemaps, with hosts that limit the revisits per hour. By the budget the largest host would get %.3g. Other hosts get the revisits
+that a host does not allow: the threshold falls until the budget is used.`, largest),
 		Tables: []Table{tab},
 		Checks: []Check{
 			{"a pace as of the budget's share of the largest host: at least 0.97 of the optimum without one", trials[1].learnt() >= enough*best},

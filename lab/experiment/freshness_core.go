@@ -93,9 +93,9 @@ func coreSection(s freshScale, log func(string, ...any)) (Section, error) {
 	sec := Section{Title: "The crawler itself", Text: fmt.Sprintf(coreText, hours, grouped(len(pages)), grouped(runs[0].hosts), s.coreRounds*int(hours)/24)}
 	tab := Table{
 		Name: "core", Caption: "Freshness of a crawl",
-		Columns: []string{"partitions", "first tenth", "learnt", "of the optimum", "of fixed intervals", "of the budget", "looks", "steps a look", "reads a look", "puts a look"},
+		Columns: []string{"partitions", "first tenth", "learnt", "of the optimum", "of fixed intervals", "of the budget", "revisits", "steps a revisit", "reads a revisit", "puts a revisit"},
 	}
-	plot := Plot{Name: "core", Title: "Freshness of a crawl", X: "looks at each page, by the budget", Y: "freshness"}
+	plot := Plot{Name: "core", Title: "Freshness of a crawl", X: "revisits of each page, by the budget", Y: "freshness"}
 	for color, c := range runs {
 		looks := float64(c.Twice)
 		spent := c.perHour() * hours / float64(len(pages))
@@ -114,7 +114,7 @@ func coreSection(s freshScale, log func(string, ...any)) (Section, error) {
 	return sec, nil
 }
 
-const coreText = `The same with the crawler's own core (steps, ticks, frontier, commits) on a virtual clock, as the experiment webgather runs it: it finds the pages,
-settles them, and looks again, with a look at each page every %g hours by the budget; its ticks steer the threshold by what the partitions' heads say. The web is generated, %s pages on %s hosts,
-and changes as the model's do, all pages mattering alike; a host is asked once a second at most. It lasts %d days. Looks of a partition are put together at whole minutes, so that a step has several; a step
-here waits for three seconds at most, as in a cloud. Reads are of objects: of those, former answers cost none while a partition's process remembers them.`
+const coreText = `The same with the crawler's own core (steps, coordinator runs, frontier, commits) on a virtual clock, as in the experiment webgather. It finds and fetches
+the pages, then revisits them with a budget of one revisit per page in %g hours. Coordinator runs steer the threshold by the partitions' heads. The web is generated, %s pages on %s hosts,
+and changes as in the model; all pages have the same weight. A host gets at most one request per second. The crawl lasts %d days. A partition's revisits are due at whole minutes, so that a step has several;
+a step waits for at most three seconds, as in a cloud. Reads are reads of objects; previous answers that the process of a partition still remembers need none.`

@@ -153,7 +153,7 @@ func queueAssignment(o Options) (*Report, error) {
 
 // portalSection is about a portal alone.
 func portalSection(trials []*queueTrial) Section {
-	sec := Section{Title: "One portal, without a delay", Text: portalText}
+	sec := Section{Title: "One portal without a delay", Text: portalText}
 	tab := Table{
 		Name: "portal", Caption: "Requests under way, and pages a second, when the queues are long",
 		Columns: []string{"connections", "by host: active", "by SURT: active", "by BKDR: active", "by host: pages/s", "by SURT: pages/s", "by BKDR: pages/s", "times k = 1"},
@@ -210,7 +210,7 @@ func overTime(name string, color int, values []float64) Series {
 
 // paceSection is about a portal with a pace.
 func paceSection(trials []*queueTrial) Section {
-	sec := Section{Title: "One portal, with a delay", Text: fmt.Sprintf(paceText, portalPace, 1/portalPace.Seconds())}
+	sec := Section{Title: "One portal with a delay", Text: fmt.Sprintf(paceText, portalPace, 1/portalPace.Seconds())}
 	tab := Table{Name: "pace", Caption: "By BKDR, when the queues are long", Columns: []string{"connections", "active", "pages/s", "bound by connections", "bound by delay"}}
 	for _, t := range trials {
 		byLinks, byPace := float64(t.k)/portalLatency.Seconds(), 1/portalPace.Seconds()
@@ -240,23 +240,23 @@ func mixedSection(trials []*queueTrial, web *simweb.Web) Section {
 	return sec
 }
 
-const queuesIntro = `**Question.** A crawler that keeps one queue for each host has most of its connections idle when a few huge hosts hold most
-of the URLs. Zhang and Wang deal the URLs of Heritrix's hosts to queues by a string hash of the URL, and report more active
-threads and more URLs a second once the queues are long. Does that hold here, how far, and with which hash?
+const queuesIntro = `**Question.** With one queue per host, most connections of a crawler are idle when a few huge hosts hold most of the URLs. Zhang and Wang
+distribute the URLs of a Heritrix host over several queues by a string hash. They report more active threads and more
+URLs per second once the queues are long. Does that hold here, how far, and with which hash?
 
-**How.** The crawler's own core on a virtual clock, with one partition. The portal is a generated host of %s pages that
-answers after %v and closes no connection; its operator allows k requests under way at once (a rule for the host), and its URLs are dealt to k queues, of each
-of which one request is made at a time. Crawls begin with its root, last %v, and are looked at every %v; "when the queues are long" is the
-mean of the last %d of these.`
+**How.** The crawler's own core runs on a virtual clock, with one partition. The portal is a generated host of %s pages that
+answers after %v and closes no connection. A host rule allows k requests under way at once. Its URLs are distributed over k queues, and each queue has
+at most one request under way. Crawls start with the root, last %v, and are sampled every %v; "when the queues are long" is the
+mean of the last %d samples.`
 
-const portalText = `By host there is one queue, whatever the host allows, as by Heritrix's default. By BKDR the speed is that of one connection times their number. By SURT
-prefix, that is by the first segment of the path, there are no more queues than a site has sections. The generated portal has eight, numbered in a row, which
-share no queue from eight queues on; sections with other names meet in a queue by chance, and one that is larger than the others is the last to be
-done. What is best in a queue comes first in all of them, but nothing orders the queues of a host among each other.`
+const portalText = `"Host" is one queue, whatever the host allows, as in Heritrix by default. With BKDR the speed is that of one connection times their number. With the SURT
+prefix, the first segment of the path, a site has no more queues than sections. The generated portal has eight sections with consecutive numbers, which
+share no queue from eight queues on. Other names may share a queue by chance, and a section larger than the others finishes
+last. Each queue returns its best URL first, but the queues of a host have no order among each other.`
 
-const paceText = `The same with %v between two requests to the host. Pace counts per host, not per queue: more queues never make a
-host be asked more often than once in that time, which is %g pages a second, and from there on more connections only wait.`
+const paceText = `The same with %v between two requests to the host. The delay applies to the host, not to a queue: with any number of queues the
+host gets at most one request in that time, or %g pages per second. Further connections only wait.`
 
-const mixedText = `The portal with %d other hosts of %d pages each, which are asked every %v, as hosts are that nobody gave a rule; the crawl
-has %d connections. The other hosts are done after two minutes, and then the portal is all there is: with one queue, the crawl has one of its connections busy. This is the case of the
+const mixedText = `The portal with %d other hosts of %d pages each, which have no host rule and get one request every %v; the crawl
+has %d connections. The other hosts are finished after two minutes, and only the portal remains. With one queue the crawl then uses one connection. This is the case of the
 paper: a few huge hosts, and most threads waiting.`

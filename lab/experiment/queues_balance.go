@@ -163,7 +163,7 @@ func dealSection(seed uint64, web *simweb.Web, n int) (Section, error) {
 		byNumber.Rows, variation.Rows = append(byNumber.Rows, a), append(variation.Rows, b)
 	}
 	sec := Section{
-		Title: "How evenly URLs are dealt", Text: fmt.Sprintf(dealText, grouped(n), mostQueues),
+		Title: "How evenly URLs are distributed", Text: fmt.Sprintf(dealText, grouped(n), mostQueues),
 		Tables: []Table{byKind, byNumber, variation}, Plots: []Plot{plot},
 	}
 	limit := evenEnough + 6*math.Sqrt(mostQueues/float64(n))
@@ -200,12 +200,12 @@ func worst(all []spread, figure func(spread) float64) float64 {
 	return slices.Max(values)
 }
 
-const dealText = `The paper compares BKDRHash, ELFHash and SDBMHash, and takes BKDR. Here %[1]s URLs of each of some kinds that portals
-have are dealt to 2 to %[2]d queues by the remainder, as published, and by the hash that the crawl has anyway (SipHash with the crawl's
-key). The fullest queue is the last to be empty, so its length by the mean is what a host that is crawled to its end loses.
+const dealText = `The paper compares BKDRHash, ELFHash and SDBMHash, and chooses BKDR. Here %[1]s URLs of several kinds found on portals
+are distributed over 2 to %[2]d queues by the remainder, as published, and by the hash that the crawl already has (SipHash with the crawl's
+key). The fullest queue becomes empty last. So its length divided by the mean shows how much longer the host takes.
 
-None of the three is fit for every remainder. The lowest four bits of ELF are those of the last letter, so that all URLs that end
-with ".html" are in one of 2, 4, 8 or 16 queues. 65,599, by which SDBM multiplies, is -1 modulo 64, which leaves the difference of
-two sums of letters: uneven from 16 queues on. BKDR, the best of them, is even with a power of two; but 131 is 1 modulo 26 and 52, and -1 modulo 22, 33 and 44, where numbers in
-URLs leave little more than the sums of their digits. The frontier therefore does not take a remainder, but the upper
-bits of a product ("all bits"): then all three are as even as chance, and whichever is chosen, with whatever number of queues, works.`
+None of the three works with every remainder. The lowest four bits of ELF are those of the last letter, so with 2, 4, 8 or 16 queues all URLs that end
+with ".html" are in one queue. SDBM multiplies by 65,599, which is -1 modulo 64, so only the difference of
+two sums of letters remains: it is uneven from 16 queues on. BKDR, the best of them, is even with a power of two; but 131 is 1 modulo 26 and 52, and -1 modulo 22, 33 and 44, where numbers in
+URLs leave little more than the sums of their digits. So the frontier does not use a remainder, but the upper
+bits of a product ("all bits"). Then all three are as even as chance, for any number of queues.`
