@@ -239,10 +239,10 @@ func (l *liveSet) section() Section {
 	c := l.sim.trials[0].campus
 	sec := Section{
 		Title: "Over sockets",
-		Text: fmt.Sprintf(`Is the simulation true? Here the whole crawler (engine, fetcher, commits) crawls %d pages on %d servers of this machine, which answer after 4 to 80 ms,
-over %d connections, beside the simulation of that very web; a third of the servers close each connection after one answer. Shares are of the pages, and of PageRank, at half of
-breadth-first's time, from the first page on. They are to be within %g of each other, and policies that the simulation finds farther apart than that, in the same order.
-Real times are never quite the same, so this table alone differs a little each time it is made.`, len(c.urls), l.web.Hosts(), liveConnections, liveTolerance),
+		Text: fmt.Sprintf(`Is the simulation accurate? Here the whole crawler (engine, fetcher, commits) crawls %d pages on %d servers of this machine, which answer after 4 to 80 ms,
+over %d connections. The same web is simulated. A third of the servers close each connection after one answer. Shares are of the pages, and of PageRank, at half of
+breadth-first's time, counted from the first page. Real and simulated shares must be within %g of each other, and policies that differ by more in the simulation must be in the same order.
+Real times vary, so this table differs a little each time.`, len(c.urls), l.web.Hosts(), liveConnections, liveTolerance),
 	}
 	tab := Table{Name: "live", Caption: "Shares at half time", Columns: []string{"policy", "pages", "simulated", "PageRank", "simulated", "end, s", "simulated"}}
 	for i, p := range thePolicies {

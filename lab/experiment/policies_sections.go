@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-const policiesIntro = `**Question.** A crawler with a fixed number of connections has two choices whenever one is free: to which server to
-connect, and which of that server's URLs to ask for. Cao, Jiang and Singh ("crawl capability") compare four policies: first-in, first-out for both;
-servers by pages a second (performance); by their best URL (quality); by quality a second (capability). Are the policies here worth what theirs are?
+const policiesIntro = `**Question.** Whenever a connection is free, a crawler chooses a server and one of its URLs. Cao, Jiang and Singh ("crawl capability") compare four policies: first-in, first-out for both;
+servers by pages per second (performance); by their best URL (quality); by quality per second (capability). Do the policies here perform as theirs do?
 
-**How.** The crawler's own core (step, tick, frontier, estimators) runs on a virtual clock against a made-up campus like the paper's: %s pages on
-%s servers with %s to %s pages each (Zipf's law), 24%% of which serve 1 request per connection, 66%% a hundred, the rest something between. There are
-%d connections, at most one per server, no delays besides, and one partition. The paper gives no times, so they are ours: a server has a round trip time
-(log-normal, median 10 ms; three make a connection, two close it) and a time to reply (log-normal, median 300 ms for a server of mean size, sigma 2, at most 5 s; each
-page half to one and a half of it). Large servers are faster in proportion, so that they do not take longer for all of their pages
-than small ones, and none takes longer alone than two thirds of a second for each of the mean number of pages: what happens without these two
-conditions is a section below. Connections are busy for %.0f s each if all are always in use; the slowest server alone takes %.0f s.
-In-links follow the power law measured on the web (exponent 2.1). At the beginning the crawl knows each server's root, and it asks each for its robots.txt.
+**How.** The crawler's own core (step, coordinator, frontier, estimators) runs on a virtual clock against a generated campus like the paper's: %s pages on
+%s servers with %s to %s pages each (Zipf's law). 24%% of the servers serve 1 request per connection, 66%% a hundred, the others something between. There are
+%d connections, at most one per server, no other delays, and one partition. The paper gives no times, so we chose them. A server has a round trip time
+(log-normal, median 10 ms; three make a connection, two close it) and a response time (log-normal, median 300 ms for a server of mean size, sigma 2, at most 5 s; each
+page takes half to one and a half of it). Large servers are proportionally faster, so that they need no more time for all of their pages
+than small ones. No server alone needs more than two thirds of a second for each of the mean number of pages. A section below shows the results without these two
+conditions. If all connections are always in use, each is busy for %.0f s; the slowest server alone takes %.0f s.
+In-links follow the power law measured on the web (exponent 2.1). The crawl starts with each server's root, and requests robots.txt from each.
 
-**Time** is, as in the paper, a share of that of a whole crawl: here always breadth-first's, until its last page. The *omniscient* order knows all pages with their
-qualities and times, needs no robots.txt, and whenever a connection is free goes where some pages bring most quality a second, and for just these. It is greedy, and a bound in practice only.
-A policy's *area* is that under its curve up to the end of breadth-first, as a share of what it would be if all had come at once.`
+**Time** is, as in the paper, a share of the time of a whole crawl: here breadth-first's, until its last page. The *omniscient* order knows all pages with their
+qualities and times, and needs no robots.txt. Whenever a connection is free, it chooses the server and the pages with the most quality per second. It is greedy, so it is only a practical bound.
+A policy's *area* is the area under its curve up to the end of breadth-first, as a share of the area if all pages had come at once.`
 
 // at is a share of the time of the set.
 func (s *policySet) at(share float64) time.Duration { return time.Duration(share * float64(s.whole())) }
@@ -80,8 +79,8 @@ func pagesSection(c *campus, s *policySet, fastest *policyTrial) Section {
 	possible := fastest.share(c.pages, s.at(0.5)) / bf.share(c.pages, s.at(0.5))
 	sec := Section{
 		Title: "Pages",
-		Text: fmt.Sprintf(`The paper reports that performance has 50%% more pages than breadth-first at half time; here it is %.0f%% more, and %.0f%% would be possible
-for who knows all from the beginning. Quality and capability go by PageRank in this table.`, 100*(ratio-1), 100*(possible-1)),
+		Text: fmt.Sprintf(`The paper reports that performance has 50%% more pages than breadth-first at half time; here it has %.0f%% more. The omniscient order has %.0f%% more.
+In this table quality and capability use PageRank.`, 100*(ratio-1), 100*(possible-1)),
 	}
 	tab := Table{Name: "pages", Caption: "Share of the pages by time", Columns: append(append([]string{"policy"}, timeHeads()...), areaHeads...)}
 	for _, t := range append(append([]*policyTrial{}, s.trials...), fastest) {
@@ -95,9 +94,9 @@ for who knows all from the beginning. Quality and capability go by PageRank in t
 
 func rankSection(s *policySet) Section {
 	caps, quality := s.find("capability").share(s.quality, s.at(0.3)), s.find("quality").share(s.quality, s.at(0.3))
-	sec := s.section("pagerank", fmt.Sprintf(`A page's quality is its PageRank, computed over all links beforehand and known for each URL that was found. The paper:
+	sec := s.section("pagerank", fmt.Sprintf(`A page's quality is its PageRank, computed over all links in advance and known for each URL that is found. In the paper,
 capability and quality have more than 80%% of the total in less than 30%% of the time, and capability is the best of the four. Here, at 30%% of the time, capability has %.0f%% and
-quality has %.0f%%: the best page of all is on some server, and it is asked for though that server is slow.`, 100*caps, 100*quality))
+quality has %.0f%%: it requests the best page even if its server is slow.`, 100*caps, 100*quality))
 	sec.Checks = []Check{
 		{What: "capability has 80% of the quality in 30% of the time", OK: caps >= 0.8},
 		{What: "capability's area is the largest of the four", OK: s.capabilityIsBest()},
@@ -107,10 +106,10 @@ quality has %.0f%%: the best page of all is on some server, and it is asked for 
 
 func zipfSection(s, known *policySet, draws int) Section {
 	third, half := s.find("capability").share(s.quality, s.at(1./3)), s.find("capability").share(s.quality, s.at(0.5))
-	sec := s.section("zipf", fmt.Sprintf(`Qualities are drawn from Zipf's law (exponent 1), each independent of its server and of links; all figures are means over %d draws. The paper:
-capability has 60%% of the total at a third of the time and 80%% at half of it, and is the best of the four. Here it has %.0f%% and %.0f%%. If all URLs are known from the beginning
-it has %.0f%% and %.0f%%: a page cannot be chosen for its quality before a link to it was read, and if quality has nothing to do with links, whoever reads most pages finds
-most good ones. So performance is close to capability here.`, draws, 100*third, 100*half,
+	sec := s.section("zipf", fmt.Sprintf(`Qualities are drawn from Zipf's law (exponent 1), independent of servers and links; all figures are means over %d draws. In the paper,
+capability has 60%% of the total at a third of the time and 80%% at half of it, and is the best of the four. Here it has %.0f%% and %.0f%%. If all URLs are known from the start,
+it has %.0f%% and %.0f%%. A page cannot be chosen for its quality before a link to it is read. If quality is independent of links, the policy that reads most pages finds
+most good ones, so performance is close to capability here.`, draws, 100*third, 100*half,
 		100*known.find("capability").share(known.quality, known.at(1./3)), 100*known.find("capability").share(known.quality, known.at(0.5))))
 	sec.Checks = []Check{
 		{What: "capability has 60% of the quality in a third of the time", OK: third >= 0.6},
@@ -161,18 +160,18 @@ func compactTable(name, caption string, st *policySetting) Table {
 func knownSection(st *policySetting) Section {
 	return Section{
 		Title: "If all URLs are known from the beginning",
-		Text: `The same, but the crawl begins with all URLs instead of the roots: what is left is the order alone. That pages have to be found costs next to nothing by
-PageRank, whose best pages are linked most and thus found first; it costs a lot where quality is independent of links, as by Zipf's law: a page cannot be chosen for its
-quality before some link to it was read.`,
+		Text: `The same, but the crawl starts with all URLs instead of the roots, so only the order matters. With PageRank, having to find the pages costs almost nothing,
+because the best pages have most links and are found first. It costs much if quality is independent of links, as with Zipf's law, because a page cannot be chosen for its
+quality before a link to it is read.`,
 		Tables: []Table{compactTable("known", "All URLs known", st)},
 	}
 }
 
 func onlineSection(s *policySet, trials []*policyTrial) Section {
 	sec := Section{
-		Title: "What an operator really gets",
-		Text: `Nobody knows PageRank before the crawl. These are the sources of quality that a crawl can be begun with, by how much PageRank the pages have that they
-bring: the depth of a URL, the number of links to it that were found, and OPIC, which hands a page's quality on to what it links to.`,
+		Title: "What an operator gets without PageRank",
+		Text: `Nobody knows PageRank before the crawl. The table compares the sources of quality that a crawl can use by the PageRank of the pages that they
+fetch: the depth of a URL, the number of found links to it, and OPIC, which passes a page's quality on to the pages it links to.`,
 	}
 	tab := Table{Name: "sources", Caption: "Share of all PageRank by time", Columns: append(append([]string{"policy", "source"}, timeHeads()...), areaHeads...)}
 	row := func(t *policyTrial, source string) {
@@ -225,10 +224,10 @@ func otherSection(all []*otherCampus) Section {
 		tab.Rows = append(tab.Rows, row)
 	}
 	return Section{
-		Title: "How much is owed to the times",
-		Text: `The times of the servers are this experiment's, and were chosen so that breadth-first keeps its connections busy nearly to the end and that servers differ enough: both are needed
-for one and a half times as many pages at half time. Here are other draws. How much performance gains is bounded by how much the servers differ, as the column of the
-omniscient order shows; performance gets most of what is to be had each time. (The slowest server's own time is a share of breadth-first's.)`,
+		Title: "Influence of the server times",
+		Text: `The times of the servers are this experiment's own. They were chosen so that breadth-first keeps its connections busy nearly to the end, and so that servers differ enough. Both are needed
+for one and a half times as many pages at half time. The table shows other draws. The differences between servers bound the gain of performance, as the column of the
+omniscient order shows; performance reaches most of the possible gain each time. (The slowest server's own time is a share of breadth-first's.)`,
 		Tables: []Table{tab},
 	}
 }
@@ -238,10 +237,10 @@ func tailSection(c *campus, st *policySetting, connections int) Section {
 	bf := s.find("breadth-first")
 	return Section{
 		Title: "With a long tail",
-		Text: fmt.Sprintf(`The same with times that do not depend on a server's size, and with no bound to them. Then the slowest server alone takes %.0f s, where all
-work divided by the connections is %.0f s: whatever the order, a crawl ends when that server does, and for most of the time few connections are in use. At half of that
-time breadth-first has %.0f%% of the pages already, so that nothing can have half as many more, and at a tenth of it %.0f%%, where performance has %.0f%%.
-Shares of time say little about such a crawl; one request at a time to each server is what bounds it.`,
+		Text: fmt.Sprintf(`The same with unbounded times that do not depend on a server's size. Then the slowest server alone takes %.0f s, while all
+work divided by the connections takes %.0f s. In any order the crawl ends when that server is finished, and for most of the time few connections are in use. At half of that
+time breadth-first already has %.0f%% of the pages, so no policy can have half as many more. At a tenth of it breadth-first has %.0f%%, and performance %.0f%%.
+Shares of time say little about such a crawl: the limit of one request at a time to each server bounds it.`,
 			c.longest.Seconds(), c.work.Seconds()/float64(connections), 100*bf.share(c.pages, s.at(0.5)), 100*bf.share(c.pages, s.at(0.1)),
 			100*s.find("performance").share(c.pages, s.at(0.1))),
 		Tables: []Table{compactTable("tail", "Unbounded times", st)},

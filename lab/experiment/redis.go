@@ -114,8 +114,8 @@ func shelfSections(s redisScale, sample *corpus.Corpus, log func(string, ...any)
 }
 
 const redisIntro = `**Question.** Li, Ai and Wang build a search engine on queues in Redis: a master and 1 to 4 slaves crawl, make an inverted index and compute PageRank. How do crawl, index and
-ranks made of functions and plain queues compare, do they scale, and what do searches over the result take and find?
+ranks by functions and plain queues compare? Do they scale? How long do searches take, and what do they find?
 
-**How.** What scales is simulated as in the other experiments: the crawler's own core on a virtual clock, in a world that takes the time that clouds take for a table's read (5 ms), a
-message (10 ms) and an object (20 ms to read, 40 ms to store). What is bound by a processor is measured, on a machine with %d of them, and differs a little each time. The paper
-does not give its machines' speed, so its figures and these are not of the same hardware; what can be compared is how they grow with the workers.`
+**How.** Scaling is simulated as in the other experiments: the crawler's own core runs on a virtual clock, where a read of the table takes 5 ms, a
+message 10 ms and an object 20 ms to read and 40 ms to store, as in a cloud. Work of processors is measured, on a machine with %d of them, and varies a little. The paper
+does not state the speed of its machines, so only the growth with the number of workers can be compared.`

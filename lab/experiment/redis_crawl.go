@@ -210,14 +210,14 @@ func (r *redisCrawls) section(s redisScale) Section {
 			float64(redisAnswer.Microseconds())/1000/float64(s.faster), s.faster, efficientRedis),
 	}
 	tab := Table{
-		Name: "crawl", Caption: "Pages a second, and how many times those of one worker",
+		Name: "crawl", Caption: "Pages per second, and relative to one worker",
 		Columns: []string{
 			"workers", "paper", "times", "simulated, to the end", "times", "while all work", "times",
 			fmt.Sprintf("%d times the web, to the end", s.times), "times", fmt.Sprintf("%d connections each", redisMany), "times",
 		},
 	}
 	live := Table{
-		Name: "crawl-live", Caption: "Pages a second over sockets of one machine, and how many times those of one worker",
+		Name: "crawl-live", Caption: "Pages per second over sockets of one machine, and relative to one worker",
 		Columns: []string{"workers", "bound by latency", "times", "by the processors"},
 	}
 	plot := Plot{Name: "crawl", Title: "Crawl: speed-up over one worker", X: "workers", Y: "speed-up"}
@@ -241,15 +241,15 @@ func (r *redisCrawls) section(s redisScale) Section {
 	return sec
 }
 
-const redisCrawlText = `The paper crawls %d pages of %s KB in all, to a depth of two links, with 1 to 4 slaves. It says of a slave no more than that alone
-it has 5.385 pages a second. So here a worker has one connection, and an answer takes %d ms; the web is as large, on %d hosts, and all roots are known from the beginning. A host is
-one partition's, which is what politeness asks for, so each host's robots.txt is asked for besides: one request in four, which the paper's slaves do not make.
+const redisCrawlText = `The paper crawls %d pages of %s KB in all, to a depth of two links, with 1 to 4 slaves. The only figure for one slave is
+5.385 pages per second. So here a worker has one connection, and an answer takes %d ms. The web has the same size, on %d hosts, and the crawl starts with all roots. One
+partition owns a host, for politeness, so each host's robots.txt is requested too: one request in four, which the paper's slaves do not send.
 
-Simulated are the crawler's own steps and ticks in a world that takes the time that clouds take, each worker with a partition of its own. On so small a web chance deals some
-workers more hosts than others, and the one with most ends last; so there is beside the speed to the end that of the first three quarters of the pages, while all work,
-and that of a web %d times as large. A worker is not bound to one connection: the last columns are of the large web with %d for each.
+In the simulation each worker has its own partition. On so small a web, chance gives some
+workers more hosts than others, and the worker with most hosts ends last. So the table also shows the speed over the first three quarters of the pages, while all work,
+and the speed on a web %d times as large. A worker may have more than one connection: the last columns are for the large web with %d each.
 
-Over sockets the whole crawler crawls a web that the same process serves, first with one connection a worker and answers that take %g ms, all things %d times as fast; then the large web with
-more connections and answers at once, where the processors are the bound, and workers share them.
+Over sockets, the whole crawler crawls a web that the same process serves: first with one connection per worker and answers that take %g ms, so that all is %d times as fast; then the large web with
+more connections and immediate answers, where the workers share the processors, which are the bottleneck.
 
-Workers are to be at least %g times as fast as there are of them.`
+N workers must be at least %g N times as fast as one.`

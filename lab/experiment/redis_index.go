@@ -252,7 +252,7 @@ func (r *redisIndex) section() Section {
 		Text:  fmt.Sprintf(redisIndexText, grouped(r.docs.Len()), farmGet.Milliseconds(), farmPut.Milliseconds(), farmNet>>20, farmTable.Milliseconds(), efficientRedis),
 	}
 	tab := Table{
-		Name: "index", Caption: "Pages a second, and how many times those of one worker",
+		Name: "index", Caption: "Pages per second, and relative to one worker",
 		Columns: []string{"workers", "paper", "times", "measured", "ms of a processor a page", "simulated", "times", "ms of a processor a page"},
 	}
 	plot := Plot{Name: "index", Title: "Index: speed-up over one worker", X: "workers", Y: "speed-up"}
@@ -303,11 +303,11 @@ func (r *redisIndex) stageTable() Table {
 	return tab
 }
 
-const redisIndexText = `%s pages of some 15 KB, with 5 KB of text in them, in four languages, are stored as a crawl stores them, and then indexed by the index step: it reads commits and WARC objects, takes
-the text out of the HTML, makes tokens of it (stems, Chinese words, pairs of characters), and puts segments and a manifest. Each worker has a partition of its own.
+const redisIndexText = `%s pages of about 15 KB, with 5 KB of text, in four languages, are stored as by a crawl and then indexed by the index step. The step reads commits and WARC objects,
+extracts the text of the HTML, makes tokens (stems, Chinese words, pairs of characters), and stores segments and a manifest. Each worker has its own partition.
 
-Measured is a process with as many processors, over a store in memory. Simulated is the same step on a virtual clock, each worker with a machine of one processor: calls take what they take in
-a cloud (%d ms to read an object, %d ms to store one, and its bytes at %d MB a second; %d ms for a record), work the processor time that it takes here. The paper's slaves send what they find to a master that merges it; here a
-worker's partition has an index of its own, and nothing is merged across partitions but, in a search, what is found.
+One process with the same number of processors is measured over a store in memory. The same step is simulated on a virtual clock, where each worker is a machine with one processor. Calls take as long as in
+a cloud (%d ms to read an object, %d ms to store one, and %d MB per second; %d ms for a record), and work takes the processor time measured here. The paper's slaves send their results to a master, which merges them. Here
+each partition has its own index, and only a search merges results of partitions.
 
-Workers are to be at least %g times as fast as there are of them.`
+N workers must be at least %g N times as fast as one.`

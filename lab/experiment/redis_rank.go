@@ -189,7 +189,7 @@ func (r *redisRanks) section() Section {
 		Text:  fmt.Sprintf(redisRankText, grouped(r.sites), grouped(int(first.job.Totals.HostLinks)), first.job.Params.Tolerance, redisTenfold, redisRankMost),
 	}
 	tab := Table{
-		Name: "rank", Caption: "Seconds until the ranks are there",
+		Name: "rank", Caption: "Seconds until the ranks are computed",
 		Columns: []string{
 			"workers", "paper, s", "times as fast", "rounds", "measured, s", "simulated, s", "of a processor, s", "steps", "calls",
 			fmt.Sprintf("%d times the sites, simulated, s", redisTenfold), "times as fast",
@@ -209,12 +209,12 @@ func (r *redisRanks) section() Section {
 	return sec
 }
 
-const redisRankText = `The paper gives no more of its web than that it has 35,602 sites. Here a web of %s sites is made up, with a page each and %s links, whose numbers to and from a site follow power laws. All of the
-work is in the figures: reading the commits, bringing links to those who own what they lead to, rounds until the ranks of no level (pages and hosts, which here are alike) change by more than %g in all, and
+const redisRankText = `The paper says of its web only that it has 35,602 sites. Here a generated web has %s sites with one page each and %s links, whose numbers per site follow power laws in both directions. The figures include all
+of the work: reading commits, sending links to the owners of their targets, rounds until the ranks of both levels (pages and hosts, equal here) change by at most %g in all, and
 tables of the results.
 
-Measured is one process over a store in memory, which runs two steps at once. Simulated are steps on machines of one processor each, started by messages, with what calls take in a cloud. Where one partition
-has it all, nothing need be stored between rounds; with several, each round is an object and a record of each, and waiting for these is most of the time: so few sites are not worth more than one worker.
-What more workers are for is more sites: the last columns are of %d times as many.
+One process that runs two steps at once is measured over a store in memory. The simulation has steps on machines with one processor each, started by messages, with the call times of a cloud. If one partition
+has all sites, nothing is stored between rounds. With several, each round is an object and a record for each partition, and waiting for these takes most of the time: so few sites do not need more than one worker.
+More workers serve more sites: the last columns are for %d times as many.
 
-One process is to have the ranks of as many sites as the paper's within %v.`
+One process must compute the ranks of as many sites as the paper's within %v.`

@@ -178,11 +178,11 @@ func (r *searches) section() Section {
 	return sec
 }
 
-const searchText = `Queries over %s documents, drawn as follows: words as often as documents have them, but for the commonest, which only hold sentences together; phrases that are the title of a document; a word within one site.
-All words must match. A search has the ten best documents of all that match, with snippets, and no two alike.
+const searchText = `Queries over %s documents are drawn at random: words as often as documents contain them, except the most common ones; phrases that are the title of a document; and a word within one site.
+All words must match. A search returns the ten best of all matching documents, with snippets, and no near-duplicates.
 
-Warm is an index that is open, in a process that has answered some queries before; its cache has 1 GB. Cold is a new process with nothing in memory: it reads the records, opens the segments and
-answers, by reads of ranges of the segments; over files, and over a store in which each read takes %d ms and %d may be under way at once. The median of all warm searches is to be at most %d ms.`
+A warm index is open in a process that has answered queries before; its cache has 1 GB. A cold search is the first of a new process: it reads the records, opens the segments and
+reads ranges of them, from files, and from a store in which each read takes %d ms and %d reads may run at once. The median of all warm searches must be at most %d ms.`
 
 // known is how well known items are found.
 type known struct {
@@ -269,6 +269,6 @@ func qualitySection(docs int, without, with []*known) Section {
 	return sec
 }
 
-const qualityText = `Does a search find what it should? Of %s documents each has a title that is its own, though the words of it are frequent, and other documents link to it by its title and show it in their menus; and a word in its text
-that no other document has. Those who ask for either want that document, and it should stand first: by the text alone, and with the PageRank of the pages too, which must not put pages that are much
-linked before the one that was asked for.`
+const qualityText = `Does a search find the right document? Each of %s documents has a unique title of frequent words, which other documents use to link to it and show in their menus, and one word in its text
+that no other document has. A query for either should find that document first: by the text alone, and with PageRank too, which must not put popular pages
+before it.`

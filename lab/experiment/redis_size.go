@@ -174,6 +174,6 @@ func sizeSection(stored float64, sizes []indexSize) Section {
 	return sec
 }
 
-const sizeText = `The bytes of all segments, merged as the index step merges them, by those of the text that was indexed: titles, headings and main text. A segment holds terms with their
-positions in each field, a table of the documents, and, for what results show, the text itself, compressed, which takes %.2f bytes for a byte. Here the store is a folder, and what is
-put is synced to the disk; %d processors index it, merges included, and are to take at least %s pages a second.`
+const sizeText = `The bytes of all segments, after the index step's merges, divided by the bytes of the indexed text: titles, headings and main text. A segment holds terms with their
+positions in each field, a table of the documents, and the compressed text for snippets, which takes %.2f bytes per byte. Here the store is a folder, and every
+object is synced to the disk. %d processors index it, merges included, and must reach at least %s pages per second.`

@@ -445,7 +445,7 @@ const soon = 15 * time.Second
 // askSection is about requests from outside.
 func (s *topicStudy) askSection(trials ...*topicTrial) Section {
 	sec := Section{Title: "Requests under full load", Text: fmt.Sprintf(askText, len(s.asks))}
-	tab := Table{Name: "requests", Caption: "From the request until the page was had, in seconds", Columns: []string{"crawl", "requests", "served", "median", "90%", "longest"}}
+	tab := Table{Name: "requests", Caption: "Seconds from the request until the page was fetched", Columns: []string{"crawl", "requests", "served", "median", "90%", "longest"}}
 	for _, t := range trials {
 		d := times(t.Served)
 		row := []any{t.name, len(s.asks), len(d), nil, nil, nil}
@@ -466,32 +466,32 @@ func times(all []time.Duration) []time.Duration {
 	return all
 }
 
-const topicsIntro = `**Question.** Fan and Li have several topics in one crawl, which take turns, go before each other by priority, and are watched: one that has met its
-minimum gets smaller slices. They report that three topics come out even over 24 hours, and that none is left without pages, which
-happened before. Does that hold here, and how soon is served what is more urgent?
+const topicsIntro = `**Question.** Fan and Li crawl several topics at once. Topics take turns or go first by priority, and a watcher gives smaller slices to a topic that has met its
+minimum. They report that three topics get equal shares over 24 hours, and that no topic is left without pages, which
+happened before. Does that hold here, and how soon are urgent requests served?
 
-**How.** The crawler's own core on a virtual clock, for %d hours, with %d connections to hosts that answer after %v to %v: at most %.2f
-pages a second, which every topic alone could use up. A host is left alone for %v between two requests. Without topics the same hosts are one crawl. The
-first hour counts as any other, although topics have little to ask for at its beginning.`
+**How.** The crawler's own core runs on a virtual clock, for %d hours, with %d connections to hosts that answer after %v to %v: at most %.2f
+pages per second, which each topic alone could use. A host gets one request every %v. Without topics the same hosts are one crawl. The
+first hour counts too, although topics have few URLs at its beginning.`
 
-const evenText = `%s. Without topics, hosts take turns, and one whose turn it is has up to 50 requests over its connection: a topic has pages as it has hosts, and there are hours
-in which a small one has none. With topics, it has the connections for its slice; what it cannot use, because its hosts are all at rest, goes to the
-others. The rest of what is uneven is robots.txt, which the large topic asks for more often. Partitions take turns each for itself, so that a topic is
-as even as its hosts are dealt: four partitions have %s of the small topic's hosts, and where they are few it has had all their pages before the
-end. The watcher counts over all partitions: with a minimum (here %g%% of a third, in a quarter of the time) the small topic is given more in the others. A topic of a higher
-priority goes first as long as it has anything to ask for, so where that is the large one, the others have what it leaves, which is nothing.`
+const evenText = `%s. Without topics, hosts take turns, and each turn sends up to 50 requests over its connection. A topic then gets pages in proportion to its hosts, and a small one
+has hours without pages. With topics, a topic has the connections for its slice. What it cannot use, because all its hosts must wait, goes to the
+others. The remaining differences come from robots.txt, which the large topic requests more often. Each partition takes its own turns, so a topic is
+as even as its hosts are distributed: four partitions have %s of the small topic's hosts, and a partition with few of them fetches all their pages before the
+end. The watcher counts over all partitions: with a minimum (here %g%% of a third, in a quarter of the time) the small topic gets more in the others. A topic of
+higher priority goes first while it has any URL. If that is the large topic, nothing is left for the others.`
 
-const minimumText = `Turns of unequal length share the pages unequally, which may be what is wanted. With a minimum of %s pages in each period of
-%v (%.0f%% of a third of what the crawl can have) the watcher, which is part of the tick, takes from who has met it, until the next
+const minimumText = `Slices of unequal length give unequal shares, which may be intended. With a minimum of %s pages in each period of
+%v (%.0f%% of a third of what the crawl can fetch), the watcher, a part of the coordinator run, shortens the slices of topics that have met it, until the next
 period begins.`
 
-const lateText = `A topic of %s hosts and %s pages, whose roots are given after %v, when the others have tens of thousands of URLs
-waiting. With a priority of 10 it goes before the others; without topics its hosts take turns with all others. Its
-seeds are found by the next tick, which whoever gives them runs at once.`
+const lateText = `A topic of %s hosts and %s pages starts after %v, when the others have tens of thousands of URLs
+waiting. With priority 10 it goes before the others; without topics its hosts take turns with all others. The command that submits
+its seeds runs the coordinator at once, which finds them.`
 
-const coldText = `Functions end after some minutes, and the next one starts without memory. Whose turn it is follows from the clock, so it goes on with the
-topic that the one before had left. Here a step lives for %v, and a crawl for %d rounds of three equal slices.`
+const coldText = `Functions end after some minutes, and the next one starts without memory. The clock decides whose turn it is, so the next function continues with
+the topic of the previous one. Here a step lives for %v, and a crawl for %d rounds of three equal slices.`
 
-const askText = `%d requests for roots of hosts of all topics, at times drawn at random, while all connections are busy. Each is taken by a function that is started for it, mailed to
-the owner of the host, and goes before all topics there. It waits for a connection that is free, and for the pace of its host, which was asked perhaps
-just before: these are the bounds, and not the number of URLs that wait.`
+const askText = `%d requests for roots of hosts of all topics, at random times, while all connections are busy. A function takes each request and mails it to
+the owner of the host, where it goes before all topics. It waits for a free connection and for the pace of its host, which may have had a request just
+before. These are the bounds, and not the number of waiting URLs.`
