@@ -152,7 +152,7 @@ func (c *Corpus) Title(i int) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Unique is the word that document i alone has.
+// Unique returns the word that occurs only in document i.
 func (c *Corpus) Unique(i int) string {
 	lang, n := language(i)
 	digits := func(alphabet string, count int) string {

@@ -15,7 +15,7 @@ type Options struct {
 	Seed  uint64
 	Pages int  // of the generated web; 0: the experiment's own number
 	Quick bool // so small that it takes seconds: to see that it works, not to measure
-	// Log is told what is done, one line at a time; it may be nil. Calls come one by one.
+	// Log receives the progress, one line per call. It may be nil, and is never called concurrently.
 	Log func(line string)
 }
 
@@ -35,7 +35,7 @@ type Experiment struct {
 // All lists the experiments.
 func All() []Experiment {
 	return []Experiment{
-		{"freshness", "pages asked for again by estimated change rates: freshness beside the optimum (Azar et al.)", freshness},
+		{"freshness", "revisits by estimated change rates: freshness beside the optimum (Azar et al.)", freshness},
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
 		{"policies", "which server and URL comes first: breadth, performance, quality, capability (Cao et al.)", policies},
 		{"queue-assignment", "one large host in several queues: by host, SURT prefix or string hash (Zhang, Wang)", queueAssignment},
@@ -44,7 +44,7 @@ func All() []Experiment {
 	}
 }
 
-// Report is what came of an experiment.
+// Report is the result of an experiment.
 type Report struct {
 	Name     string    `json:"name"`
 	Title    string    `json:"title"`

@@ -26,7 +26,7 @@ const (
 	weightZipf  = 0.3 // exponent of the pages' weights within a host
 )
 
-// newLivePages draws a population of about so many pages.
+// newLivePages draws a population of about n pages.
 func newLivePages(seed uint64, pages, hosts int) *livePages {
 	sizes := make([]int, hosts)
 	total := 0.0

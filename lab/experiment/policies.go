@@ -110,7 +110,7 @@ func (t *policyTrial) finish() {
 	}
 }
 
-// share is how much of a quality is had until a time.
+// share returns the share of a quality that the crawl has fetched by a time.
 func (t *policyTrial) share(quality []float64, until time.Duration) (sum float64) {
 	for i, p := range t.order {
 		if t.at[i] > until {

@@ -165,7 +165,7 @@ func (c *campus) drawServers(seed uint64, o campusOptions) {
 	}
 }
 
-// alone is how long a server takes for so many pages, if it is never left waiting.
+// alone returns the time that a server needs for a number of pages without pauses.
 func alone(s measure.Server, pages int) time.Duration {
 	connections := (pages + s.PerConnection - 1) / s.PerConnection
 	return time.Duration(pages)*s.Response + time.Duration(connections)*(s.Connect+s.Close)

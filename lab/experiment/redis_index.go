@@ -67,7 +67,7 @@ func (a *archive) index() error {
 	return parallel(all)
 }
 
-// measured indexes with so many processors.
+// measured indexes with a number of processors.
 func (t *indexTrial) measured(docs *corpus.Corpus) (err error) {
 	a, err := memoryArchive(docs, t.workers)
 	if err != nil {

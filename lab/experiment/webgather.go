@@ -63,7 +63,7 @@ const (
 	plansPerRun = 60  // six an hour, as every ten minutes
 )
 
-// newWeb is a web of about so many pages, with hosts as large as in a Zipf distribution.
+// newWeb returns a web of about that many pages, with host sizes from a Zipf distribution.
 func newWeb(seed uint64, pages int) (*simweb.Web, error) {
 	hosts := hostsFor(pages)
 	return simweb.New(simweb.Config{

@@ -173,7 +173,7 @@ func (a *labActor) taken(e actor.WriteRecord) {
 // queueBatch is how many messages one call of a queue has at most.
 const queueBatch = 10
 
-// queueCalls counts the calls that so many messages take.
+// queueCalls returns the number of calls for a number of messages.
 func (l *lab) queueCalls(bodies [][]byte) {
 	for batch := range slices.Chunk(bodies, queueBatch) {
 		n := 0

@@ -43,12 +43,12 @@ type Lab struct {
 	// Server says what connections to a host take; nil: none takes any time, and answers take what
 	// Web says. It is asked once for each host.
 	Server func(host string) Server
-	// Answered, if it is not nil, is told of each answer, robots.txt apart, when it is here.
+	// Answered, if not nil, is called for each answer, except those of robots.txt, when it arrives.
 	Answered func(at time.Duration, url weburl.URL)
 	// Watch, if it is not 0, is how often Look is called, with what happened since.
 	Watch   time.Duration
 	OnSight func(Sight)
-	// Asked, if it is not nil, is told of every request for a page before the web answers it: it
+	// Asked, if not nil, is called for each request of a page before the web answers it: it
 	// may change the web.
 	Asked func(url string, at time.Duration)
 	// PlanEvery, if it is not 0, is how often Plan is asked which partitions should own the
@@ -68,7 +68,7 @@ type Sight struct {
 	Regions []int
 }
 
-// Measured is what came of a [Lab].
+// Measured is the result of a [Lab].
 type Measured struct {
 	Virtual  time.Duration
 	Pages    int // answered, robots.txt apart

@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Region is a piece of a [Lab]'s web, with hosts that no other one has.
+// Region is a part of a [Lab]'s web. It shares no host with other regions.
 type Region struct {
 	Web   *simweb.Web
 	Seeds int           // as many hosts' roots; 0: all

@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.SetOutput(progress)
 	flags.StringVar(&o.root, "root", ".", "the folder of the module")
 	flags.StringVar(&o.packages, "packages", core, "the packages, with commas; as A+B those of A, with the tests of B too")
-	flags.IntVar(&o.sample, "sample", 0, "so many mutants of each package, chosen by hash (0: all)")
+	flags.IntVar(&o.sample, "sample", 0, "`number` of mutants of each package, chosen by hash (0: all)")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the hash")
 	flags.IntVar(&o.workers, "workers", 2, "mutants that are run at a time")
 	flags.DurationVar(&o.slowest, "slowest", 0, "leave out tests that take more CPU time by themselves (0: none)")
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return table(out, results, o.least)
 }
 
-// result is what came of a package.
+// result is the result for a package.
 type result struct {
 	Package  string    `json:"package"`
 	Made     int       `json:"made"` // and tried

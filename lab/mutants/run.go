@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// mutant is one change, and what came of it.
+// mutant is one change and its result.
 type mutant struct {
 	id  int
 	out bool // of the sample
@@ -82,7 +82,7 @@ func build(ctx context.Context, root, folder string, overlay map[string]string, 
 	return out, nil
 }
 
-// outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
 	by        string // what failed: a test, or time, or memory; "" if nothing did
 	cpu, wall time.Duration
