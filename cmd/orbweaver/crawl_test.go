@@ -51,11 +51,11 @@ func TestFirstPageSoon(t *testing.T) {
 			t.Fatalf("%v\n%s", err, errOut)
 		}
 		if took = s.first().Sub(began); took < firstPageWithin {
-			t.Logf("first page asked for after %v, %v of which are the delay after robots.txt", took, 100*time.Millisecond)
+			t.Logf("first page requested after %v, %v of which are the delay after robots.txt", took, 100*time.Millisecond)
 			return
 		}
 	}
-	t.Errorf("first page asked for after %v, more than %v", took, firstPageWithin)
+	t.Errorf("first page requested after %v, more than %v", took, firstPageWithin)
 }
 
 func TestStopsAtASignal(t *testing.T) {
@@ -87,7 +87,7 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 		t.Fatal(err)
 	}
 	if !s.wait(5) {
-		t.Error("no five pages were asked for")
+		t.Error("fewer than five pages were requested")
 	}
 	began := time.Now()
 	if err := cmd.Process.Signal(sig); err != nil {
@@ -100,7 +100,7 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	}
 	_, resume, ok := strings.Cut(out.String(), "resume     ")
 	if !ok {
-		t.Fatalf("no command to go on with in\n%s", out)
+		t.Fatalf("no command that resumes the crawl in\n%s", out)
 	}
 	resume, _, _ = strings.Cut(resume, "\n")
 	again := exec.Command("sh", "-c", resume+" --delay 0s --quiet")
@@ -110,7 +110,7 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	// 40 pages, one that moved and one that is missing; the request that was broken off
 	// may have been made twice.
 	if n := s.count(); n < sitePages+2 || n > sitePages+3 {
-		t.Errorf("%d pages were asked for, want %d or one more", n, sitePages+2)
+		t.Errorf("%d pages were requested, want %d or one more", n, sitePages+2)
 	}
 	return took
 }

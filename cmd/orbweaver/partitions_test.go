@@ -119,7 +119,7 @@ func told(t *testing.T, into any, args ...string) {
 	}
 }
 
-// fetched reports whether a crawl has committed so many pages.
+// fetched reports whether a crawl has committed n pages.
 func fetched(t *testing.T, data string, pages int64) bool {
 	out, err := orbweaver(t, "status", "--data", data, "--json").Output()
 	var r statusReport

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 // the same with a sitemap. Beside the usual commands there are
 //
 //	ends STATUS COMMAND...  run a command that must end with that exit status
-//	asked N                 wait until the site was asked for N pages
-//	held                    check that the site is asked for nothing more for some time
+//	asked N                 wait until the site got requests for N pages
+//	held                    check that the site gets no more requests for some time
 //	store FILE FORMAT       write a store's file, of another format
 //	readonly DIR            take away all permissions to write a folder, and hold the lock that
 //	                        its readers share, so that writers fail as root too
@@ -91,7 +91,7 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	if s := ts.Value(siteKey{}).(*site); !s.wait(n) {
-		ts.Fatalf("the site was asked for fewer than %d pages", n)
+		ts.Fatalf("the site got requests for fewer than %d pages", n)
 	}
 }
 
@@ -105,7 +105,7 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 	before := s.count()
 	time.Sleep(time.Second)
 	if n := s.count() - before; n > 0 {
-		ts.Fatalf("the site was asked for %d pages more", n)
+		ts.Fatalf("the site got requests for %d more pages", n)
 	}
 }
 

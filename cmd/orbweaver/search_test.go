@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestServeSearch asks the page that search --serve serves, until it is told to stop.
+// TestServeSearch asks the page that search --serve serves, until it is stopped.
 func TestServeSearch(t *testing.T) {
 	t.Parallel()
 	s := newSite()

@@ -124,7 +124,7 @@ func (s *site) flee() bool {
 	return first
 }
 
-// wait waits until the site was asked for n pages, and reports whether it was in time.
+// wait waits until the site got requests for n pages, and reports whether it did in time.
 func (s *site) wait(n int) bool {
 	stop := time.AfterFunc(20*time.Second, func() {
 		s.mu.Lock()

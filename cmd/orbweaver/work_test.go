@@ -23,7 +23,7 @@ import (
 func TestCloudWork(t *testing.T) { testCloudWork(memoryCloud(t)) }
 
 // testCloudWork has workers come and go during a crawl: one is there before it begins, and
-// is sent away in the middle of it, when two others join. Nothing is lost, and nothing requested twice.
+// is stopped during the crawl, when two others join. No page is lost, and none is requested twice.
 func testCloudWork(c *cloud) {
 	srv, err := simweb.Start(c.t.Context(), simweb.Config{
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12, CrossHost: 0.2,
@@ -118,7 +118,7 @@ type worker struct {
 	*result
 }
 
-// worker starts a worker, which leaves when it is told to, as by Ctrl-C, or with the test.
+// worker starts a worker, which leaves when it is interrupted, as by Ctrl-C, or with the test.
 func (c *cloud) worker(flags ...string) *worker {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	w := &worker{t: c.t}

@@ -179,7 +179,7 @@ func TestQuery(t *testing.T) {
 		}
 	}
 	if strings.Contains(c.log.String(), "coffee") {
-		t.Error("the log tells what was asked for")
+		t.Error("the log contains the query")
 	}
 
 	// A query uses new documents after refresh=1, or after some time.

@@ -116,7 +116,7 @@ func mapKeys(m map[string]uint64) (keys []string) {
 	return keys
 }
 
-// tried are the pauses after so many failures.
+// tried holds the pauses by number of failures.
 func tried(times int) (slept time.Duration) {
 	for i := range times {
 		slept += 50 * time.Millisecond << min(i, 7)
@@ -162,7 +162,7 @@ func TestReads(t *testing.T) {
 
 // TestPut: a write that fails is tried ten times in all; races that are lost do not count.
 func TestPut(t *testing.T) {
-	pauses := []time.Duration{0, 50, 150, 350, 750, 1550, 3150, 6350, 9550, 12750} // milliseconds, after so many failures
+	pauses := []time.Duration{0, 50, 150, 350, 750, 1550, 3150, 6350, 9550, 12750} // milliseconds, by number of failures
 	for times := range 12 {
 		puts := 0
 		slept, err := carry(t, func(t *Task) error { return t.Put("o", []byte("data")) }, failing(times, errDown, func(e Effect) (any, error) {
@@ -181,7 +181,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// table is a table of one record, which fails as it is told: with the record written, or not.
+// table is a table of one record, which fails as configured: with the record written, or not.
 type table struct {
 	rec   Record
 	fails []fault

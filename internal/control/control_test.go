@@ -215,7 +215,7 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 	if len(o.fake.asked) > 0 {
-		t.Errorf("the owner was asked for %+v", o.fake.asked)
+		t.Errorf("the owner got the request %+v", o.fake.asked)
 	}
 	if status := o.request("POST", "/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent {
 		t.Errorf("a map by hand: status %d", status)

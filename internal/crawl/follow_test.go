@@ -97,7 +97,7 @@ func TestIndexFollows(t *testing.T) {
 	job.Number, job.Done = 2, w.Now().Wall.Add(time.Second)
 	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.Idle || rep.Indexing != 1 {
-		t.Errorf("after ranks that an operator asked for: %+v", rep)
+		t.Errorf("after ranks that an operator requested: %+v", rep)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 		load        uint32 // of each slot
 		want        int    // number of partitions that own slots in the end
 	}{
-		{"nobody asked for it", nil, 0, 0, 1000, 2},
+		{"not requested", nil, 0, 0, 1000, 2},
 		{"much", nil, 0, 8, 300, 4},
 		{"more than there may be", nil, 0, 3, 300, 3},
 		{"more than there are mailboxes", func(_ *world, s *scene) { s.cfg.Mailboxes = 3 }, 0, 8, 300, 3},

@@ -49,7 +49,7 @@ func seedTopics(t *testing.T, w *world) map[string]uint8 {
 	return out
 }
 
-// TestSeedsOfTopics checks that a seed keeps its first topic, and that steps are told of changed settings.
+// TestSeedsOfTopics checks that a seed keeps its first topic, and that steps learn of changed settings.
 func TestSeedsOfTopics(t *testing.T) {
 	w := topical(t)
 	want := map[string]uint8{"https://a.example/": 1, "https://b.example/": 3, "https://c.example/": 0}

@@ -129,7 +129,7 @@ func TestMergeKeys(t *testing.T) {
 	}
 }
 
-// TestProblems: each thing that is wrong is told, with its line; all at once.
+// TestProblems checks that all errors are reported together, each with its line.
 func TestProblems(t *testing.T) {
 	topic := "topics:\n  - name: a\n    seeds: [https://a.example/]\n"
 	for _, tt := range []struct{ name, text, want string }{
@@ -228,7 +228,7 @@ func parseError(raw string) string {
 }
 
 // TestBombs: a file makes no more of itself by aliases than its bounds, and problems are told
-// only so many times.
+// only a limited number of times.
 func TestBombs(t *testing.T) {
 	bomb := "a: &a [https://a.example/, https://a.example/]\n"
 	for c := 'b'; c <= 'z'; c++ {

@@ -99,7 +99,7 @@ func TestAgainWithinACommit(t *testing.T) {
 	r := begun(t, Config{Partition: 3}, urlX)
 	r.done(r.mustNext(urlX), answer{})
 	if got := r.again(urlX, 0); got != Fresh {
-		t.Errorf("asked for again: %d", got)
+		t.Errorf("requested again: %d", got)
 	}
 	wantState(t, "the commit", r.state(8), "fetched 0 at 8", "pending 1, rank 0, depth 0, former 8: "+urlX)
 	task := r.mustNext(urlX)
@@ -260,7 +260,7 @@ func TestUrgentFirst(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://b.example/1", "https://c.example/1")
 	if task, ok := r.f.Next(r.now, true); ok {
-		t.Errorf("asked for %s", task.Request.URL)
+		t.Errorf("requested %s", task.Request.URL)
 	}
 	a := r.mustNext("https://a.example/robots.txt")
 	r.done(a, answer{status: 404, keep: true})
@@ -270,7 +270,7 @@ func TestUrgentFirst(t *testing.T) {
 		t.Helper()
 		task, ok := r.f.Next(r.now, true)
 		if !ok || task.Request.URL.String() != want {
-			t.Fatalf("asked for %v, want %s", task.Request.URL, want)
+			t.Fatalf("requested %v, want %s", task.Request.URL, want)
 		}
 		r.done(task, answer{keep: true})
 	}
@@ -283,7 +283,7 @@ func TestUrgentFirst(t *testing.T) {
 	r.done(r.mustNext("https://a.example/1"), answer{keep: true})
 	r.again("https://a.example/2", 0)
 	if task, ok := r.f.Next(r.now, true); ok { // not yet
-		t.Errorf("asked for %s", task.Request.URL)
+		t.Errorf("requested %s", task.Request.URL)
 	}
 	r.now = r.now.Add(time.Second)
 	next("https://c.example/8")
@@ -302,7 +302,7 @@ func TestUrgentRefused(t *testing.T) {
 	task, _ := r.f.Next(r.now, true)
 	r.done(task, answer{body: "User-agent: *\nDisallow: /no\n"})
 	if task, ok := r.f.Next(r.now, true); ok {
-		t.Errorf("asked for %s", task.Request.URL)
+		t.Errorf("requested %s", task.Request.URL)
 	}
 	r.check()
 	if got := r.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "https://a.example/no robots:") {
@@ -356,7 +356,7 @@ func TestAgainAfterNoRobots(t *testing.T) {
 	r.mustNext(urlX)
 }
 
-// TestRest: what politeness keys wait for is told: their pace, an answer, or that they are less busy.
+// TestRest: the report says what politeness keys wait for: their pace, an answer, or that they are less busy.
 func TestRest(t *testing.T) {
 	r := newRig(t, Config{Delay: 10 * time.Second})
 	for _, host := range []string{"a", "b", "c"} {

@@ -21,7 +21,7 @@ func several(t testing.TB) *rig {
 	r.f.Begun(r.now, robots)
 	r.done(robots, answer{keep: true})
 	r.now = r.now.Add(499 * time.Millisecond)
-	r.mustIdle() // no page at once: a politeness key like this one may have been asked for something else meanwhile
+	r.mustIdle() // no page at once: a politeness key like this one may have got another request meanwhile
 	r.now = r.now.Add(time.Millisecond)
 	page := r.mustNext("https://a.example/")
 	r.f.Begun(r.now, page)
@@ -130,7 +130,7 @@ func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
 	for i, u := range list {
 		task := r.mustNext(u)
 		if int(task.Topic) != i {
-			t.Errorf("%s is asked for in topic %d", u, task.Topic)
+			t.Errorf("%s is requested in topic %d", u, task.Topic)
 		}
 		r.f.Begun(r.now, task)
 		r.now = r.now.Add(500 * time.Millisecond)

@@ -441,7 +441,7 @@ func (m *measured) tasks(f *Frontier, n int, revisit func(i int, t schedule.Task
 	took := ledger.Processor() - worked
 	runtime.ReadMemStats(&after)
 	if done != n {
-		m.t.Fatalf("%d of %d URLs were asked for", done, n)
+		m.t.Fatalf("%d of %d URLs were requested", done, n)
 	}
 	m.say("Next and Done", float64(took.Nanoseconds())/float64(asked), 0, "ns CPU")
 	m.say("Next and Done", float64(after.Mallocs-before.Mallocs)/float64(asked), 0, "allocs")

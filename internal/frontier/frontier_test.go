@@ -30,7 +30,7 @@ func TestAdd(t *testing.T) {
 		{"farther", []q{{Depth: 2}, {Depth: 3}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 3}},
 		{"nearer", []q{{Depth: 2}, {Depth: 1}, {Depth: 2}, {Depth: 1}, {Depth: 0}}, []Added{Fresh, Lowered, Known, Known, Lowered}, q{Rank: 1}},
 		{"a seed", []q{{Depth: 1}, {Depth: 1, Flags: blobschema.FlagSeed}}, []Added{Fresh, Lowered}, q{Depth: 1, Rank: 2, Flags: blobschema.FlagSeed}},
-		{"asked for again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 5, Generation: 1}},
+		{"requested again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 5, Generation: 1}},
 		{"older", []q{{Depth: 4, Generation: 2}, {Depth: 0, Generation: 1}, {Depth: 0}}, []Added{Fresh, Known, Known}, q{Depth: 4, Rank: 5, Generation: 2}},
 		{"rank is the caller's", []q{{Depth: 3, Rank: 9}, {Depth: 3, Rank: 2}, {Depth: 3, Rank: 5}}, []Added{Fresh, Lowered, Known}, q{Depth: 3, Rank: 2}},
 		{"key is the caller's", []q{{Slot: 9999, Key: "example"}, {Key: "example", Depth: 1}}, []Added{Fresh, Known}, q{Key: "example", Rank: 1}},
@@ -121,7 +121,7 @@ func TestDelta(t *testing.T) {
 	}
 	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, time.Second))
 	one := r.mustNext("https://a.example/1")
-	expect("a page that was asked for", 0, 0, "a.example 2")
+	expect("a page that was requested", 0, 0, "a.example 2")
 	if sum := r.f.Summaries(); len(sum) != 1 || sum[0].Due != 1 {
 		t.Errorf("a slot with a request under way is due: %+v", sum)
 	}
@@ -225,7 +225,7 @@ func TestSilentAcrossLoads(t *testing.T) {
 	q := p.stored()
 	q.run(web)
 	if n := len(q.refused()); n != 12 || len(q.hits) != 11 {
-		t.Errorf("%d URLs refused, %d asked for", n, len(q.hits)-1)
+		t.Errorf("%d URLs refused, %d requested", n, len(q.hits)-1)
 	}
 }
 

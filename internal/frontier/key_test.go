@@ -81,7 +81,7 @@ func TestSitesAreStored(t *testing.T) {
 	}
 	q.run(web)
 	if d := cmp.Diff([]string{"https://b.a.example/3"}, q.urls()); d != "" {
-		t.Errorf("then asked for (-want +got):\n%s", d)
+		t.Errorf("then requested (-want +got):\n%s", d)
 	}
 	run, _ := q.f.Delta(9)
 	for _, h := range run.Keys {
@@ -364,7 +364,7 @@ func (r *rig) mustLater(url string) schedule.Task {
 	return r.mustNext(url)
 }
 
-// TestPlacedKey: an address is asked for the sites of all names there are, at one pace,
+// TestPlacedKey: an address gets the requests for the sites of all its names, at one pace,
 // and its requests go nowhere else.
 func TestPlacedKey(t *testing.T) {
 	r := newRig(t, Config{Resolve: true, Delay: time.Second})
@@ -380,7 +380,7 @@ func TestPlacedKey(t *testing.T) {
 	r.done(task, answer{status: 301, location: "https://b.example/r"})
 	task = r.mustLater("https://b.example/r")
 	if task.Request.Addr.IsValid() {
-		t.Errorf("a redirect is asked for at %v", task.Request.Addr)
+		t.Errorf("a redirect is requested at %v", task.Request.Addr)
 	}
 	r.done(task, answer{status: 404})
 	if task = r.mustLater("https://a.example/"); task.Request.Addr != want {

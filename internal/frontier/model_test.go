@@ -336,7 +336,7 @@ func TestPace(t *testing.T) {
 			}
 			if before, ok := last[host]; ok {
 				if gap := fl.started.Sub(before.started); gap < pace || fl.started.Before(until[host]) {
-					t.Fatalf("seed %d: %s was asked for %s %v after the request before, its pace is %v", seed, host, task.Request.URL, gap, pace)
+					t.Fatalf("seed %d: %s got a request for %s %v after the request before, its pace is %v", seed, host, task.Request.URL, gap, pace)
 				} else if gap < pace+200*time.Millisecond {
 					exact++
 				}

@@ -30,7 +30,7 @@ func (p *process) loadAll() (n int) {
 	return n
 }
 
-// TestHalved: a part that holds too many is asked for nothing more, is halved when what is
+// TestHalved: a part that holds too many gets no more requests, is halved when what is
 // under way is committed, and what was found meanwhile is not lost.
 func TestHalved(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4, Delay: time.Second})
@@ -359,7 +359,7 @@ func TestPartLeaves(t *testing.T) {
 		if task, ok := p.f.Next(p.now, false); ok {
 			url := task.Request.URL.String()
 			if asked[url] || !stays.is.Has(p.hash.Fingerprint(url)) {
-				t.Errorf("%s is asked for", url)
+				t.Errorf("%s is requested", url)
 			}
 			asked[url] = true
 			p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))

@@ -152,7 +152,7 @@ func (p *process) ask() {
 			p.heard[a.url] = p.ops
 		case Known:
 		default:
-			p.t.Fatalf("%s was asked for again: %d", a.url, got)
+			p.t.Fatalf("%s was requested again: %d", a.url, got)
 		}
 		p.next.asked = append(p.next.asked, a)
 		p.placements()
@@ -170,7 +170,7 @@ func (p *process) placements() {
 	}
 }
 
-// start makes the next request, some time after the frontier was asked for it.
+// start makes the next request, some time after the frontier has returned it.
 func (p *process) start(late time.Duration) bool {
 	p.t.Helper()
 	p.tell()
@@ -187,7 +187,7 @@ func (p *process) start(late time.Duration) bool {
 	fl := flight{task: task, started: p.now.Add(late), began: p.ops}
 	p.checkPrevious(task)
 	if found := p.topics[task.Request.URL.String()]; found>>task.Topic&1 == 0 && found > 0 {
-		p.t.Fatalf("%s is asked for in topic %d, and was found in %b", task.Request.URL, task.Topic, found)
+		p.t.Fatalf("%s is requested in topic %d, and was found in %b", task.Request.URL, task.Topic, found)
 	}
 	for _, other := range p.flights {
 		if other.task.KeyName() != host {
@@ -202,7 +202,7 @@ func (p *process) start(late time.Duration) bool {
 		return true
 	}
 	if last, ok := p.asked[host]; ok && !last.task.Request.Robots && fl.started.Sub(last.started) < delay {
-		p.t.Fatalf("%s was asked for %s %v after %s", host, task.Request.URL, fl.started.Sub(last.started), last.task.Request.URL)
+		p.t.Fatalf("%s got a request for %s %v after %s", host, task.Request.URL, fl.started.Sub(last.started), last.task.Request.URL)
 	}
 	p.asked[host] = fl
 	p.flights = append(p.flights, fl)
@@ -231,7 +231,7 @@ func (p *process) checkPrevious(task schedule.Task) {
 	}
 	for _, r := range p.visible[url] {
 		if r.gen >= task.Request.Generation {
-			p.t.Fatalf("%s is asked for in generation %d after %d", url, task.Request.Generation, r.gen)
+			p.t.Fatalf("%s is requested in generation %d after %d", url, task.Request.Generation, r.gen)
 		}
 		// What is sent on to an address may meet its previous answer in the runs only, whose join
 		// does not keep where that is.

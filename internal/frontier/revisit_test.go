@@ -37,7 +37,7 @@ func (r *rig) nextTask() (time.Duration, schedule.Task) {
 		}
 		at := r.f.NextAt()
 		if !at.After(r.now) {
-			r.t.Fatal("nothing will be asked for")
+			r.t.Fatal("nothing will be requested")
 		}
 		r.now = at
 	}
@@ -99,7 +99,7 @@ func TestRevisitsGoBeforeWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestRevisitsLeaveRoom: a host whose revisits are all due is asked for what is found every other time.
+// TestRevisitsLeaveRoom: a host whose revisits are all due gets every other request for a new URL.
 func TestRevisitsLeaveRoom(t *testing.T) {
 	r := newRig(t, Config{Revisits: true, Delay: 10 * time.Second})
 	next := func() schedule.Task {
@@ -137,7 +137,7 @@ func TestRevisitRequested(t *testing.T) {
 	r.f.Committed()
 	r.mustIdle()
 	if got := r.again(urlX, 7); got != Lowered || r.f.Counts().Urgent != 1 {
-		t.Errorf("asked for: %d, counts %+v", got, r.f.Counts())
+		t.Errorf("requested: %d, counts %+v", got, r.f.Counts())
 	}
 	r.check()
 	second, _ := r.f.Delta(2)

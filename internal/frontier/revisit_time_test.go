@@ -143,7 +143,7 @@ func TestLine(t *testing.T) {
 				r.seen(task, &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: "a", Time: epoch}, "a")
 			}
 			if d := cmp.Diff(k.want, got); d != "" {
-				t.Errorf("asked for (-want +got):\n%s", d)
+				t.Errorf("requested (-want +got):\n%s", d)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestUrgentOnlyTakesRevisits(t *testing.T) {
 			continue
 		}
 		if !task.Revisit() {
-			t.Fatalf("asked for %s", task.Request.URL)
+			t.Fatalf("requested %s", task.Request.URL)
 		}
 		revisits++
 		r.seen(task, nil, "a")
@@ -346,7 +346,7 @@ func TestHintsAndTrust(t *testing.T) {
 	}
 }
 
-// TestPagesDiffer: what is learnt of a page is told apart from what is learnt of its host, and of new pages the host's is
+// TestPagesDiffer: the estimate of a page is distinguished from that of its host, and of new pages the host's is
 // believed.
 func TestPagesDiffer(t *testing.T) {
 	const revisits = 7

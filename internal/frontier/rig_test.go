@@ -107,7 +107,7 @@ func (r *rig) mustNext(url string) schedule.Task {
 		r.t.Fatalf("nothing to ask for, expected %s", url)
 	}
 	if got := task.Request.URL.String(); got != url {
-		r.t.Fatalf("asked for %s, expected %s", got, url)
+		r.t.Fatalf("requested %s, expected %s", got, url)
 	}
 	return task
 }
@@ -115,7 +115,7 @@ func (r *rig) mustNext(url string) schedule.Task {
 func (r *rig) mustIdle() {
 	r.t.Helper()
 	if task, ok := r.f.Next(r.now, false); ok {
-		r.t.Fatalf("asked for %s at %v", task.Request.URL, r.now.Sub(epoch))
+		r.t.Fatalf("requested %s at %v", task.Request.URL, r.now.Sub(epoch))
 	}
 }
 

@@ -110,7 +110,7 @@ func TestRobotsHopsCountToHost(t *testing.T) {
 	}
 }
 
-// TestRobotsUnreachable: while robots.txt cannot be had, nothing may be asked for (RFC 9309
+// TestRobotsUnreachable: while robots.txt cannot be had, nothing may be requested (RFC 9309
 // section 2.3.1.4). It has attempts of its own; then all is refused, with the reason.
 func TestRobotsUnreachable(t *testing.T) {
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestRobotsUnreachable(t *testing.T) {
 			web := answers{"https://a.example/robots.txt": {c.answer}}
 			r.run(web)
 			if got := r.hits["https://a.example/robots.txt"]; got != c.attempts {
-				t.Errorf("robots.txt was asked for %d times, not %d", got, c.attempts)
+				t.Errorf("robots.txt was requested %d times, not %d", got, c.attempts)
 			}
 			if r.hits["http://a.example/3"] != 1 || r.hits["https://a.example/1"]+r.hits["https://a.example/2"] > 0 {
 				t.Errorf("requests were %v", r.hits)

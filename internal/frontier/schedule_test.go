@@ -320,7 +320,7 @@ func TestRefusalKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestObservesConnections: the time to connect is told by the first request of a connection, and how many
+// TestObservesConnections: the first request of a connection shows the time to connect, and how many
 // it serves by the one it closes with.
 func TestObservesConnections(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
@@ -366,10 +366,10 @@ func TestAsksAfterGivingUp(t *testing.T) {
 		return n
 	}
 	if n := asked(0, 6); n != 3 {
-		t.Errorf("%d of six were asked for", n)
+		t.Errorf("%d of six were requested", n)
 	}
 	if n := asked(6, 8); n != 2 {
-		t.Errorf("of two that came then %d were asked for", n)
+		t.Errorf("of two that came then %d were requested", n)
 	}
 }
 
@@ -436,7 +436,7 @@ func TestRetryWaits(t *testing.T) {
 		"10.2s https://a.example/1", "50.3s https://a.example/1")
 }
 
-// TestGivenUp: a host is given up when ten different URLs in a row, asked for the first
+// TestGivenUp: a host is given up when ten different URLs in a row, requested the first
 // time, brought no answer; then all that waits for it is refused.
 func TestGivenUp(t *testing.T) {
 	for _, c := range []struct {
@@ -483,7 +483,7 @@ func TestGivenUp(t *testing.T) {
 			}
 			others := 3 // both robots.txt, and the page of the other host
 			if asked := len(r.hits) - others; c.silent && asked != 10 {
-				t.Errorf("%d URLs were asked for before the host was given up", asked)
+				t.Errorf("%d URLs were requested before the host was given up", asked)
 			}
 			if c.silent { // what is found later is tried like the URLs of a new host
 				r.add(0, "https://a.example/later")

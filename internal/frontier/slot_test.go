@@ -26,7 +26,7 @@ func TestTextOfSettledURLs(t *testing.T) {
 	for left := n + 1; left > 0; left-- {
 		task, ok := r.f.Next(r.now, false)
 		if !ok || !want[task.Request.URL.String()] {
-			t.Fatalf("%d are left; asked for %v (%v)", left, task.Request.URL, ok)
+			t.Fatalf("%d are left; requested %v (%v)", left, task.Request.URL, ok)
 		}
 		delete(want, task.Request.URL.String())
 		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))

@@ -205,7 +205,7 @@ func TestUnknownTopic(t *testing.T) {
 	for range 2 {
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
-			t.Fatalf("after topics %d nothing is asked for", got)
+			t.Fatalf("after topics %d nothing is requested", got)
 		}
 		got = append(got, task.Topic)
 		r.done(task, answer{})
@@ -236,14 +236,14 @@ func TestSetTopics(t *testing.T) {
 	for range 9 {
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
-			t.Fatalf("asked for %v, and nothing more", seen)
+			t.Fatalf("requested %v, and nothing more", seen)
 		}
 		seen[task.Topic]++
 		r.now = r.now.Add(blobschema.DefaultSlice)
 		r.done(task, answer{})
 	}
 	if seen[0] != 3 || seen[1] != 3 || seen[2] != 3 {
-		t.Errorf("asked for %v", seen)
+		t.Errorf("requested %v", seen)
 	}
 	r.mustIdle()
 }
@@ -263,13 +263,13 @@ func TestTopicOfAFind(t *testing.T) {
 	r.find("https://a.example/x", 0) // while it is requested: the request goes on as it is
 	r.check()
 	if task.Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again || r.f.PendingOf(0) != 1 {
-		t.Errorf("it was asked for in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
+		t.Errorf("it was requested in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
 	}
 	r.check()
 }
 
 // TestDesiredHasATopic: what is requested once more while its request is under way, and fails, is of the
-// topic that it was asked for in.
+// topic that it was requested in.
 func TestDesiredHasATopic(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {}, {}}})
 	r.meet(2, "a.example")
