@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -460,7 +461,7 @@ func (m sites) named(k *Key, name string) *site {
 	st := m[key]
 	if st == nil {
 		st = &site{}
-		key.name = string(append([]byte(nil), name...)) // a copy, so that the text of a URL can be freed
+		key.name = strings.Clone(name) // so that the text of a URL can be freed
 		st.init(k, key.name)
 		m[key] = st
 		k.group.further = append(k.group.further, st)

@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -187,9 +188,12 @@ func (p *Pool) uri(it *item) []byte { return p.text[it.text : it.text+uint32(it.
 func (p *Pool) url(it *item) weburl.URL {
 	l := p.lanes[it.lane]
 	uri := p.uri(it)
-	b := make([]byte, 0, len("https://")+len(l.origin.site.name)+len(uri))
-	b = append(append(append(b, l.origin.prefix()...), l.origin.site.name...), uri...)
-	u, ok := weburl.Canonical(string(b))
+	var b strings.Builder
+	b.Grow(len("https://") + len(l.origin.site.name) + len(uri))
+	b.WriteString(l.origin.prefix())
+	b.WriteString(l.origin.site.name)
+	b.Write(uri)
+	u, ok := weburl.Canonical(b.String())
 	if !ok {
 		panic("schedule: the text of a URL is damaged") // unreachable: Insert cut the text from a canonical URL
 	}

@@ -112,7 +112,7 @@ func (s *Schedule) Find(name string) *Key { return s.keys[name] }
 func (s *Schedule) Key(g *Group, name string) *Key {
 	k := s.keys[name]
 	if k == nil {
-		name = strings.Clone(name) // it may be part of a page's text of links
+		name = strings.Clone(name) // so that the text of a URL can be freed
 		k = &Key{name: name, group: g, domain: s.domains.enter(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
 		if rule, ok := s.cfg.Hosts[name]; ok {
 			k.allowed, k.delay = max(1, rule.Connections), rule.Delay
