@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
@@ -414,5 +416,31 @@ func TestSeedsAreMailed(t *testing.T) {
 	}
 	if s.tick(w); w.counts["Send"] > 0 && len(w.lost(0)) > 0 {
 		t.Error("seeds are mailed again")
+	}
+}
+
+// TestSeedsKeepTheirMail checks that a batch of seeds that is sent again after slots have moved has the same URLs in the
+// same mails: a mail with other URLs under a known number would be ignored, and its URLs lost.
+func TestSeedsKeepTheirMail(t *testing.T) {
+	c := newCrawl(2)
+	here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
+	w := newWorld(t)
+	c = w.begin(c, all(here)[0], all(there)[0])
+	sent := [][]string{w.lost(0), w.lost(1)}
+	h, err := c.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.give(c.ID, 1, h.Slot(here))
+	w.give(c.ID, 0, h.Slot(there))
+	// A crash before the record says that the batch was sent.
+	var rec blobschema.Crawl
+	w.record(naming.CrawlKey(c.ID), &rec)
+	rec.Published = 0
+	w.writeRecord(naming.CrawlKey(c.ID), rec)
+	w.memory = TickMemory{}
+	w.tick(c.ID)
+	if d := cmp.Diff(sent, [][]string{w.lost(0), w.lost(1)}); d != "" {
+		t.Errorf("sent again (-want +got):\n%s", d)
 	}
 }
