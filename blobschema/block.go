@@ -33,7 +33,7 @@ func (e *runEncoder) add(b BlockRef) {
 }
 
 // settled makes blocks of settled URLs: the number of URLs in each slot, the
-// differences of fingerprints, then generations, states and origins. The differences are stored
+// differences of fingerprints, then generations, states and record references. The differences are stored
 // in planes, first the high byte of each, then the next byte. If a slot holds
 // many URLs, the high bytes are zeros, and nothing else of a fingerprint compresses.
 func (e *runEncoder) settled(all []Settled) {

@@ -25,7 +25,7 @@ type RecordRef struct {
 	Seq       uint32
 }
 
-// Compare orders origins, for joins.
+// Compare orders references, for joins.
 func (o RecordRef) Compare(p RecordRef) int {
 	return cmp.Or(cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Seq, p.Seq))
 }

@@ -8,7 +8,7 @@ const (
 	FlagSeed    QueuedFlags = 1 << iota // a seed, or a URL that a seed redirects to (at most maxHops hops)
 	FlagSitemap                         // a sitemap of any media type
 	FlagAgain                           // requested by the operator, in mail only: the owner sets the generation
-	FlagPlaced                          // Host is the address to which the URL's name is pinned, and is part of mail
+	FlagPlaced                          // Key is the address to which the URL's name is pinned, and is part of mail
 
 	// FlagListed replaces the hops of a URL that only sitemaps list. Such URLs may use half of a cap.
 	FlagListed QueuedFlags = 15 << 4

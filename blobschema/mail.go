@@ -13,7 +13,7 @@ import (
 )
 
 // Mail is a batch of URLs for one partition. It holds the URL, Depth,
-// Generation, Flags, Rank and Topic of each URL, and Host if FlagPlaced is set. The
+// Generation, Flags, Rank and Topic of each URL, and Key if FlagPlaced is set. The
 // receiver derives everything else.
 type Mail struct {
 	Crawl  string

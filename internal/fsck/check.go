@@ -282,7 +282,7 @@ func (c *checker) tally(checks int) {
 	}
 }
 
-// wentOn reports whether the crawl is further than when the check began.
+// wentOn reports whether the crawl has made commits since the check began.
 func (c *checker) wentOn() bool {
 	r, found := record[blobschema.MapRecord](c, naming.MapKey(c.id))
 	on := found && r.Version != c.atlas.record.Version

@@ -215,7 +215,7 @@ type located struct {
 }
 
 // knows reports whether a URL of a slot at home in a partition is known, on its way to it,
-// or refused as out of scope. A partition that cannot be read whole is taken to know it.
+// or refused as out of scope. A partition with unreadable parts counts as knowing every URL.
 func (p *part) knows(fp uint64) bool {
 	return p.broken || len(p.entries(fp)) > 0 || p.flights[fp] || p.outside[fp]
 }

@@ -258,7 +258,7 @@ func (x *index) comparePage(docs []document, answers []answer) {
 		if a.does == leaves {
 			continue
 		}
-		if !a.again || last == nil || last.does != writes || last.unix != a.unix { // else it is as it was
+		if !a.again || last == nil || last.does != writes || last.unix != a.unix { // else the payload is the one that is indexed
 			last = a
 		}
 		shown = a.text

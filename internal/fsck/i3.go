@@ -253,7 +253,7 @@ func (v *judge) compareMoves(f *commit) {
 	}
 }
 
-// gain notes that a partition becomes the owner of a slot.
+// gain records that a partition becomes the owner of a slot.
 func (v *judge) gain(at turn, p partition.ID) {
 	if old, ok := v.gained[place{at.slot, p}]; !ok || at.epoch < old {
 		v.gained[place{at.slot, p}] = at.epoch
@@ -276,8 +276,8 @@ func (v *judge) mailedTo(l *letter) {
 	}
 }
 
-// routed notes where a URL went, unless the first map sent it there. Of the URLs of a place it keeps
-// the one that went by the oldest map.
+// routed records where a URL went, unless the first map sent it there. For each place it keeps
+// the URL that went by the oldest map.
 func (v *judge) routed(to partition.ID, a *address, r routed) {
 	if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == to {
 		return
@@ -289,8 +289,8 @@ func (v *judge) routed(to partition.ID, a *address, r routed) {
 	}
 }
 
-// checkHistory checks that slots were taken by whom they were given to, and that URLs went to
-// partitions that had gained the slots by the map of then or an earlier one, because links may
+// checkHistory checks that the receiver of each slot took it, and that URLs went to partitions
+// that had gained the slots by the map of that time or an earlier one, because links may
 // wait. If a commit cannot be read, there may have been more moves.
 func (v *judge) checkHistory() {
 	if v.anyBroken() {

@@ -13,8 +13,8 @@ import (
 
 // i7 checks that no known URL is lost. Every seed, followed link, request and mailed URL is
 // known at the home of its slot, is on its way there, or was left out for a cap. A settled
-// URL has a page record that says how, in the commit that its origin names, and the other
-// way round. A forwarded URL is known at an address. No merge of runs and no move of a slot
+// URL has a page record that says how, in the commit that its record reference names, and the
+// other way round. A forwarded URL is known at an address. No merge of runs and no move of a slot
 // lost anything, and all counts are right.
 func i7(v *judge, fact any) {
 	switch f := fact.(type) {
@@ -263,9 +263,9 @@ func (v *judge) settledAsSaid(pg *page) {
 	}
 }
 
-// recordsKept checks that settled URLs have a page record, in the commit that their origin
-// names. The origin of a pending URL names the record of the generation before, or none if
-// that is not known.
+// recordsKept checks that settled URLs have a page record, in the commit that their record
+// reference names. The reference of a pending URL names the record of the previous generation,
+// or none if that is unknown.
 func (v *judge) recordsKept(p *part) {
 	where := v.where(p)
 	for _, e := range p.state {
