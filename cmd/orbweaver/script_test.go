@@ -127,7 +127,7 @@ func writeDeadLetter(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("LETTER", filepath.Base(name))
 }
 
-// writeStore makes a file as package local would, were it of another version.
+// writeStore makes a file as another version of package drivers would.
 func writeStore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: store FILE FORMAT")

@@ -14,8 +14,8 @@ import (
 // Estimates is the hosts table: the observations of partitions about the hosts that they requested.
 type Estimates struct {
 	Hosts []HostEstimate // each once, in no order
-	// AsOf is when a tick last copied them: every minute, in a cloud every quarter of an hour, and
-	// when a crawl is finished. It is zero if no tick has.
+	// AsOf is when a coordinator run last copied them: every minute, in a cloud every quarter of an hour, and
+	// when a crawl is finished. It is zero if none has.
 	AsOf time.Time
 	// Behind says that a partition has committed since.
 	Behind bool

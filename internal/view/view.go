@@ -30,7 +30,7 @@ type View struct {
 var ErrNoCrawl = blobschema.ErrNoCrawl
 
 // Open opens the crawl in a folder for reading; see the package documentation. The
-// errors are [ErrNoFolder], [ErrNoCrawl], those of opening a folder (package local:
+// errors are [ErrNoFolder], [ErrNoCrawl], those of opening a folder (package drivers:
 // ErrInUse if its owner does not answer) and wire.ErrVersion.
 func Open(ctx context.Context, dir string) (*View, error) {
 	s, err := openFolder(ctx, dir)
