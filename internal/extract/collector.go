@@ -97,10 +97,8 @@ func (c *collector) links(self, base weburl.URL) []actor.Link {
 	}
 	texts := string(c.texts)
 	links, size := make([]actor.Link, 0, len(c.refs)), 0
-	var urls strings.Builder
-	urls.Grow(c.hrefs.Len() + len(c.refs)) // enough for absolute references
 	for _, ref := range c.refs {
-		u, err := base.ResolveInto(&urls, ref.href)
+		u, err := base.Resolve(ref.href)
 		if err != nil || u == self {
 			continue
 		}

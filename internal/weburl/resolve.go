@@ -9,8 +9,8 @@ import (
 // resolve makes every URL except those of Canonical; base may be zero. It implements the standard's "basic
 // URL parser" (section 4.4) for the two schemes, for which the state machine reduces
 // to a few cuts. It returns common errors as bare sentinels, without allocating: pages have many
-// mailto: and javascript: links. It appends the text of the URL to text, or allocates it if text is nil.
-func resolve(base URL, raw string, text *strings.Builder) (URL, error) {
+// mailto: and javascript: links.
+func resolve(base URL, raw string) (URL, error) {
 	ref := clean(raw)
 	scheme, rest, err := cutScheme(ref)
 	switch {
@@ -74,18 +74,7 @@ func resolve(base URL, raw string, text *strings.Builder) (URL, error) {
 	if i := bytes.IndexByte(b[root:], '?'); i >= 0 {
 		pathEnd = root + i
 	}
-	u := URL{"", uint16(len(scheme) + len("://")), uint16(root), uint16(pathEnd)}
-	if text == nil {
-		u.s = string(b)
-		return u, nil
-	}
-	if text.Cap()-text.Len() < len(b) { // a builder that grows would copy the URLs before
-		*text = strings.Builder{}
-		text.Grow(max(len(b), textBytes))
-	}
-	text.Write(b)
-	u.s = text.String()[text.Len()-len(b):]
-	return u, nil
+	return URL{string(b), uint16(len(scheme) + len("://")), uint16(root), uint16(pathEnd)}, nil
 }
 
 // clean returns raw without surrounding C0 controls and spaces, without tabs and

@@ -45,10 +45,7 @@
 // All functions are pure and safe for concurrent use.
 package weburl
 
-import (
-	"errors"
-	"strings"
-)
+import "errors"
 
 // MaxLen bounds a canonical URL, in bytes. RFC 9110 section 4.1 recommends to support at least this length.
 const MaxLen = 8000
@@ -83,21 +80,12 @@ type URL struct {
 // Parse cuts a reference at its delimiters and writes it once, escaped, into one
 // buffer. It allocates once unless the host has to be converted, and takes time linear in the
 // length.
-func Parse(raw string) (URL, error) { return resolve(URL{}, raw, nil) }
+func Parse(raw string) (URL, error) { return resolve(URL{}, raw) }
 
 // Resolve returns the canonical URL of an absolute or relative reference in a
 // document at u (WHATWG section 4.4 with u as the base). The result shares no
 // memory with ref. If u is zero, ref must be absolute.
-func (u URL) Resolve(ref string) (URL, error) { return resolve(u, ref, nil) }
-
-// textBytes is the capacity of a further text of ResolveInto, in bytes.
-const textBytes = 1 << 10
-
-// ResolveInto is like Resolve, but writes the URL to text, so that the URLs of a document take few allocations. If
-// text is full, ResolveInto replaces it by an empty one. The URLs share memory: clone what is kept for long.
-func (u URL) ResolveInto(text *strings.Builder, ref string) (URL, error) {
-	return resolve(u, ref, text)
-}
+func (u URL) Resolve(ref string) (URL, error) { return resolve(u, ref) }
 
 // String returns the canonical text, or "" for the zero URL.
 func (u URL) String() string { return u.s }

@@ -529,31 +529,3 @@ func TestAllocs(t *testing.T) {
 		t.Errorf("refusing a scheme: %v allocations", got)
 	}
 }
-
-// TestResolveInto resolves references into one text, which fills several times. The URLs must equal those of
-// Resolve after all were written.
-func TestResolveInto(t *testing.T) {
-	base := mustParse(t, "https://www.example.com/news/article.html?ref=home")
-	var refs []string
-	for i := range 100 {
-		refs = append(refs, "../a/"+strings.Repeat("b", 17*i), "javascript:x", "http://Other.example/")
-	}
-	got := make([]URL, len(refs))
-	var text strings.Builder
-	for i, ref := range refs {
-		got[i], _ = base.ResolveInto(&text, ref)
-	}
-	for i, ref := range refs {
-		if want, _ := base.Resolve(ref); got[i] != want {
-			t.Fatalf("%q is %q, want %q", ref, got[i], want)
-		}
-	}
-	if n := testing.AllocsPerRun(10, func() {
-		var text strings.Builder
-		for range 20 {
-			_, _ = base.ResolveInto(&text, refs[2])
-		}
-	}); n > 1 {
-		t.Errorf("20 short URLs take %v allocations", n)
-	}
-}
