@@ -17,15 +17,9 @@ func workingStep(t *testing.T) (*Step, actor.Now) {
 	w.web = site(t, "www.example", 1, func(int) []string { return nil })
 	c := w.begin(newCrawl(1), "https://www.example/0")
 	s := stepOf(t, StepConfig{Crawl: c, Process: "p", Linger: time.Hour, Lease: 24 * time.Hour}, nil)
-	issues := s.Start(w.Now())
+	w.process(s).Start()
 	for s.lease.phase != working || !s.idle() || s.st.dirty() || s.doing != nil {
-		for _, is := range issues {
-			w.After(w.takes(is.Effect), func() {
-				v, err := w.try(is.Effect)
-				issues = s.Handle(w.Now(), actor.Reply{ID: is.ID, Value: v, Err: err})
-			})
-		}
-		if issues = nil; !w.Next() {
+		if !w.Next() {
 			t.Fatal("the step stands still")
 		}
 	}

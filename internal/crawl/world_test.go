@@ -68,17 +68,7 @@ func (w *world) run(a actor.Actor) (map[string]int, error) {
 		outer.Mono = w.Mono
 		w.Clock = outer
 	}()
-	var add func(issues []actor.Issue)
-	add = func(issues []actor.Issue) {
-		for _, is := range issues {
-			w.counts[strings.TrimPrefix(fmt.Sprintf("%T", is.Effect), "actor.")]++
-			w.After(w.takes(is.Effect), func() {
-				v, err := w.try(is.Effect)
-				add(a.Handle(w.Now(), actor.Reply{ID: is.ID, Value: v, Err: err}))
-			})
-		}
-	}
-	add(a.Start(w.Now()))
+	w.process(a).Start()
 	for events := 0; ; events++ {
 		if ended, err := a.Ended(); ended {
 			return w.counts, err
@@ -87,6 +77,19 @@ func (w *world) run(a actor.Actor) (map[string]int, error) {
 			w.t.Fatalf("the actor stands still or has no end: %v", w.counts)
 		}
 	}
+}
+
+// process returns a process whose effects take their time and are counted.
+func (w *world) process(a actor.Actor) *virtual.Process {
+	p := &virtual.Process{Actor: a, Now: w.Now}
+	p.Carry = func(is actor.Issue) {
+		w.counts[strings.TrimPrefix(fmt.Sprintf("%T", is.Effect), "actor.")]++
+		w.After(w.takes(is.Effect), func() {
+			v, err := w.try(is.Effect)
+			p.Reply(is.ID, v, err)
+		})
+	}
+	return p
 }
 
 // takes returns the duration of an effect.

@@ -134,7 +134,7 @@ func TestClaim(t *testing.T) {
 			ended, err = c.turn(first)
 			c.must(err)
 		}
-		if read := first.Report().Pages + second.Pages; read != int64(len(list)) {
+		if read := first.step.Report().Pages + second.Pages; read != int64(len(list)) {
 			t.Errorf("the second begins %d effects after the first: %d pages are read, want %d", ahead, read, len(list))
 		}
 		if len(c.shown()) != len(list) {

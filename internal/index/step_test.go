@@ -223,7 +223,7 @@ func TestSideBySide(t *testing.T) {
 				}
 			}
 		}
-		if first.Report().Lost || second.Report().Lost {
+		if first.step.Report().Lost || second.step.Report().Lost {
 			lost++
 		}
 		c.step(merging)

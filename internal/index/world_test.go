@@ -170,9 +170,10 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	return v, err
 }
 
-// running is a step at work.
+// running is a step at work, with the effects that it waits for.
 type running struct {
-	*Step
+	virtual.Process
+	step  *Step
 	queue []actor.Issue
 }
 
@@ -183,23 +184,26 @@ func (w *world) begin(cfg Config) *running {
 	cfg.Crawl = w.crawl
 	s, err := NewStep(cfg)
 	w.must(err)
-	return &running{s, s.Start(w.clock())}
+	r := &running{step: s}
+	r.Process = virtual.Process{Actor: s, Now: w.clock, Carry: func(is actor.Issue) { r.queue = append(r.queue, is) }}
+	r.Start()
+	return r
 }
 
 // turn carries out one effect of a step.
 func (w *world) turn(r *running) (ended bool, err error) {
-	if ended, err := r.Ended(); ended {
+	if ended, err := r.step.Ended(); ended {
 		return true, err
 	}
 	is := r.queue[0]
 	r.queue = r.queue[1:]
 	v, err := w.apply(is.Effect)
 	if w.effects++; w.effects-1 == w.kill {
-		r.Drop()
+		r.Kill()
 		return true, errKilled
 	}
-	r.queue = append(r.queue, r.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err})...)
-	return r.Ended()
+	r.Reply(is.ID, v, err)
+	return r.step.Ended()
 }
 
 func (w *world) run(cfg Config) (Report, error) {
@@ -207,7 +211,7 @@ func (w *world) run(cfg Config) (Report, error) {
 	r := w.begin(cfg)
 	for {
 		if ended, err := w.turn(r); ended {
-			return r.Report(), err
+			return r.step.Report(), err
 		}
 	}
 }

@@ -27,9 +27,8 @@ func TestInStep(t *testing.T) {
 	begun, most := 0, 0
 	for len(w.queue)+len(live) > 0 {
 		for _, p := range w.queue {
-			a := &running{actor: NewStep(StepConfig{Crawl: w.crawl(), Partition: p}, nil), p: p}
-			a.queue = a.actor.Start(w.clock())
-			live, begun = append(live, a), begun+1
+			live = append(live, w.begin(NewStep(StepConfig{Crawl: w.crawl(), Partition: p}, nil), p))
+			begun++
 		}
 		w.queue = w.queue[:0]
 		next := live[:0]

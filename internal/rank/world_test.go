@@ -67,7 +67,7 @@ func (w *world) clock() actor.Now { return actor.Now{Wall: virtual.Epoch.Add(w.n
 
 // run carries an actor to its end, or until it is killed.
 func (w *world) run(a actor.Actor) error {
-	r := &running{actor: a, queue: a.Start(w.clock())}
+	r := w.begin(a, 0)
 	for {
 		ended, err := w.turn(r, 0)
 		if ended {
@@ -76,16 +76,24 @@ func (w *world) run(a actor.Actor) error {
 	}
 }
 
-// running is an actor at work and what it waits for.
+// running is an actor at work, with the effects that it waits for.
 type running struct {
-	actor actor.Actor
+	virtual.Process
 	queue []actor.Issue
 	p     partition.ID
 }
 
+// begin starts an actor for a partition.
+func (w *world) begin(a actor.Actor, p partition.ID) *running {
+	r := &running{p: p}
+	r.Process = virtual.Process{Actor: a, Now: w.clock, Carry: func(is actor.Issue) { r.queue = append(r.queue, is) }}
+	r.Start()
+	return r
+}
+
 // turn carries out one effect of an actor, the i-th of those that wait.
 func (w *world) turn(r *running, i int) (ended bool, err error) {
-	if ended, err := r.actor.Ended(); ended {
+	if ended, err := r.Actor.Ended(); ended {
 		return true, err
 	}
 	if len(r.queue) == 0 {
@@ -98,12 +106,12 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 	}
 	w.effects++
 	if w.effects-1 == w.kill {
-		r.actor.Drop()
+		r.Kill()
 		return true, errKilled
 	}
 	v, err := w.try(is.Effect)
-	r.queue = append(r.queue, r.actor.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err})...)
-	return r.actor.Ended()
+	r.Reply(is.ID, v, err)
+	return r.Actor.Ended()
 }
 
 func (w *world) try(e actor.Effect) (any, error) {
@@ -234,9 +242,7 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 			if r.IntN(3) > 0 {
 				w.queue = slices.Delete(w.queue, i, i+1)
 			}
-			a := &running{actor: w.step(p), p: p}
-			a.queue = a.actor.Start(w.clock())
-			live = append(live, a)
+			live = append(live, w.begin(w.step(p), p))
 			continue
 		}
 		i := r.IntN(len(live))
@@ -246,7 +252,7 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 			return err
 		case ended:
 			if r.IntN(2) == 0 {
-				w.warm[live[i].p] = live[i].actor.(*Step).Warm()
+				w.warm[live[i].p] = live[i].Actor.(*Step).Warm()
 			}
 			live = slices.Delete(live, i, i+1)
 		}

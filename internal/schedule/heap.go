@@ -10,7 +10,7 @@ type entry[T any] interface {
 	moved(at int)
 }
 
-// heap is a binary heap whose entries know their places. The upper-case methods are for package container/heap.
+// heap is a binary heap whose entries know their places. The exported methods are for package container/heap.
 type heap[T entry[T]] []T
 
 func (h *heap[T]) push(x T)        { stdheap.Push(h, x) }

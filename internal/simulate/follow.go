@@ -29,7 +29,7 @@ func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, err
 			return
 		}
 		p := w.newProc(kind, part)
-		if p.actor, err = begin(p); err != nil {
+		if p.Actor, err = begin(p); err != nil {
 			w.fail(err)
 			return
 		}
@@ -80,9 +80,9 @@ func (w *world) startRanks(rep *crawl.Report) {
 	case rep.WantsRanks:
 		params := ranks.DefaultParams()
 		params.MaxRounds = 1 + int(w.cfg.Seed%16) // few rounds, because most of the simulation would otherwise be rounds without faults
-		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl, Params: params, Same: true})
+		p.Actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl, Params: params, Same: true})
 	case rep.Ranking && w.Mono-w.reminded >= remindAfter:
-		p.actor = rank.NewRemind(w.crawl.ID, 0)
+		p.Actor = rank.NewRemind(w.crawl.ID, 0)
 	default:
 		return
 	}

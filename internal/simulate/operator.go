@@ -28,7 +28,7 @@ func (w *world) giveRest() {
 		return nil
 	})
 	p := w.newProc("give", 0)
-	p.actor = b
+	p.Actor = b
 	p.onEnd = func(err error) {
 		if err != nil || p.dead {
 			w.late = toGive
@@ -67,7 +67,7 @@ func (w *world) resume() {
 // order gives an order. It repeats a resume until that succeeds.
 func (w *world) order(o crawl.Order) {
 	p := w.newProc(string(o), 0)
-	p.actor = crawl.NewCommand(w.crawl.ID, o)
+	p.Actor = crawl.NewCommand(w.crawl.ID, o)
 	p.onEnd = func(err error) {
 		if o == crawl.OrderResume && (err != nil || p.dead) {
 			w.After(p.between(0, time.Minute), func() { w.order(o) })

@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -51,7 +52,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		memory = &crawl.TickMemory{}
 	}
 	k := crawl.NewTick(cfg, memory)
-	p.actor = k
+	p.Actor = k
 	began := w.Mono
 	p.onEnd = func(err error) {
 		if w.ticking == p {
@@ -65,8 +66,8 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if w.cfg.Local && rep.Map.Version != w.toldMap { // as package service does
 			w.toldMap = rep.Map.Version
 			for _, q := range slices.Clone(w.live) {
-				if q.step != nil && !q.ended {
-					q.took(q.step.Signal(q.now(), crawl.ReadOrders{}))
+				if q.step != nil && !q.Ended() {
+					q.Take(q.step.Signal(q.now(), crawl.ReadOrders{}))
 				}
 			}
 		}
@@ -164,7 +165,7 @@ func (w *world) startStep(p *proc) {
 		w.fail(err)
 		return
 	}
-	p.actor, p.step = s, s
+	p.Actor, p.step = s, s
 	p.onEnd = func(err error) {
 		switch {
 		case p.dead:
@@ -224,7 +225,7 @@ func (w *world) pollIntake() {
 		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	p := w.newProc("intake", 0)
-	p.actor = crawl.NewIntake(crawl.IntakeConfig{Crawl: w.crawl.ID}, msgs)
+	p.Actor = crawl.NewIntake(crawl.IntakeConfig{Crawl: w.crawl.ID}, msgs)
 	p.onEnd = func(err error) {
 		switch {
 		case p.dead || errors.Is(err, errInjected):
@@ -248,10 +249,12 @@ func (w *world) newProc(kind string, part partition.ID) *proc {
 	key := fmt.Sprint(kind, " ", part)
 	w.procs[key]++
 	n := w.procs[key]
-	return &proc{
+	p := &proc{
 		w: w, kind: kind, part: part, identity: newIdentity(w.cfg.Seed, fmt.Sprintf("%s/%d", key, n)),
 		on: machine{kind: kind, part: part, n: n},
 	}
+	p.Process = virtual.Process{Now: p.now, Carry: p.issue, OnEnd: p.end}
+	return p
 }
 
 // process returns the name of the process for its actor.

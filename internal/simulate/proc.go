@@ -23,8 +23,8 @@ var errInjected = errors.New("injected fault")
 // proc is a process that runs one actor.
 type proc struct {
 	identity
+	virtual.Process
 	w        *world
-	actor    actor.Actor
 	step     *crawl.Step // the actor, if it is a step
 	part     partition.ID
 	kind     string
@@ -33,10 +33,9 @@ type proc struct {
 	ahead    time.Duration // error of its clock when it began, which the actor's times keep
 	kindly   bool          // no faults happen to it
 	dead     bool
-	ended    bool
 	frozen   time.Duration // end of the freeze
 	fetching map[uint64]actor.Request
-	onEnd    func(error)
+	onEnd    func(error)              // called when the actor has ended or crashed
 	learnt   map[string]time.Duration // pace requested by robots.txt files, by host
 }
 
@@ -63,24 +62,14 @@ func (p *proc) start() {
 	p.fetching, p.learnt = map[uint64]actor.Request{}, map[string]time.Duration{}
 	w.live = append(w.live, p)
 	w.note(p.name, "start")
-	p.took(p.actor.Start(p.now()))
+	p.Start()
 }
 
-// took carries out the actor's effects and checks whether it has ended.
-func (p *proc) took(issues []actor.Issue) {
-	for _, is := range issues {
-		if p.dead {
-			return
-		}
-		p.issue(is)
-	}
-	if ended, err := p.actor.Ended(); ended && !p.ended {
-		p.ended = true
-		p.w.left(p)
-		p.w.note(p.name, "end", fmt.Sprint(err))
-		if p.onEnd != nil {
-			p.onEnd(err)
-		}
+func (p *proc) end(err error) {
+	p.w.left(p)
+	p.w.note(p.name, "end", fmt.Sprint(err))
+	if p.onEnd != nil {
+		p.onEnd(err)
 	}
 }
 
@@ -103,8 +92,8 @@ func (p *proc) crash() {
 }
 
 func (p *proc) die() {
-	p.dead, p.ended = true, true
-	p.actor.Drop()
+	p.dead = true
+	p.Kill()
 	p.w.left(p)
 	p.w.note(p.name, "crash")
 	if p.onEnd != nil {
@@ -118,7 +107,7 @@ func (w *world) left(p *proc) {
 
 // reply delivers a reply, now or when the freeze ends.
 func (p *proc) reply(r actor.Reply) {
-	if p.ended {
+	if p.Ended() {
 		return
 	}
 	if p.frozen > p.w.Mono {
@@ -139,13 +128,10 @@ func (p *proc) reply(r actor.Reply) {
 			p.clock.ahead = between(p.detail(Jump), -maxSkew, maxSkew)
 		}
 		if p.step != nil && w.fault(&p.identity, Stop) {
-			p.took(p.step.Signal(p.now(), crawl.Stop{}))
-		}
-		if p.ended {
-			return
+			p.Take(p.step.Signal(p.now(), crawl.Stop{}))
 		}
 	}
-	p.took(p.actor.Handle(p.now(), r))
+	p.Reply(r.ID, r.Value, r.Err)
 }
 
 // issue splits an effect into issue, apply and reply, with faults in between.
@@ -406,7 +392,7 @@ func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string,
 
 // receive polls a queue until a message is there or time is up.
 func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
-	if p.ended {
+	if p.Ended() {
 		return
 	}
 	w := p.w

@@ -77,7 +77,7 @@ func (w *world) repartition(o *mapOrder) {
 // blackout crashes all steps at once.
 func (w *world) blackout() {
 	for _, p := range slices.Clone(w.live) {
-		if p.step != nil && !p.ended {
+		if p.step != nil && !p.Ended() {
 			p.crash()
 		}
 	}
@@ -90,7 +90,7 @@ func (w *world) mapRand(order, part int) *rand.Rand {
 
 func (w *world) wantMap(k Kind, order, part int) {
 	p := w.newProc("map", 0)
-	p.actor = crawl.NewRepartition(w.crawl.ID, func(cur crawl.Partitioning) (*partition.Map, error) {
+	p.Actor = crawl.NewRepartition(w.crawl.ID, func(cur crawl.Partitioning) (*partition.Map, error) {
 		return w.wantedMap(k, cur, w.mapRand(order, part))
 	})
 	w.ordering++

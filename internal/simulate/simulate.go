@@ -205,7 +205,7 @@ func Run(cfg Config) (Result, error) {
 	}
 	err = w.run()
 	for _, p := range w.live {
-		p.actor.Drop()
+		p.Actor.Drop()
 	}
 	w.result.Virtual, w.result.Trace = w.Mono, w.trace.Sum64()
 	return w.result, err
@@ -321,7 +321,7 @@ func (w *world) begin() error {
 	}
 	b := crawl.NewBegin(want, w.cfg.dealt(seeds), nil)
 	p := w.newProc("begin", 0)
-	p.actor, p.kindly = b, true
+	p.Actor, p.kindly = b, true
 	p.start()
 	for w.err == nil {
 		if ended, err := b.Ended(); ended {

@@ -95,3 +95,44 @@ func TestStore(t *testing.T) {
 		t.Errorf("work returned %v", v)
 	}
 }
+
+// TestProcess checks that effects reach Carry in order, that a reply resumes the actor, that the end is reported once, and
+// that nothing runs after a kill, even if Carry kills the process between two effects.
+func TestProcess(t *testing.T) {
+	var c Clock
+	var carried []string
+	ends := 0
+	begin := func(killAt int) *Process {
+		p := &Process{Now: c.Now, OnEnd: func(error) { ends++ }}
+		p.Actor = &actor.Procedure{Body: func(task *actor.Task) error {
+			ignore := func(int, any, error) error { return nil }
+			if err := task.All(2, []actor.Effect{actor.GetObject{Name: "a"}, actor.GetObject{Name: "b"}}, ignore); err != nil {
+				return err
+			}
+			_, err := task.Do(actor.GetObject{Name: "c"})
+			return err
+		}}
+		p.Carry = func(is actor.Issue) {
+			carried = append(carried, is.Effect.(actor.GetObject).Name)
+			if len(carried) == killAt {
+				p.Kill()
+			}
+			c.After(time.Second, func() { p.Reply(is.ID, nil, nil) })
+		}
+		p.Start()
+		return p
+	}
+	for _, test := range []struct {
+		killAt, ends int
+		want         []string
+	}{{0, 1, []string{"a", "b", "c"}}, {1, 0, []string{"a"}}, {3, 0, []string{"a", "b", "c"}}} {
+		carried, ends = nil, 0
+		p := begin(test.killAt)
+		for c.Next() {
+		}
+		p.Reply(1, nil, nil) // too late
+		if !slices.Equal(carried, test.want) || ends != test.ends || !p.Ended() {
+			t.Errorf("killed at effect %d: carried %q, ended %d times", test.killAt, carried, ends)
+		}
+	}
+}

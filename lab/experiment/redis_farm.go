@@ -34,19 +34,49 @@ type farm struct {
 	err      error
 }
 
-// worker is an actor on a farm.
+// worker is an actor on a farm, with a processor of its own.
 type worker struct {
 	*farm
-	actor actor.Actor
-	free  time.Duration // when its processor is
-	ended bool
-	after func() // called then
+	actor.Actor
+	process virtual.Process
+	free    time.Duration // time at which its processor is free
 }
 
-// start gives an actor a worker, from now on.
+// start starts an actor on a new worker. after, if not nil, is called when the actor has ended.
 func (f *farm) start(a actor.Actor, after func()) {
-	w := &worker{farm: f, actor: a, free: f.Mono, after: after}
-	f.After(0, func() { w.resume(func() []actor.Issue { return a.Start(w.clock()) }) })
+	w := &worker{farm: f, Actor: a, free: f.Mono}
+	w.process = virtual.Process{
+		Actor: w, Now: w.clock,
+		Carry: func(is actor.Issue) { w.at(w.free, func() { w.issue(is) }) },
+		OnEnd: func(err error) {
+			f.fail(err)
+			if after != nil {
+				w.at(w.free, after)
+			}
+		},
+	}
+	f.After(0, w.process.Start)
+}
+
+// at schedules do at a time.
+func (f *farm) at(when time.Duration, do func()) { f.After(when-f.Mono, do) }
+
+func (f *farm) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// Start starts the actor and measures its processor time.
+func (w *worker) Start(now actor.Now) (issues []actor.Issue) {
+	w.spend(func() { issues = w.Actor.Start(now) })
+	return issues
+}
+
+// Handle passes a reply to the actor and measures its processor time.
+func (w *worker) Handle(now actor.Now, r actor.Reply) (issues []actor.Issue) {
+	w.spend(func() { issues = w.Actor.Handle(now, r) })
+	return issues
 }
 
 // run runs until nothing is left to do, and returns when that was.
@@ -70,36 +100,11 @@ func (w *worker) spend(do func()) time.Duration {
 	return w.free
 }
 
-// resume has the actor go on, and carries out what it asks for.
-func (w *worker) resume(event func() []actor.Issue) {
-	if w.ended {
-		return
-	}
-	var issues []actor.Issue
-	at := w.spend(func() { issues = event() })
-	for _, is := range issues {
-		w.After(at-w.Mono, func() { w.issue(is) })
-	}
-	ended, err := w.actor.Ended()
-	if !ended {
-		return
-	}
-	w.ended = true
-	if err != nil && w.err == nil {
-		w.farm.err = err
-	}
-	if w.after != nil {
-		w.After(at-w.Mono, w.after)
-	}
-}
-
 // issue has an effect happen at once, and its reply come when it would have ended.
 func (w *worker) issue(is actor.Issue) {
 	ctx := context.Background()
 	reply := func(at time.Duration, v any, err error) {
-		w.After(at-w.Mono, func() {
-			w.resume(func() []actor.Issue { return w.actor.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err}) })
-		})
+		w.at(at, func() { w.process.Reply(is.ID, v, err) })
 	}
 	w.calls++
 	moved := func(bytes int) time.Duration { return time.Duration(bytes) * time.Second / farmNet }
@@ -131,14 +136,10 @@ func (w *worker) issue(is actor.Issue) {
 		reply(w.Mono+farmTable, rev, err)
 	case actor.Send:
 		for _, body := range e.Bodies {
-			w.After(2*farmQueue, func() {
-				if err := w.sent(body); err != nil && w.err == nil {
-					w.farm.err = err
-				}
-			})
+			w.After(2*farmQueue, func() { w.fail(w.sent(body)) })
 		}
 		reply(w.Mono+farmQueue, nil, nil)
 	default:
-		w.farm.err = fmt.Errorf("effect %T is unknown on a farm", e)
+		w.fail(fmt.Errorf("effect %T is unknown on a farm", e))
 	}
 }

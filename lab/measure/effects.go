@@ -19,28 +19,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// took carries out what the actor requested, and sees whether it has ended.
-func (a *labActor) took(issues []actor.Issue) {
-	for _, is := range issues {
-		a.issue(is)
-	}
-	if ended, err := a.Ended(); ended && !a.ended {
-		a.ended = true
-		if a.onEnd != nil {
-			a.onEnd(err)
-		}
-	}
-}
-
-func (a *labActor) reply(id uint64, v any, err error) {
-	if !a.ended {
-		a.took(a.Handle(a.Now(), actor.Reply{ID: id, Value: v, Err: err}))
-	}
-}
-
 // issue has an effect happen at once, and its reply come when it would have ended.
 func (a *labActor) issue(is actor.Issue) {
-	after := func(d time.Duration, v any, err error) { a.After(d, func() { a.reply(is.ID, v, err) }) }
+	after := func(d time.Duration, v any, err error) { a.After(d, func() { a.Reply(is.ID, v, err) }) }
 	switch e := is.Effect.(type) {
 	case actor.Sleep:
 		after(max(0, e.For), nil, nil)
@@ -52,7 +33,7 @@ func (a *labActor) issue(is actor.Issue) {
 		for _, id := range slices.Sorted(maps.Keys(a.fetching)) {
 			o := actor.Aborted(a.fetching[id], a.Wall())
 			delete(a.fetching, id)
-			a.After(0, func() { a.reply(id, o, nil) })
+			a.After(0, func() { a.Reply(id, o, nil) })
 		}
 		after(0, nil, nil)
 	case actor.Receive:
@@ -237,7 +218,7 @@ func (a *labActor) receive(id uint64, e actor.Receive) {
 
 // hand gives a receiver what has come.
 func (l *lab) hand(p *poll, queue string) {
-	if p.done || p.a.ended {
+	if p.done || p.a.Ended() {
 		return
 	}
 	got, err := l.queues.Receive(l.Wall(), queue, p.max)
@@ -264,7 +245,7 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Messa
 	if waiting[queue] == p {
 		delete(waiting, queue)
 	}
-	p.a.reply(p.id, msgs, err)
+	p.a.Reply(p.id, msgs, err)
 }
 
 // fetch asks the generated web, which here has neither faults nor names to resolve.
@@ -287,7 +268,7 @@ func (a *labActor) fetch(id uint64, req actor.Request) {
 	a.fetching[id] = req
 	a.After(took, func() {
 		over.end(a.Mono)
-		if _, ok := a.fetching[id]; !ok || a.ended {
+		if _, ok := a.fetching[id]; !ok || a.Ended() {
 			return // cancelled
 		}
 		delete(a.fetching, id)
@@ -305,7 +286,7 @@ func (a *labActor) fetch(id uint64, req actor.Request) {
 			over.observe(out)
 		}
 		a.answered(&req, url)
-		a.reply(id, out, nil)
+		a.Reply(id, out, nil)
 	})
 }
 

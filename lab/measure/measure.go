@@ -162,13 +162,11 @@ type poll struct {
 // labActor is an actor at work.
 type labActor struct {
 	*lab
-	actor.Actor
+	virtual.Process
 	part     partition.ID
 	isStep   bool
 	commit   string // that the head names, if it is a step
-	ended    bool
 	fetching map[uint64]actor.Request
-	onEnd    func(error)
 }
 
 // Measure crawls until the time is over, or nothing is left to do.
@@ -244,7 +242,7 @@ func (l *lab) begin() error {
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
 	}, seeds, nil)
 	a := l.start(b, 0, nil)
-	for !a.ended && l.err == nil {
+	for !a.Ended() && l.err == nil {
 		l.Next()
 	}
 	if l.err != nil {
@@ -378,7 +376,7 @@ func (l *lab) startStep(p partition.ID) {
 			l.warm[p] = s.Warm()
 		}
 	})
-	if l.steps[p].ended {
+	if l.steps[p].Ended() {
 		delete(l.steps, p)
 	}
 }
@@ -386,7 +384,8 @@ func (l *lab) startStep(p partition.ID) {
 func (l *lab) start(begun actor.Actor, p partition.ID, onEnd func(error)) *labActor {
 	l.actors++
 	_, step := begun.(*crawl.Step)
-	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]actor.Request{}, onEnd: onEnd}
-	a.took(begun.Start(l.Now()))
+	a := &labActor{lab: l, part: p, isStep: step, fetching: map[uint64]actor.Request{}}
+	a.Process = virtual.Process{Actor: begun, Now: l.Now, Carry: a.issue, OnEnd: onEnd}
+	a.Start()
 	return a
 }
