@@ -12,14 +12,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// again asks for a URL on purpose.
+// again requests a URL, as a user does.
 func (r *rig) again(raw string, request uint64) Added {
 	r.t.Helper()
 	u := mustParse(r.t, raw)
 	return r.f.Again(r.now, r.link(u, blobschema.Queued{Key: string(u.Host()), Rank: 77, Generation: 9, Flags: blobschema.FlagAgain}), request)
 }
 
-// done ends a task at once.
+// done ends a task immediately with an answer.
 func (r *rig) done(task schedule.Task, a answer) schedule.Verdict {
 	r.t.Helper()
 	v := r.f.Done(r.now, task, a.reply(task, r.now, 0))
@@ -27,7 +27,7 @@ func (r *rig) done(task schedule.Task, a answer) schedule.Verdict {
 	return v
 }
 
-// state is what a delta says of its URLs, one line each.
+// state returns the entries of a delta, one line per URL.
 func (r *rig) state(seq uint64) (out []string) {
 	r.t.Helper()
 	run, _ := r.f.Delta(seq)
@@ -49,7 +49,7 @@ func wantState(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// begun is a rig whose host has had its robots.txt.
+// begun returns a rig whose host has answered the request for robots.txt.
 func begun(t *testing.T, cfg Config, urls ...string) *rig {
 	t.Helper()
 	r := newRig(t, cfg)
@@ -60,8 +60,8 @@ func begun(t *testing.T, cfg Config, urls ...string) *rig {
 
 const urlX, urlY = "https://a.example/x", "https://a.example/y"
 
-// TestAgain: what is requested comes first, and once more if it was settled, with
-// the word where its previous answer is.
+// TestAgain checks that requested URLs come first. A settled one is fetched again, and its task names the record of the
+// previous answer.
 func TestAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX, urlY)
 	if got := r.again(urlY, 0); got != Lowered || r.f.Counts().Urgent != 1 {
@@ -93,8 +93,8 @@ func TestAgain(t *testing.T) {
 	wantState(t, "second commit", r.state(6), "fetched 1 at 6", "fetched 0 at 6", "fetched 0 at 6")
 }
 
-// TestAgainWithinACommit: a URL settled since the last delta may be requested again before
-// the next: that delta says where its answer is.
+// TestAgainWithinACommit requests a URL that was settled since the last delta. The next delta names the record of its
+// answer.
 func TestAgainWithinACommit(t *testing.T) {
 	r := begun(t, Config{Partition: 3}, urlX)
 	r.done(r.mustNext(urlX), answer{})
@@ -108,8 +108,8 @@ func TestAgainWithinACommit(t *testing.T) {
 	}
 }
 
-// TestAgainWhileAsked: a request under way settles its own generation, and the next one is
-// pending after it; a commit in between has the next one only.
+// TestAgainWhileAsked requests a URL whose fetch is under way. The fetch settles its own generation, and the next one is
+// pending afterwards; a commit in between contains only the next one.
 func TestAgainWhileAsked(t *testing.T) {
 	for _, explicit := range []bool{false, true} {
 		for _, commit := range []bool{false, true} {
@@ -151,8 +151,8 @@ func TestAgainWhileAsked(t *testing.T) {
 	}
 }
 
-// TestAgainWhileFailing: if the request brings nothing, its repetition is what was asked
-// for, unless a commit or somebody else knows of the next generation.
+// TestAgainWhileFailing checks that the retry of a failed fetch serves a request that came meanwhile, unless a commit or
+// another partition knows the next generation.
 func TestAgainWhileFailing(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -184,8 +184,8 @@ func TestAgainWhileFailing(t *testing.T) {
 	}
 }
 
-// TestAgainRequests: a request from outside that comes twice counts once for a URL, for 15
-// days, also after its slot was stored; the oldest of too many are forgotten.
+// TestAgainRequests checks that a repeated request from outside counts once per URL for 15 days, even after its slot was
+// stored. If there are too many requests, the oldest are forgotten.
 func TestAgainRequests(t *testing.T) {
 	p := newProcess(t, Config{})
 	ask := func(p *process, path string, request uint64, want Added) {
@@ -223,8 +223,8 @@ func TestAgainRequests(t *testing.T) {
 	}
 }
 
-// TestAgainNeedsItsSlot: Want brings a slot into memory that is not due, past the bound
-// if it must be, and it stays for Again.
+// TestAgainNeedsItsSlot checks that Want loads a slot that is not due, if necessary beyond the memory bound, and that the
+// slot stays in memory for Again.
 func TestAgainNeedsItsSlot(t *testing.T) {
 	p := newProcess(t, Config{MaxResident: 2})
 	p.rig.add(0, urlX, urlY, "https://a.example/z")
@@ -244,7 +244,7 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 		t.Fatalf("loads %v", p.loads)
 	}
 	p.load(0)
-	p.f.Committed() // which unloads what it can
+	p.f.Committed() // unloads what it can
 	if !p.f.Loaded(slot, fp) || p.again(urlX, 1) != Fresh {
 		t.Error("the slot is gone")
 	}
@@ -254,8 +254,8 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 	}
 }
 
-// TestUrgentFirst: what is requested goes before open connections and ranks, but
-// not faster than the pace; with urgentOnly there is nothing else.
+// TestUrgentFirst checks that requested URLs come before open connections and ranks, but not faster than the pace. With
+// urgentOnly nothing else is fetched.
 func TestUrgentFirst(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://b.example/1", "https://c.example/1")
@@ -293,8 +293,7 @@ func TestUrgentFirst(t *testing.T) {
 	}
 }
 
-// TestUrgentRefused: with urgentOnly a politeness key whose urgent URL robots.txt refuses is asked
-// for nothing.
+// TestUrgentRefused checks that with urgentOnly nothing is fetched from a politeness key whose urgent URL robots.txt refuses.
 func TestUrgentRefused(t *testing.T) {
 	r := newRig(t, Config{})
 	r.add(0, urlX)
@@ -311,7 +310,7 @@ func TestUrgentRefused(t *testing.T) {
 	r.mustNext(urlX)
 }
 
-// TestRefusedAgain: a refusal says of which generation it is, and where the previous is.
+// TestRefusedAgain checks that a refusal has a generation and names the previous record.
 func TestRefusedAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX)
 	r.done(r.mustNext(urlX), answer{})
@@ -327,8 +326,8 @@ func TestRefusedAgain(t *testing.T) {
 	wantState(t, "state", r.state(5), "refused 1 at 5")
 }
 
-// TestAgainAfterNoRobots: rules that could not be fetched refuse a URL for a day, unless somebody asks for
-// it: then they are fetched again first, once.
+// TestAgainAfterNoRobots checks that a robots.txt that could not be fetched refuses a URL for a day. If somebody requests
+// the URL, robots.txt is fetched again first, once.
 func TestAgainAfterNoRobots(t *testing.T) {
 	r := newRig(t, Config{})
 	const robots = "https://a.example/robots.txt"
@@ -356,7 +355,7 @@ func TestAgainAfterNoRobots(t *testing.T) {
 	r.mustNext(urlX)
 }
 
-// TestRest: the report says what politeness keys wait for: their pace, an answer, or that they are less busy.
+// TestRest checks the reasons for waiting in the report: pace, an answer, or too many requests under way.
 func TestRest(t *testing.T) {
 	r := newRig(t, Config{Delay: 10 * time.Second})
 	for _, host := range []string{"a", "b", "c"} {
@@ -381,7 +380,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestSeedTriedAgain: a seed that is tried again has a seed's rank, so that its page counts.
+// TestSeedTriedAgain checks that the retry of a seed has the rank of a seed, so that its page counts.
 func TestSeedTriedAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX)
 	r.done(r.mustNext(urlX), answer{outcome: blobschema.OutcomeCut, final: true})
@@ -397,8 +396,8 @@ func TestSeedTriedAgain(t *testing.T) {
 	}
 }
 
-// TestSeedOfAnEarlierGeneration: a URL that was requested once more is a seed if a late mail of the generation
-// before says so, also while its request is under way, and after a commit; other late mail changes nothing.
+// TestSeedOfAnEarlierGeneration checks that late mail of the previous generation can make a requested URL a seed, also
+// while its request is under way and after a commit. Other late mail changes nothing.
 func TestSeedOfAnEarlierGeneration(t *testing.T) {
 	for _, underWay := range []bool{false, true} {
 		r := begun(t, Config{}, urlX)

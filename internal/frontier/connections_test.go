@@ -9,8 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// several is a host that allows three requests at once, 500 ms apart, whose URLs are dealt to
-// four queues.
+// several returns a rig whose host allows three concurrent requests, 500 ms apart, with URLs in four queues.
 func several(t testing.TB) *rig {
 	r := newRig(t, Config{
 		Delay: 10 * time.Second, Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}},
@@ -31,7 +30,7 @@ func several(t testing.TB) *rig {
 	return r
 }
 
-// dealt returns n URLs of each of the four queues.
+// dealt returns n URLs for each of the four queues.
 func dealt(t testing.TB, n int) (urls [4][]string) {
 	for i, left := 0, 4*n; left > 0; i++ {
 		url := fmt.Sprintf("https://a.example/%d", i)
@@ -43,8 +42,8 @@ func dealt(t testing.TB, n int) (urls [4][]string) {
 	return urls
 }
 
-// TestSeveralConnections: three requests at once and no more, one per queue, the next when the
-// one before has begun and the pace allows it.
+// TestSeveralConnections checks that at most three requests run at once, one per queue, and that each starts only after the
+// previous one has begun and its pace has passed.
 func TestSeveralConnections(t *testing.T) {
 	r := several(t)
 	urls := dealt(t, 2)
@@ -101,7 +100,7 @@ func TestSeveralConnections(t *testing.T) {
 	}
 }
 
-// TestOneQueueOneConnection: the URLs of one queue are requested one after another.
+// TestOneQueueOneConnection checks that the URLs of one queue are requested one after another.
 func TestOneQueueOneConnection(t *testing.T) {
 	r := several(t)
 	list := dealt(t, 3)[2]
@@ -120,7 +119,7 @@ func TestOneQueueOneConnection(t *testing.T) {
 	r.mustNext(list[1])
 }
 
-// TestConnectionsAcrossTopicsAndParts: topics, origins and parts have queues of their own.
+// TestConnectionsAcrossTopicsAndParts checks that topics, origins and parts have separate queues.
 func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
 	r := several(t)
 	list := dealt(t, 3)[1]
@@ -140,8 +139,8 @@ func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
 	r.mustIdle()
 }
 
-// TestRobotsWhilePages: while a robots.txt is requested, other origins of the site go on, and its end
-// lets nobody in before the pace.
+// TestRobotsWhilePages checks that other origins of a site continue while one robots.txt is requested, and that its end does
+// not shorten the pace.
 func TestRobotsWhilePages(t *testing.T) {
 	r := several(t)
 	r.add(0, "http://a.example/x")

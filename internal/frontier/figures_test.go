@@ -34,7 +34,7 @@ var figures = flag.Bool("figures", false, "measure time and memory, each in a pr
 
 const figureEnv, stateEnv = "FRONTIER_FIGURE", "FRONTIER_STATE"
 
-// A figure is measured in a process of its own, so that its peak of memory is its own.
+// Each figure is measured in a separate process, so that the peak of memory belongs to it alone.
 var measures = []struct {
 	name string
 	run  func(m *measured)
@@ -57,13 +57,13 @@ var measures = []struct {
 	{"crowd, 20 seconds, little room", func(m *measured) { m.crowd(20*time.Second, 15_000) }},
 }
 
-// measured collects lines of figures.
+// measured collects the printed figures.
 type measured struct {
 	t     *testing.T
 	state string // file for what is stored
 }
 
-// say prints a figure, and beside it the most that it may be; 0 is no target.
+// say prints a figure and its upper limit; 0 means no limit.
 func (m *measured) say(what string, value, most float64, unit string) {
 	verdict := ""
 	switch {
@@ -77,7 +77,7 @@ func (m *measured) say(what string, value, most float64, unit string) {
 
 const mostRSS = 300 // MB, for 1,000,000 known URLs of 10,000 hosts
 
-// memory says what the process needs, and has needed.
+// memory prints the memory of the process, now and at its peak.
 func (m *measured) memory(most float64, keep any) {
 	m.t.Helper()
 	runtime.GC()
@@ -95,7 +95,7 @@ func (m *measured) memory(most float64, keep any) {
 	runtime.KeepAlive(keep)
 }
 
-// TestFigures measures; what it prints is to be read by people.
+// TestFigures measures the frontier and prints the results.
 func TestFigures(t *testing.T) {
 	if !*figures {
 		t.Skip("only with -figures")
@@ -125,7 +125,7 @@ var words = strings.Fields(`news article category product archive image video bl
 	forum thread topic help about contact search result list detail view item shop cart world sport science
 	health travel music culture opinion weather local market finance review guide recipe event calendar`)
 
-// urls makes URLs of 60 to 100 bytes, of 10,000 hosts, few of them large.
+// urls generates URLs of 60 to 100 bytes on 10,000 hosts, a few of them large.
 type urls struct{ r *rand.Rand }
 
 func (g urls) word() string { return words[g.r.IntN(len(words))] }
@@ -150,7 +150,7 @@ func figureHash() partition.Hash {
 	return h
 }
 
-// stateFile is a stored run: its bytes follow the JSON and a newline.
+// stateFile is a stored run: JSON, a newline, then the bytes of the run.
 type stateFile struct {
 	Ref   blobschema.RunRef
 	Slots map[partition.Slot]blobschema.SlotSummary
@@ -208,8 +208,7 @@ func (m *measured) store(settled, pending int) {
 	}
 }
 
-// load decodes and joins parts of the state on all processors, as a step does, and loads
-// them meanwhile, on one.
+// load decodes and joins parts of the state on all processors, as a step does, and loads them on one processor meanwhile.
 func (m *measured) load() {
 	all, err := os.ReadFile(m.state)
 	if err != nil {
@@ -284,7 +283,7 @@ func (m *measured) load() {
 	m.memory(mostRSS, f)
 }
 
-// slotsOf decodes the blocks of some slots.
+// slotsOf decodes the blocks of a range of slots.
 func slotsOf(data []byte, index *blobschema.RunIndex, first, last partition.Slot) *blobschema.Run {
 	run := &blobschema.Run{}
 	blocks, n := index.Blocks(first, last), map[blobschema.BlockKind]int{}
@@ -300,7 +299,7 @@ func slotsOf(data []byte, index *blobschema.RunIndex, first, last partition.Slot
 	return run
 }
 
-// cut takes the first slot from a joined run.
+// cut removes the first slot from a joined run and returns it.
 func cut(run *blobschema.Run, slot partition.Slot) *blobschema.Run {
 	out := &blobschema.Run{}
 	n := 0
@@ -317,7 +316,7 @@ func cut(run *blobschema.Run, slot partition.Slot) *blobschema.Run {
 	return out
 }
 
-// add lets 1,000,000 URLs come one after another, with a commit every 30,000.
+// add adds 1,000,000 URLs one by one, with a commit every 30,000.
 func (m *measured) add() {
 	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 	f := New(Config{Hash: h, Token: "bot", Delay: time.Second})
@@ -362,7 +361,7 @@ func (m *measured) add() {
 	m.memory(mostRSS, f)
 }
 
-// oneHost asks one host for 500,000 URLs, and compares the order with a sorted list.
+// oneHost fetches 500,000 URLs of one host, and compares the order with a sorted list.
 func (m *measured) oneHost() {
 	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 	f := New(Config{Hash: h, Token: "bot"})
@@ -388,7 +387,7 @@ func (m *measured) oneHost() {
 	m.memory(mostRSS, f)
 }
 
-// hosts asks 10,000 hosts for 300,000 URLs.
+// hosts fetches 300,000 URLs from 10,000 hosts.
 func (m *measured) hosts() {
 	for _, name := range schedule.PolicyNames() {
 		p, err := schedule.NewPolicy(name, schedule.Quality{})
@@ -410,7 +409,7 @@ func (m *measured) hosts() {
 	}
 }
 
-// tasks asks for everything.
+// tasks fetches everything.
 func (m *measured) tasks(f *Frontier, n int, revisit func(i int, t schedule.Task)) {
 	now, done, asked := epoch, 0, 0
 	worked := ledger.Processor()
@@ -447,8 +446,8 @@ func (m *measured) tasks(f *Frontier, n int, revisit func(i int, t schedule.Task
 	m.say("Next and Done", float64(after.Mallocs-before.Mallocs)/float64(asked), 0, "allocs")
 }
 
-// crowd crawls 500 hosts of 5 to 800 URLs, few of them large, for 15 minutes: at most 20 pages a second, each with eight links
-// to its host and four to others, and a commit every 30 seconds.
+// crowd crawls 500 hosts of 5 to 800 URLs, a few of them large, for 15 minutes: at most 20 pages per second, each with eight
+// links to its host and four to others, and a commit every 30 seconds.
 func (m *measured) crowd(delay time.Duration, room int) {
 	const hosts = 500
 	r, h := rand.New(rand.NewPCG(1, 2)), figureHash()
@@ -508,7 +507,7 @@ func (m *measured) crowd(delay time.Duration, room int) {
 	m.say("CPU of all, the test's own work included", all.Seconds(), 0, "s")
 }
 
-// disk stands for the runs: what is stored of each slot, by the first eight bits of fingerprints.
+// disk replaces the runs: stored entries per slot, by the first eight bits of their fingerprints.
 type disk struct {
 	hash    partition.Hash
 	buckets map[bucket]*blobschema.Run
@@ -546,7 +545,7 @@ func (d *disk) store(run *blobschema.Run) {
 	}
 }
 
-// read joins what is stored of a part, of at most eight bits.
+// read joins the stored entries of a part, whose prefix has at most eight bits.
 func (d *disk) read(id PartID) *blobschema.Run {
 	n := uint64(256) >> id.Part.Depth
 	out := &blobschema.Run{Keys: slices.Clone(d.hosts[id.Slot])}
@@ -560,7 +559,7 @@ func (d *disk) read(id PartID) *blobschema.Run {
 	return out
 }
 
-// bytes is what a frontier's URLs take, as far as they are in memory.
+// bytes returns the memory that the loaded URLs of a frontier take.
 func (f *Frontier) bytes() (n int) {
 	const queued = int(unsafe.Sizeof(blobschema.Queued{})) + 90 // and its URL
 	for p := range f.slots.parts {
@@ -576,9 +575,8 @@ func (f *Frontier) bytes() (n int) {
 	return n
 }
 
-// giant crawls a host of 2,000,000 URLs with room for some of them. Each page has ten links that are
-// new and ten to pages that are known, drawn from all of them, and takes a millisecond. A slot that is larger than the
-// room and not split would be loaded whole after each commit.
+// giant crawls a host of 2,000,000 URLs with room for some of them. Each page has ten new links and ten links to random known
+// pages, and takes a millisecond. Without splits, a slot larger than the room would be loaded as a whole after each commit.
 func (m *measured) giant(maxPart, room int) {
 	const known, pages = 2_000_000, 200_000
 	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
@@ -656,7 +654,7 @@ func (m *measured) giant(maxPart, room int) {
 	m.say("summaries in a manifest", float64(len(sums)), 0, "B")
 }
 
-// committing is a frontier that commits to a disk, and what that takes.
+// committing is a frontier that commits to a disk, with the time that this takes.
 type committing struct {
 	f *Frontier
 	d *disk

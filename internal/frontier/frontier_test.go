@@ -15,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestAdd: each case adds one URL again and again and says what came of it every time, and
-// what the next commit would say of the URL.
+// TestAdd adds one URL several times per case. Each case lists the result of every call and the entry of the URL in the next
+// commit.
 func TestAdd(t *testing.T) {
 	const url = "https://a.example/x"
 	type q = blobschema.Queued
@@ -58,7 +58,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestAddSettled: what is settled stays so, except for a higher generation.
+// TestAddSettled checks that settled URLs stay settled, unless a higher generation is added.
 func TestAddSettled(t *testing.T) {
 	r := newRig(t, Config{})
 	const url = "https://a.example/x"
@@ -87,7 +87,7 @@ func TestAddSettled(t *testing.T) {
 	}
 }
 
-// TestDelta: each delta holds what changed since the one before, and nothing else.
+// TestDelta checks that each delta contains the changes since the previous one and nothing else.
 func TestDelta(t *testing.T) {
 	r := newRig(t, Config{})
 	if r.f.Dirty() {
@@ -117,7 +117,7 @@ func TestDelta(t *testing.T) {
 	expect("nothing", 0, 0)
 	robots := r.mustNext("https://a.example/robots.txt")
 	if seen := expect("a request that began", 0, 0, "a.example 1"); len(seen) > 0 { // its host's pace has changed
-		t.Errorf("observed of a host that was not asked: %+v", seen)
+		t.Errorf("observed a host that was not requested: %+v", seen)
 	}
 	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, time.Second))
 	one := r.mustNext("https://a.example/1")
@@ -141,7 +141,7 @@ func TestDelta(t *testing.T) {
 	r.check()
 }
 
-// stored commits everything and returns a new frontier that has it from the runs.
+// stored commits everything and returns a new frontier loaded from the runs.
 func (p *process) stored() *process {
 	p.beginCommit()
 	p.endCommit()
@@ -160,8 +160,8 @@ func (p *process) stored() *process {
 	return q
 }
 
-// TestStoredStateGoesOn: a frontier that was stored and loaded again goes on as it would
-// have: paces, back-offs, rules, redirects of rules and attempts are all there.
+// TestStoredStateGoesOn stores and loads a frontier and checks that it continues as before: it keeps paces, back-offs,
+// robots.txt rules, their redirects and attempts.
 func TestStoredStateGoesOn(t *testing.T) {
 	web := answers{
 		"https://a.example/robots.txt": {{body: "User-agent: *\nCrawl-delay: 7\nDisallow: /no\n"}},
@@ -179,7 +179,7 @@ func TestStoredStateGoesOn(t *testing.T) {
 		p.took = 0
 		for _, h := range "abcdef" {
 			for i := range 5 {
-				p.rig.add(uint16(7*i%5), fmt.Sprintf("https://%c.example/%d", h, i)) // each has a depth of its own: the order of arrival is not stored
+				p.rig.add(uint16(7*i%5), fmt.Sprintf("https://%c.example/%d", h, i)) // different depths, because the order of arrival is not stored
 			}
 			p.rig.add(5, fmt.Sprintf("https://%c.example/no", h))
 			p.rig.add(6, fmt.Sprintf("http://%c.example/1", h))
@@ -203,8 +203,8 @@ func TestStoredStateGoesOn(t *testing.T) {
 	}
 }
 
-// TestSilentAcrossLoads: ten URLs in a row without an answer are as many if there was a
-// commit, and another process, between them.
+// TestSilentAcrossLoads checks that URLs without an answer are counted across commits and processes until there are ten in
+// a row.
 func TestSilentAcrossLoads(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 9, Wait: time.Hour}})
 	web := answers{}
@@ -229,8 +229,8 @@ func TestSilentAcrossLoads(t *testing.T) {
 	}
 }
 
-// TestDeferred: what is found for a slot that is not in memory is kept unexamined, goes
-// into the next delta, and is examined when the slot is loaded.
+// TestDeferred checks that a link for a slot that is not in memory stays unexamined, goes into the next delta, and is
+// examined when the slot is loaded.
 func TestDeferred(t *testing.T) {
 	p := newProcess(t, Config{})
 	p.rig.add(2, "https://a.example/old", "https://a.example/done")
@@ -264,18 +264,18 @@ func TestDeferred(t *testing.T) {
 	}
 	p.loads = []loading{{PartID{Slot: id}, p.runs}}
 	p.load(0)
-	if n := p.f.Counts(); n.Unexamined != 0 || n.Known != 3 || n.Pending != 3 || !p.f.Dirty() { // the summary is other now
+	if n := p.f.Counts(); n.Unexamined != 0 || n.Known != 3 || n.Pending != 3 || !p.f.Dirty() { // the summary has changed
 		t.Errorf("counts are %+v, dirty %v", n, p.f.Dirty())
 	}
 	p.run(nil)
 	wantLog(t, p.urls(), "https://a.example/robots.txt", "https://a.example/new", "https://a.example/old", "https://a.example/done")
 }
 
-// TestUnloadsLatestDue: above the bound those slots leave memory that nothing will be asked
-// of for longest; one with a request under way, or with what no commit holds, stays.
+// TestUnloadsLatestDue checks that above the memory bound the slots that are due last are unloaded. A slot with a request
+// under way or with uncommitted changes stays.
 func TestUnloadsLatestDue(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second})
-	hosts := map[partition.Slot]string{} // one of each slot
+	hosts := map[partition.Slot]string{} // one per slot
 	for i := 0; len(hosts) < 8; i++ {
 		h := fmt.Sprintf("h%d.example", i)
 		hosts[p.hash.Slot(h)] = h
@@ -317,8 +317,7 @@ func TestUnloadsLatestDue(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: times stored by a clock that was ahead hold a host up for one pace, no
-// longer.
+// TestClockSetBack checks that times stored by a clock that was ahead delay a host by at most one pace.
 func TestClockSetBack(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second})
 	p.now = epoch.Add(48 * time.Hour)
@@ -337,8 +336,8 @@ func TestClockSetBack(t *testing.T) {
 	q.mustNext("https://a.example/2")
 }
 
-// TestWantedOrder: of slots that do not fit all at once the one due first comes first, and
-// those with nothing due not at all.
+// TestWantedOrder checks that if not all slots fit, the one due first is wanted first, and those with nothing due are not
+// wanted.
 func TestWantedOrder(t *testing.T) {
 	r := newRig(t, Config{MaxResident: 25})
 	at := func(s int) int64 { return epoch.Add(time.Duration(s) * time.Second).UnixMilli() }
@@ -374,7 +373,7 @@ func TestWantedOrder(t *testing.T) {
 	}
 }
 
-// whole names slots that are in one part.
+// whole returns the only parts of undivided slots.
 func whole(ids ...partition.Slot) (parts []PartID) {
 	for _, id := range ids {
 		parts = append(parts, PartID{Slot: id})
@@ -382,7 +381,7 @@ func whole(ids ...partition.Slot) (parts []PartID) {
 	return parts
 }
 
-// TestLoadRefuses: state that cannot be is an error, and no panic.
+// TestLoadRefuses checks that impossible state causes an error, not a panic.
 func TestLoadRefuses(t *testing.T) {
 	good := storedHost(t)
 	for name, c := range map[string]struct {
@@ -411,7 +410,7 @@ func TestLoadRefuses(t *testing.T) {
 
 const loadedURL = "https://a.example/"
 
-// slotInMemory is the slot of loadedURL.
+// slotInMemory returns the slot of loadedURL.
 func slotInMemory(t *testing.T) partition.Slot {
 	s := newRig(t, Config{}).hash.Slot("a.example")
 	if s == 1 || s == 2 {

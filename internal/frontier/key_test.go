@@ -15,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestSitesOfAKey: the sites of a politeness key have one pace and a robots.txt each; one whose
-// robots.txt cannot be had does not hold up the others.
+// TestSitesOfAKey checks that the sites of a politeness key share one pace and have one robots.txt each. A site whose
+// robots.txt cannot be fetched does not delay the others.
 func TestSitesOfAKey(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Minute}})
 	for i, u := range []string{"https://www.a.example/1", "https://dead.a.example/2", "https://a.example/3", "http://a.example/4", "https://www.a.example/5"} {
@@ -29,7 +29,7 @@ func TestSitesOfAKey(t *testing.T) {
 		"https://a.example/robots.txt":      {{body: "User-agent: *\nCrawl-delay: 3\n"}},
 	})
 	wantLog(t, r.log,
-		"0s https://www.a.example/robots.txt", "1s https://www.a.example/1", // no page for nothing: there are more sites
+		"0s https://www.a.example/robots.txt", "1s https://www.a.example/1", // no page right after robots.txt: there are more sites
 		"2s https://dead.a.example/robots.txt", "4s https://a.example/robots.txt", // the politeness key's back-off
 		"7s https://a.example/3",
 		"10s http://a.example/robots.txt", "10s http://a.example/4",
@@ -42,7 +42,7 @@ func TestSitesOfAKey(t *testing.T) {
 	}
 }
 
-// TestGivenUpSite: one dead site of a politeness key takes nothing from the others.
+// TestGivenUpSite checks that a dead site of a politeness key does not affect the others.
 func TestGivenUpSite(t *testing.T) {
 	r := newRig(t, Config{Retry: polite.Retry{Attempts: 9, Wait: time.Hour}})
 	web := answers{}
@@ -58,7 +58,7 @@ func TestGivenUpSite(t *testing.T) {
 	}
 }
 
-// TestSitesAreStored: each site has a state of its own, which is written only if it changed.
+// TestSitesAreStored checks that each site has its own state, which is written only if it changed.
 func TestSitesAreStored(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second})
 	add := func(u string) { p.queue(u, blobschema.Queued{Key: "a.example"}) }
@@ -95,7 +95,7 @@ func TestSitesAreStored(t *testing.T) {
 	}
 }
 
-// TestTurnsByDomain: a domain with a hundred names has as many turns as one with one.
+// TestTurnsByDomain checks that a domain with a hundred names gets as many turns as one with a single name.
 func TestTurnsByDomain(t *testing.T) {
 	r := newRig(t, Config{})
 	for i := range 100 {
@@ -124,7 +124,7 @@ func TestTurnsByDomain(t *testing.T) {
 	}
 }
 
-// TestNoCreditForWaiting: a domain that comes late has no more turns than the others.
+// TestNoCreditForWaiting checks that a domain that is added late gets no more turns than the others.
 func TestNoCreditForWaiting(t *testing.T) {
 	r := newRig(t, Config{})
 	add := func(host string, n int) {
@@ -144,8 +144,7 @@ func TestNoCreditForWaiting(t *testing.T) {
 	}
 }
 
-// TestCaps: what is over a cap is counted and not kept, except for seeds and what is requested
-// on purpose.
+// TestCaps checks that URLs above a cap are counted and dropped, except seeds and requested URLs.
 func TestCaps(t *testing.T) {
 	type q = blobschema.Queued
 	seed, listed := q{Flags: blobschema.FlagSeed}, q{Flags: blobschema.FlagListed}
@@ -186,7 +185,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestRoomForLinks: URLs that sitemaps list leave half of a cap to links, also to links to URLs that did not fit.
+// TestRoomForLinks checks that URLs from sitemaps leave half of a cap to links, including links to URLs that did not fit.
 func TestRoomForLinks(t *testing.T) {
 	r := newRig(t, Config{MaxHostURLs: 4})
 	for _, k := range []struct {
@@ -204,8 +203,8 @@ func TestRoomForLinks(t *testing.T) {
 	}
 }
 
-// TestCapsAreStored: the number of known URLs of a site is exact after it was stored; what
-// was appended meanwhile is examined then, and stays known.
+// TestCapsAreStored checks that a site's number of known URLs is exact after it was stored. URLs appended meanwhile are
+// examined then, and stay known.
 func TestCapsAreStored(t *testing.T) {
 	p := newProcess(t, Config{MaxHostURLs: 4})
 	p.rig.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
@@ -240,8 +239,8 @@ func TestCapsAreStored(t *testing.T) {
 	}
 }
 
-// TestDomains: the known URLs of domains are counted, what was restored included; of too
-// many the smallest are forgotten.
+// TestDomains checks that known URLs are counted per domain, restored ones included. If there are too many domains, the
+// smallest are forgotten.
 func TestDomains(t *testing.T) {
 	r := newRig(t, Config{MaxDomainURLs: 12})
 	r.f.RestoreDomains(map[string]int64{"a.com": 10})
@@ -264,12 +263,12 @@ func TestThresholdAtFirst(t *testing.T) {
 	}
 	day := newRig(t, Config{Revisits: true}).f.Threshold()
 	if got := schedule.Interval(blobschema.Change{}, day).Round(time.Minute); got != 24*time.Hour {
-		t.Errorf("where none is given, what nothing is known of is looked at after %v", got)
+		t.Errorf("without a threshold unknown pages are revisited after %v", got)
 	}
 }
 
-// TestPlacements: the URLs of a name wait for its address, once; then they are sent on, and
-// so is all that comes later.
+// TestPlacements checks that the URLs of a name wait until its address is resolved, once. They and all later ones are then
+// forwarded.
 func TestPlacements(t *testing.T) {
 	p := newProcess(t, Config{Resolve: true, Delay: time.Second, Retry: polite.Retry{Wait: time.Minute}})
 	p.rig.add(2, "https://a.example/2")
@@ -340,8 +339,7 @@ func TestPlacements(t *testing.T) {
 	wantState(t, "state", p.state(2), "forwarded 1 at 0", "forwarded 0 at 0")
 }
 
-// TestNoAddress: the URLs of a name that has no address are refused, and what comes later
-// is tried again.
+// TestNoAddress checks that the URLs of a name without an address are refused, and that later URLs are tried again.
 func TestNoAddress(t *testing.T) {
 	r := newRig(t, Config{Resolve: true, Delay: time.Second})
 	r.add(0, urlX, "http://a.example/y")
@@ -356,7 +354,7 @@ func TestNoAddress(t *testing.T) {
 	}
 }
 
-// mustLater is mustNext, when the time has come.
+// mustLater moves the clock to the next task and calls mustNext.
 func (r *rig) mustLater(url string) schedule.Task {
 	if at := r.f.NextAt(); at.After(r.now) {
 		r.now = at
@@ -364,8 +362,8 @@ func (r *rig) mustLater(url string) schedule.Task {
 	return r.mustNext(url)
 }
 
-// TestPlacedKey: an address gets the requests for the sites of all its names, at one pace,
-// and its requests go nowhere else.
+// TestPlacedKey checks that an address gets the requests for the sites of all its names at one pace, and that its requests go
+// nowhere else.
 func TestPlacedKey(t *testing.T) {
 	r := newRig(t, Config{Resolve: true, Delay: time.Second})
 	for _, u := range []string{"https://a.example/", "https://b.example/", "https://[2001:db8::1]/"} {
@@ -388,7 +386,7 @@ func TestPlacedKey(t *testing.T) {
 	}
 }
 
-// TestSitemapFlag: a sitemap is requested as one.
+// TestSitemapFlag checks that the request for a sitemap is marked as such.
 func TestSitemapFlag(t *testing.T) {
 	r := begun(t, Config{}, urlY)
 	r.queue(urlX, blobschema.Queued{Flags: blobschema.FlagSitemap})
@@ -397,8 +395,8 @@ func TestSitemapFlag(t *testing.T) {
 	}
 }
 
-// TestCapabilityOrder: of two ready hosts the one that brings more quality per second is
-// asked first, with all of its visit.
+// TestCapabilityOrder checks that of two ready hosts the one with more quality per second is requested first, for a whole
+// visit.
 func TestCapabilityOrder(t *testing.T) {
 	r := newRig(t, Config{Policy: policyNamed(t, "capability")})
 	r.add(5, "https://far.example/1", "https://far.example/2")
@@ -414,8 +412,8 @@ func TestCapabilityOrder(t *testing.T) {
 	}
 }
 
-// TestSlotShrinks: the texts of URLs that were requested are given up, and the others stay
-// what they are; places are used again.
+// TestSlotShrinks checks that the texts of requested URLs are freed while the others stay the same, and that places are
+// reused.
 func TestSlotShrinks(t *testing.T) {
 	r := begun(t, Config{}, "https://a.example/first")
 	first := r.mustNext("https://a.example/first")

@@ -7,8 +7,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestMapping: a link has the key, slot and fingerprint of its URL, whatever was mapped before it, and what is
-// stored of it makes the same link.
+// TestMapping checks that a link has the key, slot and fingerprint of its URL, independent of earlier links, and that its
+// stored form makes the same link.
 func TestMapping(t *testing.T) {
 	h, err := partition.NewHash([16]byte{1}, testSlots)
 	if err != nil {
@@ -26,7 +26,7 @@ func TestMapping(t *testing.T) {
 				t.Errorf("%s by %s: %+v", raw, by, l)
 			}
 			l.Rank, l.Generation, l.Depth, l.Topic, l.Ask, l.Flags = 1, 2, 3, 4, 5, l.Flags|blobschema.FlagAgain
-			for _, address := range []string{"", "[192.0.2.9]"} { // where the name of the host was pinned to
+			for _, address := range []string{"", "[192.0.2.9]"} { // address to which the name of the host is pinned
 				if address != "" {
 					l.pin(h, address)
 				}

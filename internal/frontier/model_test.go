@@ -18,9 +18,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestBoundedAsUnbounded: a frontier that holds 30 URLs in memory, and is restarted now
-// and then, asks for the same URLs as one that holds them all, each of them once as far
-// as commits show (I7, I8), and never sooner than its host's pace allows (I9).
+// TestBoundedAsUnbounded compares a frontier that holds 30 URLs in memory and is sometimes restarted with one that holds all.
+// Both fetch the same URLs, each once according to the commits (I7, I8), and never faster than the host's pace (I9).
 func TestBoundedAsUnbounded(t *testing.T) {
 	unloads, halved := 0, 0
 	for seed := range uint64(20) {
@@ -51,7 +50,7 @@ func TestBoundedAsUnbounded(t *testing.T) {
 		bounded.drain()
 		for name, p := range map[string]*process{"unbounded": whole, "bounded": bounded} {
 			if d := cmp.Diff(added, p.settled); d != "" {
-				t.Errorf("seed %d, %s: what URLs came to (-want +got):\n%s", seed, name, d)
+				t.Errorf("seed %d, %s: outcomes of URLs (-want +got):\n%s", seed, name, d)
 			}
 			all := blobschema.MergeRuns(p.hash, p.runs)
 			if len(all.Queued) != 0 || len(all.Settled) != len(added) {
@@ -69,17 +68,16 @@ func TestBoundedAsUnbounded(t *testing.T) {
 	}
 }
 
-// weights say how likely each thing is that may happen to a process.
+// weights are the relative probabilities of the events of a process.
 type weights struct{ add, start, finish, begin, end, want, load, wait, stop, crash, move int }
 
-// someWeights are other ones each time, so that some worlds see few commits, others many
-// crashes, and so on.
+// someWeights returns random weights, so that some worlds see few commits, others many crashes, and so on.
 func someWeights(rng *rand.Rand) weights {
 	w := func(most int) int { return 1 + rng.IntN(most) }
 	return weights{add: w(40), start: w(30), finish: w(30), begin: w(15), end: w(15), want: w(20), load: w(30), wait: w(15), stop: rng.IntN(2), crash: rng.IntN(3), move: rng.IntN(3)}
 }
 
-// act does one thing, drawn by lot.
+// act does one random thing.
 func (p *process) act(rng *rand.Rand, w weights) {
 	p.t.Helper()
 	p.ops++
@@ -121,10 +119,9 @@ func (p *process) act(rng *rand.Rand, w weights) {
 	}
 }
 
-// TestWorlds: whatever is found, requested, capped, pinned, unloaded, stopped and
-// crashed: each URL is visible once per generation (I8); none is lost but what is over a
-// cap, which is counted (I7); a recrawl is fetched after it was ordered, and its
-// request knows where the previous answer is; a name has one address.
+// TestWorlds runs random worlds with links, requests, caps, pinned names, unloads, stops and crashes. Each URL is visible once
+// per generation (I8). None is lost except those above a cap, which are counted (I7). A recrawl is fetched after it was
+// ordered, and its request names the previous record. A name has one address.
 func TestWorlds(t *testing.T) {
 	byDomain := func(u weburl.URL) string { return u.Host().RegistrableDomain() }
 	for name, c := range map[string]struct {
@@ -162,7 +159,7 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// severalOf are rules for some politeness keys that allow three requests at once.
+// severalOf returns rules that allow three concurrent requests for some politeness keys.
 func severalOf(format string, n int) map[string]schedule.HostRule {
 	rules := map[string]schedule.HostRule{}
 	for i := range n {
@@ -179,7 +176,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 	draw := func() blobschema.Queued {
 		q := someURL(rng)
 		if len(p.cfg.Topics) > 0 {
-			q.Topic = uint8(rng.IntN(4)) // one more than is known
+			q.Topic = uint8(rng.IntN(4)) // one more than there are
 		}
 		q.URL = strings.Replace(q.URL, ".example", []string{".a.example", ".b.example", ".example"}[rng.IntN(3)], 1)
 		return q
@@ -194,7 +191,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 		if rng.IntN(100) < asks {
 			q := draw()
 			if known := slices.Sorted(maps.Keys(p.visible)); len(known) > 0 && rng.IntN(3) > 0 {
-				q.URL = known[rng.IntN(len(known))] // one that is settled
+				q.URL = known[rng.IntN(len(known))] // a settled one
 			}
 			added[q.URL] = true
 			p.todo = append(p.todo, asking{q.URL, 1 + uint64(rng.IntN(300))})
@@ -250,8 +247,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 	}
 }
 
-// TestWantedRespectsBound: what is loaded for being due never makes more resident than
-// the bound, unless one slot alone is larger.
+// TestWantedRespectsBound checks that loading due slots never exceeds the memory bound, unless a single slot is larger.
 func TestWantedRespectsBound(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second})
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -285,9 +281,8 @@ func TestWantedRespectsBound(t *testing.T) {
 	}
 }
 
-// TestPace draws requests, lengths, delays and failures by lot; hosts ask for paces of
-// their own. No two requests to a host start closer than its pace, except for the first
-// page behind a robots.txt, and the pace is not longer than need be.
+// TestPace makes random requests with random durations, delays and failures to hosts with their own paces. No two requests to
+// a host start closer than its pace, except the first page after robots.txt, and the pace is not longer than necessary.
 func TestPace(t *testing.T) {
 	const configured = time.Second
 	delays := []time.Duration{-1, 0, 500 * time.Millisecond, 3 * time.Second} // requested by robots.txt; -1 for none
@@ -366,8 +361,7 @@ func someAnswer(rng *rand.Rand) answer {
 	return answer{}
 }
 
-// TestSummariesAgree: what the summaries of a commit say of a slot is what loading it
-// from the runs finds.
+// TestSummariesAgree checks that the summaries of a commit equal the state of each slot after loading it from the runs.
 func TestSummariesAgree(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second}})
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -409,8 +403,7 @@ func bySlot(list []blobschema.SlotSummary) func(func(partition.Slot, blobschema.
 	}
 }
 
-// TestFreshFrontierIsBounded: the memory bound holds from the first commit on, also
-// where nothing was ever unloaded before.
+// TestFreshFrontierIsBounded checks that the memory bound holds from the first commit on, even if nothing was ever unloaded.
 func TestFreshFrontierIsBounded(t *testing.T) {
 	p := newProcess(t, Config{Delay: time.Second, MaxResident: 30})
 	rng := rand.New(rand.NewPCG(1, 1))

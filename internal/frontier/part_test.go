@@ -11,17 +11,17 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// pageURL is the i-th URL of a host.
+// pageURL returns the i-th URL of a host.
 func pageURL(i int) string { return fmt.Sprintf("https://a.example/%d", i) }
 
-// commit does a whole one.
+// commit begins and ends a commit.
 func (p *process) commit() {
 	p.beginCommit()
 	p.endCommit()
 	p.check()
 }
 
-// loadAll loads what is wanted.
+// loadAll loads all wanted parts.
 func (p *process) loadAll() (n int) {
 	for p.want(); len(p.loads) > 0; n++ {
 		p.load(0)
@@ -30,8 +30,8 @@ func (p *process) loadAll() (n int) {
 	return n
 }
 
-// TestHalved: a part that holds too many gets no more requests, is halved when what is
-// under way is committed, and what was found meanwhile is not lost.
+// TestHalved checks that a part with too many URLs makes no more requests and is halved when those under way are committed.
+// Links found meanwhile are not lost.
 func TestHalved(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4, Delay: time.Second})
 	for i := range 4 {
@@ -44,7 +44,7 @@ func TestHalved(t *testing.T) {
 	p.check()
 	fifth := mustParse(t, pageURL(5))
 	if got := p.f.Add(p.now, p.link(fifth, blobschema.Queued{Key: "a.example", Rank: 1})); got != Deferred {
-		t.Errorf("a URL that comes to a full part is %d", got)
+		t.Errorf("adding a URL to a full part returns %d", got)
 	}
 	p.now = p.now.Add(time.Minute)
 	p.mustIdle()
@@ -73,7 +73,7 @@ func TestHalved(t *testing.T) {
 	}
 }
 
-// TestHalvedOnLoading: of a part that turns out to hold too many, one piece is loaded.
+// TestHalvedOnLoading checks that only one piece is loaded of a part that turns out to hold too many URLs.
 func TestHalvedOnLoading(t *testing.T) {
 	p := newProcess(t, Config{})
 	for i := range 40 {
@@ -91,8 +91,8 @@ func TestHalvedOnLoading(t *testing.T) {
 	}
 }
 
-// TestLoadedPartsAreNotStoredAgain: a commit stores each link that came for an unloaded part once. Loading the part
-// stores none of its URLs again, neither those that were known nor those that were appended and committed.
+// TestLoadedPartsAreNotStoredAgain checks that a commit stores each link for an unloaded part once. Loading the part stores
+// none of its URLs again, neither known ones nor those that were appended and committed.
 func TestLoadedPartsAreNotStoredAgain(t *testing.T) {
 	p := newProcess(t, Config{})
 	for i := range 100 {
@@ -119,8 +119,8 @@ func TestLoadedPartsAreNotStoredAgain(t *testing.T) {
 	}
 }
 
-// TestKeysOutlastLoads: politeness keys stay in memory while another part of their slot is loading, for it
-// comes with the states of when its loading began.
+// TestKeysOutlastLoads checks that politeness keys stay in memory while another part of their slot is loading, because that
+// part brings their states as of the start of its loading.
 func TestKeysOutlastLoads(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 8, MaxResident: 40, Delay: time.Minute})
 	for i := range 9 {
@@ -153,7 +153,7 @@ func TestKeysOutlastLoads(t *testing.T) {
 	p.check()
 }
 
-// TestUrgentInAFullPart: what is requested is known to wait in one of the halves.
+// TestUrgentInAFullPart checks that a requested URL is known to wait in one of the halves.
 func TestUrgentInAFullPart(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4})
 	for i := range 4 {
@@ -179,7 +179,7 @@ func TestUrgentInAFullPart(t *testing.T) {
 	}
 }
 
-// TestWantedPart: a part that somebody wants stays wanted when it is halved.
+// TestWantedPart checks that a wanted part stays wanted when it is halved.
 func TestWantedPart(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4, MaxResident: 5})
 	for i := range 5 {
@@ -198,8 +198,8 @@ func TestWantedPart(t *testing.T) {
 	}
 }
 
-// TestSplitsCost: what is stored of a part that is halved stays as it is: the next delta has
-// nothing of it but what was appended.
+// TestSplitsCost checks that halving a part rewrites none of its stored entries: the next delta contains only appended
+// ones.
 func TestSplitsCost(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 50})
 	for i := range 51 {
@@ -215,8 +215,8 @@ func TestSplitsCost(t *testing.T) {
 	}
 }
 
-// TestHalvedWithMail: what comes for a part that is to be halved, before a commit is begun, while it is under way and after it, goes to
-// its half, with the word how much of it somebody waits for; nothing is lost.
+// TestHalvedWithMail adds links for a part that will be halved: before, during and after a commit. Each goes to its half,
+// which counts the links that somebody waits for; none is lost.
 func TestHalvedWithMail(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4, Delay: time.Second})
 	n := 0
@@ -265,7 +265,7 @@ func TestHalvedWithMail(t *testing.T) {
 		}
 		known, unexamined, urgent = known+sum.Known, unexamined+sum.Unexamined, urgent+sum.Urgent
 	}
-	// Of those in runs nobody knows which half they are of, so both count them.
+	// For URLs in runs the half is unknown, so both halves count them.
 	if known != 5 || unexamined < 26 || unexamined > 2*26 || urgent < 9 || urgent > 2*9 {
 		t.Errorf("of 31 URLs %d are known, %d unexamined, %d urgent", known, unexamined, urgent)
 	}
@@ -276,10 +276,10 @@ func TestHalvedWithMail(t *testing.T) {
 	}
 }
 
-// TestHalfThatIsLoaded: of a part that turns out to hold too many the piece is loaded that somebody waits for; the others say what
-// they hold.
+// TestHalfThatIsLoaded loads a part that turns out to hold too many URLs. The piece that somebody waits for is loaded, and the
+// summaries of the others are right.
 func TestHalfThatIsLoaded(t *testing.T) {
-	for _, second := range []bool{false, true} { // whether what somebody waits for is of the second half
+	for _, second := range []bool{false, true} { // whether the requested URL belongs to the second half
 		p := newProcess(t, Config{})
 		urgent, n := "", 0
 		for i := 0; n < 40; i++ {
@@ -299,7 +299,7 @@ func TestHalfThatIsLoaded(t *testing.T) {
 		p.load(0)
 		id := p.hash.Slot("a.example")
 		if !p.f.Loaded(id, p.hash.Fingerprint(urgent)) {
-			t.Error("what somebody waits for is not loaded")
+			t.Error("the part that somebody waits for is not loaded")
 		}
 		var known, pending, waits uint32
 		for _, sum := range p.f.Summaries() {
@@ -314,8 +314,8 @@ func TestHalfThatIsLoaded(t *testing.T) {
 	}
 }
 
-// TestPartLeaves: when one part of a host is unloaded and another stays, the host continues with that: what waits for another
-// attempt too.
+// TestPartLeaves unloads one part of a host. The host continues with the other one, including its URLs that wait for a
+// retry.
 func TestPartLeaves(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 20, Delay: time.Second})
 	for i := range 21 {
@@ -327,7 +327,7 @@ func TestPartLeaves(t *testing.T) {
 	if s := p.f.slots.byID[id]; s.loaded != 2 {
 		t.Fatalf("%d parts are loaded", s.loaded)
 	}
-	for range 12 { // some are to be tried again
+	for range 12 { // some need a retry
 		task, ok := p.f.Next(p.now, false)
 		if !ok {
 			p.now = p.f.NextAt()
@@ -370,12 +370,12 @@ func TestPartLeaves(t *testing.T) {
 	}
 }
 
-// TestSheds: parts make room for those that are due and not in memory if they are not due themselves, or if one of those
-// presses; half of what fits stays.
+// TestSheds checks that parts that are not due make room for due parts that are not in memory. Due parts do so too if one of
+// those has waited too long. Half of the room keeps its parts.
 func TestSheds(t *testing.T) {
 	for name, c := range map[string]struct {
 		bound  int
-		due    time.Duration // of what is in memory
+		due    time.Duration // of the parts in memory
 		wanted *part
 		stay   int
 	}{
@@ -390,7 +390,7 @@ func TestSheds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProcess(t, Config{})
-			for i := range 20 { // each in a slot of its own, as good as
+			for i := range 20 { // nearly all in different slots
 				p.queue(fmt.Sprintf("https://h%d.example/", i), blobschema.Queued{NotBefore: p.now.Add(c.due).UnixMilli()})
 			}
 			p.commit()
@@ -408,8 +408,8 @@ func TestSheds(t *testing.T) {
 	}
 }
 
-// TestPartsThatWait: while there is something to do, a part that there is no room for is loaded after a while, and so is a
-// part with nothing except appended entries. A part that somebody waits for is loaded at once.
+// TestPartsThatWait checks that, while there is work, a part without room is loaded after a while, and so is a part with only
+// appended entries. A part that somebody waits for is loaded at once.
 func TestPartsThatWait(t *testing.T) {
 	const id = 1
 	appended := blobschema.SlotSummary{Slot: id, Known: 5, Unexamined: 1}
@@ -445,8 +445,8 @@ func TestPartsThatWait(t *testing.T) {
 	}
 }
 
-// TestDuePartsStay: parts that are due and in memory are not replaced by others that are due, so loads do not grow with the
-// number of calls. All have their turn: parts that were used are due later, and parts that are not in memory wait a minute.
+// TestDuePartsStay checks that due parts in memory are not replaced by other due parts, so loads do not grow with the number
+// of calls. All get their turn: used parts are due later, and parts that are not in memory wait a minute.
 func TestDuePartsStay(t *testing.T) {
 	p := newProcess(t, Config{Delay: 2 * time.Second, MaxResident: 200})
 	for i := range 400 {
@@ -479,14 +479,14 @@ func TestDuePartsStay(t *testing.T) {
 	}
 }
 
-// TestWantedInOrder: parts are wanted, and read, in the order of their fingerprints, whatever their depths: a
-// crawl that is carried out again does the same.
+// TestWantedInOrder checks that parts are wanted and read in the order of their fingerprints, whatever their depths, so a
+// repeated crawl does the same.
 func TestWantedInOrder(t *testing.T) {
 	p := newProcess(t, Config{MaxPart: 4})
 	for i := range 200 {
 		p.add(blobschema.Queued{URL: pageURL(i)})
 	}
-	for range 3 { // what is loaded is halved
+	for range 3 { // the loaded parts are halved
 		p.commit()
 		p.restart(false)
 		p.loadAll()

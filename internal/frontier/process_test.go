@@ -15,29 +15,28 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// process is a frontier with all that a step and its partition's commits add to it:
-// requests under way, loads under way, a commit under way, and what is committed. It
-// checks the pace of every host as the host sees it, whatever is restarted.
+// process is a frontier with everything that a step and the commits of its partition add to it: requests, loads and a commit
+// under way, and the committed state. It checks the pace of every host as the host sees it, across restarts.
 type process struct {
 	*rig
 	cfg     Config
 	flights []flight
 	loads   []loading
 	asked   map[string]flight // the last request, by host
-	calm    time.Time         // a process that took over lasts until then at least
+	calm    time.Time         // earliest end of a process that took over
 
 	runs  []*blobschema.Run // committed
 	slots []blobschema.SlotSummary
 	under *commit // a commit under way
-	next  commit  // what the one after it will hold
+	next  commit  // contents of the next commit
 
 	settled map[string]string // URL, and generation if not 0, to outcome, as committed
 	unloads int
 	deltas  uint64
-	ops     int // things that happened
+	ops     int // number of events
 
 	keyOf   func(weburl.URL) string // nil: the authority
-	todo    []asking                // requests from outside that were not made yet
+	todo    []asking                // requests from outside that are not made yet
 	heard   map[string]int          // URL to when it was last requested
 	visible map[string][]record     // URL to its page records, as committed
 	pinned  map[string]string       // name to its address, as committed
@@ -45,15 +44,15 @@ type process struct {
 	capped  int64                   // as counted by previous processes
 	topics  map[string]uint64       // URL to the topics that it was found in, as bits
 	away    *away                   // slots on the move
-	hurry   bool                    // moves take no longer than they must
+	hurry   bool                    // moves are as short as possible
 	halved  int64                   // parts, by previous processes
 }
 
-// away are slots that go to another partition and come back.
+// away holds the slots that move to another partition and come back.
 type away struct {
 	slots []partition.Slot
 	given bool                     // in a commit
-	state []blobschema.SlotSummary // of what was given
+	state []blobschema.SlotSummary // of the given slots
 }
 
 // asking is a request from outside for one URL.
@@ -67,7 +66,7 @@ type record struct {
 	url     string
 	gen     uint32
 	outcome blobschema.Outcome
-	began   int // when its request, or its refusal, did
+	began   int // event at which its request or refusal began
 	seq     uint32
 }
 
@@ -90,8 +89,7 @@ type flight struct {
 	told    bool // the frontier knows that it has begun
 }
 
-// loading is a part of a slot on its way into memory, with the runs that were named when
-// its loading began.
+// loading is a part that is being loaded, with the runs that were named when its loading began.
 type loading struct {
 	id   PartID
 	runs []*blobschema.Run
@@ -101,19 +99,19 @@ type commit struct {
 	run     *blobschema.Run
 	seq     uint32
 	slots   []blobschema.SlotSummary
-	added   []blobschema.Queued // to be told of again if this is lost, as mail would be
+	added   []blobschema.Queued // delivered again if this commit is lost, like mail
 	asked   []asking            // likewise
 	settled []record
 	placed  []Link
-	gives   bool // slots away go with it
+	gives   bool // gives slots away
 	state   []blobschema.SlotSummary
-	takes   bool // they come with it
+	takes   bool // receives them
 }
 
 func newProcess(t testing.TB, cfg Config) *process {
 	p := &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}, heard: map[string]int{},
 		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}, topics: map[string]uint64{}}
-	p.f.SetThreshold(p.now, 0) // revisits, where there are any, as often as may be
+	p.f.SetThreshold(p.now, 0) // revisits as often as possible
 	return p
 }
 
@@ -128,7 +126,7 @@ func (p *process) add(q blobschema.Queued) {
 	p.placements()
 }
 
-// ask makes the requests from outside whose slots are loaded, and wants the others.
+// ask makes the requests from outside whose slots are loaded, and wants the other slots.
 func (p *process) ask() {
 	p.t.Helper()
 	todo := p.todo
@@ -159,18 +157,18 @@ func (p *process) ask() {
 	}
 }
 
-// placements takes what was sent on to its address, in this very frontier.
+// placements adds the forwarded URLs of resolved names to this same frontier.
 func (p *process) placements() {
 	for _, x := range p.f.Placements() {
 		p.next.placed = append(p.next.placed, x)
-		if x.Rank == 0 { // what was wished for the name is to be had from the address
+		if x.Rank == 0 { // a request for the name is a request for the address
 			p.heard[x.URL.String()] = p.ops
 		}
 		p.f.Add(p.now, x)
 	}
 }
 
-// start makes the next request, some time after the frontier has returned it.
+// start begins the next request, late after the frontier has returned it.
 func (p *process) start(late time.Duration) bool {
 	p.t.Helper()
 	p.tell()
@@ -209,7 +207,7 @@ func (p *process) start(late time.Duration) bool {
 	return true
 }
 
-// tell says of all requests that have begun since that they have.
+// tell reports all requests that have begun since the last call.
 func (p *process) tell() {
 	for i := range p.flights {
 		if fl := &p.flights[i]; !fl.told && !fl.started.After(p.now) {
@@ -219,7 +217,7 @@ func (p *process) tell() {
 	}
 }
 
-// checkPrevious: a task knows the last page record that is visible, or about to be.
+// checkPrevious checks that a task names the last page record that is visible or about to be.
 func (p *process) checkPrevious(task schedule.Task) {
 	p.t.Helper()
 	previous, url := task.Previous(), task.Request.URL.String()
@@ -233,16 +231,15 @@ func (p *process) checkPrevious(task schedule.Task) {
 		if r.gen >= task.Request.Generation {
 			p.t.Fatalf("%s is requested in generation %d after %d", url, task.Request.Generation, r.gen)
 		}
-		// What is sent on to an address may meet its previous answer in the runs only, whose join
-		// does not keep where that is.
+		// A URL forwarded to an address may have its previous answer only in the runs, whose join does not keep the
+		// record's place.
 		if previous.Seq < r.seq && (previous.Seq > 0 || !p.cfg.Resolve) {
 			p.t.Fatalf("the former of %s in generation %d is in %d, though there is %+v", url, task.Request.Generation, previous.Seq, r)
 		}
 	}
 }
 
-// finish ends the i-th request. What comes of it depends on the URL and the number of
-// the attempt alone.
+// finish ends the i-th request. Its result depends only on the URL and the number of the attempt.
 func (p *process) finish(i int) {
 	p.t.Helper()
 	fl := p.flights[i]
@@ -250,7 +247,7 @@ func (p *process) finish(i int) {
 	if fl.started.After(p.now) {
 		p.now = fl.started
 	}
-	if !fl.told && fl.began%2 == 0 { // the end of a request says that it has begun, too
+	if !fl.told && fl.began%2 == 0 { // the end of a request reports its begin too
 		p.f.Begun(fl.started, fl.task)
 	}
 	req := fl.task.Request
@@ -267,7 +264,7 @@ func (p *process) finish(i int) {
 		a.status = 500
 	}
 	o := a.reply(fl.task, fl.started, p.now.Sub(fl.started))
-	if req.Resolve && a.outcome == 0 { // other ones each time
+	if req.Resolve && a.outcome == 0 { // a different one each time
 		o.Addr = netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + p.ops%3)})
 	}
 	if p.f.Done(p.now, fl.task, o) == schedule.Final && !req.Robots && !req.Resolve {
@@ -284,7 +281,7 @@ func (p *process) refusals() {
 	}
 }
 
-// beginCommit and endCommit are the two ends of a commit: in between the world goes on.
+// beginCommit and endCommit begin and end a commit; the world continues in between.
 func (p *process) beginCommit() {
 	if p.under != nil {
 		return
@@ -301,7 +298,7 @@ func (p *process) beginCommit() {
 	p.under = &c
 }
 
-// move lets slots that are away go or come with a commit, as far as it is time for that.
+// move gives or receives the slots that are away with a commit, when it is time.
 func (p *process) move(c *commit) {
 	a := p.away
 	switch {
@@ -372,14 +369,14 @@ func (p *process) freeze(rng *rand.Rand) {
 	p.f.Freeze(p.away.slots)
 }
 
-// want begins to load what the frontier wants.
+// want begins to load the parts that the frontier wants.
 func (p *process) want() {
 	for _, id := range p.f.Wanted(p.now, false) {
 		p.loads = append(p.loads, loading{id, p.runs})
 	}
 }
 
-// load ends the i-th loading.
+// load ends the i-th load.
 func (p *process) load(i int) {
 	p.t.Helper()
 	l := p.loads[i]
@@ -392,7 +389,7 @@ func (p *process) load(i int) {
 	p.ask()
 }
 
-// restricted is the join of the runs, of one part only; host states are those of its slot.
+// restricted returns the join of the runs for one part; the host states are those of its slot.
 func (p *process) restricted(l loading) *blobschema.Run {
 	all, out := blobschema.MergeRuns(p.hash, l.runs), &blobschema.Run{}
 	for _, e := range all.Settled {
@@ -413,8 +410,8 @@ func (p *process) restricted(l loading) *blobschema.Run {
 	return out
 }
 
-// restart goes on in a new process, with what is committed and nothing else. A process
-// that crashed may have asked anything since its last commit.
+// restart continues in a new process, with the committed state only. A crashed process may have requested anything since its
+// last commit.
 func (p *process) restart(crashed bool) {
 	p.t.Helper()
 	if !crashed {
@@ -443,7 +440,7 @@ func (p *process) restart(crashed bool) {
 	p.f = New(p.f.cfg)
 	p.f.SetThreshold(p.now, 0)
 	if crashed {
-		for _, last := range p.asked { // nothing is known of what began later than now
+		for _, last := range p.asked { // later requests are unknown
 			if last.started.After(p.now) {
 				p.now = last.started
 			}
@@ -462,7 +459,7 @@ func (p *process) restart(crashed bool) {
 	}
 }
 
-// drain goes on without chance until nothing is pending.
+// drain continues without random events until nothing is pending.
 func (p *process) drain() {
 	p.t.Helper()
 	p.hurry = true
@@ -494,7 +491,7 @@ func (p *process) drain() {
 	}
 }
 
-// onlyRevisits reports whether what is pending waits for a revisit, and for nothing else.
+// onlyRevisits reports whether all pending URLs wait for a revisit.
 func (p *process) onlyRevisits() bool {
 	if !p.cfg.Revisits || p.f.Counts().Urgent > 0 {
 		return false
@@ -512,14 +509,14 @@ func (p *process) onlyRevisits() bool {
 	return true
 }
 
-// someURL is one of a few hundred, of some forty hosts.
+// someURL returns one of a few hundred URLs on about forty hosts.
 func someURL(rng *rand.Rand) blobschema.Queued {
 	kind := []string{"page", "page", "page", "page", "second", "never", "robots-says-no"}[rng.IntN(7)]
 	scheme := []string{"https", "https", "http"}[rng.IntN(3)]
 	return blobschema.Queued{URL: fmt.Sprintf("%s://h%d.example/%s/%d", scheme, rng.IntN(40), kind, rng.IntN(4)), Depth: uint16(rng.IntN(5))}
 }
 
-// expected is what a URL comes to.
+// expected returns the final outcome of a URL.
 func expected(url string) string {
 	switch {
 	case strings.Contains(url, "/never"):

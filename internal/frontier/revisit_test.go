@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// seen ends a task with an answer whose payload has a digest, given what the previous answer was.
+// seen ends a task with an answer whose payload has the given digest; previous is the record of the previous answer.
 func (r *rig) seen(task schedule.Task, previous *blobschema.Page, digest string) {
 	r.t.Helper()
 	task.Request.Previous = previous
@@ -22,7 +22,7 @@ func (r *rig) seen(task schedule.Task, previous *blobschema.Page, digest string)
 	r.check()
 }
 
-// nextTask moves the clock to when something may be requested, and returns how far, and the task.
+// nextTask moves the clock to the next task, and returns the time that passed and the task.
 func (r *rig) nextTask() (time.Duration, schedule.Task) {
 	r.t.Helper()
 	was := r.now
@@ -47,8 +47,8 @@ func (r *rig) record() *blobschema.Page {
 	return &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: "a", Time: r.now}
 }
 
-// TestRevisits: a settled URL is pending in its next generation, with the word where its answer is,
-// and revisited ever more often as it changes, less often as it does not.
+// TestRevisits checks that a settled URL is pending in its next generation and names the record of its answer. It is revisited
+// more and more often while it changes, and less often while it does not.
 func TestRevisits(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		r := begun(t, Config{Revisits: true, Partition: 3}, urlX)
@@ -86,7 +86,7 @@ func TestRevisits(t *testing.T) {
 	}
 }
 
-// TestRevisitsGoBeforeWhatIsFound, and after what is requested.
+// TestRevisitsGoBeforeWhatIsFound checks that revisits come before new links and after requested URLs.
 func TestRevisitsGoBeforeWhatIsFound(t *testing.T) {
 	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
@@ -99,7 +99,7 @@ func TestRevisitsGoBeforeWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestRevisitsLeaveRoom: a host whose revisits are all due gets every other request for a new URL.
+// TestRevisitsLeaveRoom checks that a host whose revisits are all due still gets every other request for a new URL.
 func TestRevisitsLeaveRoom(t *testing.T) {
 	r := newRig(t, Config{Revisits: true, Delay: 10 * time.Second})
 	next := func() schedule.Task {
@@ -129,7 +129,7 @@ func TestRevisitsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestRevisitRequested: at once, whatever was planned, also after it was stored.
+// TestRevisitRequested checks that a requested revisit happens at once, whatever was planned, also after it was stored.
 func TestRevisitRequested(t *testing.T) {
 	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
@@ -151,7 +151,7 @@ func TestRevisitRequested(t *testing.T) {
 	}
 }
 
-// TestRevisitsOfFailures: an answer that fails does not end revisits, and a host that is given up keeps them.
+// TestRevisitsOfFailures checks that a failed answer does not end revisits, and that a host that is given up keeps them.
 func TestRevisitsOfFailures(t *testing.T) {
 	r := begun(t, Config{Revisits: true, Retry: polite.Retry{HostFailures: 1}}, urlX, urlY)
 	for _, u := range []string{urlX, urlY} {
@@ -176,7 +176,7 @@ func TestRevisitsOfFailures(t *testing.T) {
 	}
 }
 
-// TestRevisitsEndWhereRobotsForbid: the refusal stands.
+// TestRevisitsEndWhereRobotsForbid checks that a refusal by robots.txt ends revisits.
 func TestRevisitsEndWhereRobotsForbid(t *testing.T) {
 	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
@@ -227,7 +227,7 @@ func TestHints(t *testing.T) {
 	if at() < planned {
 		t.Error("nothing has changed, and the look comes sooner")
 	}
-	for _, u := range []string{"a.example", "b.example"} { // of what it does not know
+	for _, u := range []string{"a.example", "b.example"} { // unknown URLs
 		r.f.Hint(r.now, u, fp+1, r.now)
 	}
 	r.check()
@@ -262,8 +262,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestReplans: when the threshold falls by much, revisits that wait come sooner: in memory at once, else when their
-// part is loaded, which is wanted then.
+// TestReplans checks that waiting revisits come sooner after the threshold has fallen a lot: at once if they are in memory,
+// otherwise when their part is loaded, which is then wanted.
 func TestReplans(t *testing.T) {
 	for _, unloaded := range []bool{false, true} {
 		p := newProcess(t, Config{Revisits: true})
@@ -313,15 +313,15 @@ func TestReplans(t *testing.T) {
 			t.Errorf("unloaded %v: the last look is in %v after the change", unloaded, d)
 		}
 		p.check()
-		p.f.SetThreshold(p.now, schedule.FirstThreshold(100, 1)) // rarer: what is planned stays
+		p.f.SetThreshold(p.now, schedule.FirstThreshold(100, 1)) // rarer: planned revisits stay
 		if d := due(); d > 70*time.Minute {
 			t.Errorf("unloaded %v: the last look is in %v", unloaded, d)
 		}
 	}
 }
 
-// TestFoundHasItsTurn: after a revisit what was found is requested, also if the next revisit took its place when
-// nothing else was in memory.
+// TestFoundHasItsTurn checks that a new link is requested after a revisit, even if the next revisit was queued while nothing
+// else was in memory.
 func TestFoundHasItsTurn(t *testing.T) {
 	r := begun(t, Config{Revisits: true, Delay: time.Second}, urlX)
 	r.f.SetThreshold(r.now, schedule.FirstThreshold(1, 1))
@@ -332,7 +332,7 @@ func TestFoundHasItsTurn(t *testing.T) {
 	r.seen(task, previous, "a")
 	r.state(2)
 	r.now = r.f.NextAt()
-	r.f.schedule.Filled(&r.f.slots.open(r.hash.Slot("a.example")).keys, r.now) // the revisit has its place
+	r.f.schedule.Filled(&r.f.slots.open(r.hash.Slot("a.example")).keys, r.now) // the revisit is queued
 	r.add(3, "https://a.example/found")
 	if task := r.mustNext("https://a.example/found"); task.Revisit() {
 		t.Error("it is a look")
@@ -340,8 +340,8 @@ func TestFoundHasItsTurn(t *testing.T) {
 	r.check()
 }
 
-// TestRevisitsTakeTurns: where more hosts have due revisits than there are connections, every other
-// request is for a new URL, also one of a topic with a lower priority.
+// TestRevisitsTakeTurns checks that, if more hosts have due revisits than there are connections, every other request is for a
+// new URL, also one of a topic with a lower priority.
 func TestRevisitsTakeTurns(t *testing.T) {
 	for _, topic := range []uint8{0, 1} {
 		r := begun(t, Config{Revisits: true, Topics: []schedule.Topic{{}, {Priority: -1}}}, urlX)

@@ -14,12 +14,12 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// every is the threshold with which pages of which nothing is known are revisited that often.
+// every returns the threshold at which unknown pages are revisited with that interval.
 func every(d time.Duration) float64 {
 	return schedule.FirstThreshold(d.Hours(), 1)
 }
 
-// waiting is in how long a URL that is pending may be requested; ok is false for one that is not.
+// waiting returns the time until a pending URL may be requested, and its generation; ok is false if it is not pending.
 func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
 	r.t.Helper()
 	u := mustParse(r.t, url)
@@ -30,8 +30,8 @@ func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
 	return time.UnixMilli(notBefore(p, i)).Sub(r.now), p.Generation(i), true
 }
 
-// TestWhenRevisitsCome: a revisit comes when it is worth the threshold, the first one anywhere before that; what failed, or is
-// not there, waits longer; and what never had an answer is not revisited.
+// TestWhenRevisitsCome checks that a revisit comes when its value reaches the threshold, and the first one at a random time
+// before that. Failed and missing pages wait longer. A URL that never had an answer is not revisited.
 func TestWhenRevisitsCome(t *testing.T) {
 	hour := schedule.Interval(blobschema.Change{}, every(time.Hour))
 	month := schedule.Interval(blobschema.Change{}, every(30*24*time.Hour))
@@ -42,7 +42,7 @@ func TestWhenRevisitsCome(t *testing.T) {
 	for _, k := range []struct {
 		name        string
 		every       time.Duration
-		answers     []answer // one revisit after the other
+		answers     []answer // in order
 		least, most time.Duration
 	}{
 		{"the first", time.Hour, []answer{{}}, 0, hour},
@@ -80,8 +80,8 @@ func TestWhenRevisitsCome(t *testing.T) {
 	}
 }
 
-// TestFirstRevisitsAreSpread: what was found together is first revisited at moments all over the interval, none of them
-// sooner than any revisit may come.
+// TestFirstRevisitsAreSpread checks that the first revisits of pages found together are spread over the interval, none of
+// them before the minimum interval.
 func TestFirstRevisitsAreSpread(t *testing.T) {
 	const day = 24 * time.Hour
 	r := begun(t, Config{Revisits: true}, urlX)
@@ -102,8 +102,8 @@ func TestFirstRevisitsAreSpread(t *testing.T) {
 	}
 }
 
-// TestLine: revisits that are due together stand in line at half the politeness key's pace, while what is found has its turn in
-// between; where there is no pace, there is no line.
+// TestLine checks that revisits that are due together are made at half the pace of the politeness key, with new links in
+// between. Without a pace there is no such line.
 func TestLine(t *testing.T) {
 	const pace = 10 * time.Second
 	for _, k := range []struct {
@@ -149,7 +149,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestUrgentOnlyTakesRevisits: where only what is urgent is requested, revisits are, one after the other, and nothing that was found.
+// TestUrgentOnlyTakesRevisits checks that with urgentOnly revisits are made one after another, and no new link is fetched.
 func TestUrgentOnlyTakesRevisits(t *testing.T) {
 	r := begun(t, Config{Revisits: true, Delay: time.Second}, urlX, urlY)
 	for range 2 {
@@ -179,8 +179,8 @@ func TestUrgentOnlyTakesRevisits(t *testing.T) {
 	}
 }
 
-// TestWhoIsReplanned: of what waits only revisits come sooner that would have been planned sooner with the new threshold:
-// not those that wait because something failed, is not there, or is requested already.
+// TestWhoIsReplanned checks that only revisits that the new threshold would have planned earlier come sooner, not those of
+// failed, missing or already requested pages.
 func TestWhoIsReplanned(t *testing.T) {
 	const often, seldom = time.Hour, 12 * time.Hour
 	url := func(name string) string { return "https://a.example/" + name }
@@ -232,7 +232,7 @@ func TestWhoIsReplanned(t *testing.T) {
 			t.Errorf("%s comes in %v, generation %d; before it was %v, %d", n, wait, gen, before[n], gens[n])
 		}
 	}
-	run, _ := r.f.Delta(2) // what is stored says so too
+	run, _ := r.f.Delta(2) // the stored state agrees
 	for _, q := range run.Queued {
 		wait, gen, _ := r.waiting(q.URL)
 		if time.UnixMilli(q.NotBefore).Sub(r.now) != wait || q.Generation != gen {
@@ -244,11 +244,11 @@ func TestWhoIsReplanned(t *testing.T) {
 	}
 }
 
-// TestWhatHintsChange: a sitemap brings the revisits of a page that has changed forward once, and puts off that at one that
-// has not; of all else it says nothing.
+// TestWhatHintsChange checks that a sitemap advances the revisit of a changed page once, and delays that of an unchanged one.
+// It affects nothing else.
 func TestWhatHintsChange(t *testing.T) {
 	const day = 24 * time.Hour
-	past, future := -time.Hour, time.Hour // when it was modified, from the last revisit on
+	past, future := -time.Hour, time.Hour // time of the modification, relative to the last revisit
 	for _, k := range []struct {
 		name  string
 		set   func(r *rig) // after the first answer
@@ -312,13 +312,13 @@ func TestWhatHintsChange(t *testing.T) {
 	}
 }
 
-// TestHintsAndTrust: what a revisit shows is held against what a sitemap said of the page, if it said anything.
+// TestHintsAndTrust checks that the result of a revisit is compared with the sitemap's entry for the page, if there is one.
 func TestHintsAndTrust(t *testing.T) {
 	for _, k := range []struct {
 		name          string
-		modified      time.Duration // from the revisit before on; 0: it is not listed
+		modified      time.Duration // relative to the previous revisit; 0: it is not listed
 		changed       bool
-		changedS, sam float32 // said to have changed, or not, by those that had
+		changedS, sam float32 // listed as changed, among pages that changed or did not
 	}{
 		{"said, and so", time.Hour, true, 1, 0}, {"said, and not so", time.Hour, false, 0, 1}, {"not said", 0, true, 0, 0},
 	} {
@@ -346,8 +346,8 @@ func TestHintsAndTrust(t *testing.T) {
 	}
 }
 
-// TestPagesDiffer: the estimate of a page is distinguished from that of its host, and of new pages the host's is
-// believed.
+// TestPagesDiffer checks that a page's estimate is separate from that of its host, and that new pages start with the
+// host's.
 func TestPagesDiffer(t *testing.T) {
 	const revisits = 7
 	steady, lively := urlX, urlY
@@ -370,14 +370,14 @@ func TestPagesDiffer(t *testing.T) {
 	s, _, _ := r.waiting(steady)
 	l, _, _ := r.waiting(lively)
 	if count[lively] < 2*count[steady] || 2*s < 3*l {
-		t.Errorf("%d looks at a page that never changes, the next in %v; %d at one that always does, in %v", count[steady], s, count[lively], l)
+		t.Errorf("%d revisits of a page that never changes, the next in %v; %d of one that always does, in %v", count[steady], s, count[lively], l)
 	}
 	if peek(r.f.schedule, "keys", "a.example", "changes", "Shape").IsZero() {
 		t.Error("nothing is learnt of the host")
 	}
 }
 
-// TestGivenUpHosts: where a host is given up, what was found is refused, and revisits wait.
+// TestGivenUpHosts checks that new links of a host that is given up are refused, and that its revisits wait.
 func TestGivenUpHosts(t *testing.T) {
 	for _, revisits := range []bool{false, true} {
 		r := begun(t, Config{Revisits: revisits, Delay: time.Second, Retry: polite.Retry{HostFailures: 1}}, urlX)

@@ -18,7 +18,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const testSlots = 16
 
-// rig drives a frontier by hand: its clock stands still but when told to move.
+// rig drives a frontier by hand; the test moves its clock.
 type rig struct {
 	t      testing.TB
 	f      *Frontier
@@ -65,7 +65,7 @@ func mustParse(t testing.TB, raw string) weburl.URL {
 	return u
 }
 
-// add adds URLs of one depth.
+// add adds URLs with one depth.
 func (r *rig) add(depth uint16, urls ...string) {
 	r.t.Helper()
 	for _, u := range urls {
@@ -89,7 +89,7 @@ func (r *rig) queue(raw string, q blobschema.Queued) Added {
 	return r.f.Add(r.now, l)
 }
 
-// link returns the link that a URL and what is stored of it make.
+// link returns the link of a URL and its stored form.
 func (r *rig) link(u weburl.URL, q blobschema.Queued) Link { return linkOf(r.hash, u, q) }
 
 func linkOf(h partition.Hash, u weburl.URL, q blobschema.Queued) Link {
@@ -99,7 +99,7 @@ func linkOf(h partition.Hash, u weburl.URL, q blobschema.Queued) Link {
 	}
 }
 
-// mustNext returns the next task, which must ask for a URL.
+// mustNext returns the next task, which must be for the given URL.
 func (r *rig) mustNext(url string) schedule.Task {
 	r.t.Helper()
 	task, ok := r.f.Next(r.now, false)
@@ -119,11 +119,11 @@ func (r *rig) mustIdle() {
 	}
 }
 
-// answer is what a test's web says to one request. The zero value is an empty page.
+// answer is the response of a test's web to one request. The zero value is an empty page.
 type answer struct {
 	status     int                // 0: 200, or none if outcome is set
-	outcome    blobschema.Outcome // for what is no answer
-	final      bool               // another attempt would bring nothing else
+	outcome    blobschema.Outcome // if there is no answer
+	final      bool               // a retry would have the same result
 	body       string
 	location   string
 	keep       bool // the connection stays open
@@ -131,11 +131,10 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// answers are what a URL says to the first request, the second, and so on; the last
-// answer is for all that follow.
+// answers maps each URL to its responses in order; the last one is repeated.
 type answers map[string][]answer
 
-// reply makes of an answer what the fetcher would.
+// reply returns the outcome that the fetcher would make of an answer.
 func (a answer) reply(task schedule.Task, started time.Time, took time.Duration) *actor.Outcome {
 	req := task.Request
 	o := actor.Aborted(req, started)
@@ -169,8 +168,7 @@ func (a answer) reply(task schedule.Task, started time.Time, took time.Duration)
 	return o
 }
 
-// hit returns the answer to the next request for a URL. robots.txt files that are not
-// spoken of do not exist.
+// hit returns the answer to the next request for a URL. robots.txt files that the test does not mention do not exist.
 func (r *rig) hit(web answers, req actor.Request) answer {
 	url := req.URL.String()
 	n := r.hits[url]
@@ -184,8 +182,7 @@ func (r *rig) hit(web answers, req actor.Request) answer {
 	return answer{}
 }
 
-// run asks for everything, one request after another, until nothing is left but what
-// waits for longer than a day. It adds to the log and returns it.
+// run makes one request after another, until everything left waits for more than a day. It adds to the log and returns it.
 func (r *rig) run(web answers) []string {
 	r.t.Helper()
 	for end := r.now.Add(20 * time.Hour); ; {
@@ -212,7 +209,7 @@ func (r *rig) run(web answers) []string {
 	}
 }
 
-// urls returns the log without its times.
+// urls returns the log without times.
 func (r *rig) urls() []string {
 	var out []string
 	for _, line := range r.log {
@@ -225,7 +222,7 @@ func (r *rig) urls() []string {
 	return out
 }
 
-// refused empties the list of refusals: URL, outcome, words.
+// refused empties and returns the list of refusals: URL, outcome, reason.
 func (r *rig) refused() (out []string) {
 	for _, x := range r.f.Refusals() {
 		out = append(out, fmt.Sprintf("%s %s: %s", x.URL, x.Outcome, x.Detail))
@@ -233,7 +230,7 @@ func (r *rig) refused() (out []string) {
 	return out
 }
 
-// check works out all that the frontier keeps count of, and compares. Package schedule has a check of its own.
+// check recomputes all counts that the frontier keeps, and compares. Package schedule has its own check.
 func (r *rig) check() {
 	r.t.Helper()
 	f := r.f
@@ -295,7 +292,7 @@ func (r *rig) check() {
 	}
 }
 
-// settledOf sums up what the sites of a slot count as settled.
+// settledOf returns the sum of the settled URLs that the sites of a slot count.
 func (r *rig) settledOf(s *slot) (n int) {
 	for k := range s.keys.Keys {
 		n += int(peek(k, "settled").Uint())
@@ -303,7 +300,7 @@ func (r *rig) settledOf(s *slot) (n int) {
 	return n
 }
 
-// checkDirectory: every fingerprint reaches the one part that it belongs to.
+// checkDirectory checks that every fingerprint leads to the one part that it belongs to.
 func (r *rig) checkDirectory(s *slot) {
 	r.t.Helper()
 	if len(s.dir) != 1<<s.depth() {
@@ -333,7 +330,7 @@ func (r *rig) checkDirectory(s *slot) {
 	}
 }
 
-// checkPart looks for each URL of a loaded part.
+// checkPart looks up each URL of a loaded part.
 func (r *rig) checkPart(p *part) {
 	r.t.Helper()
 	urgent, pending := 0, 0
@@ -359,7 +356,7 @@ func (r *rig) checkPart(p *part) {
 			urgent++
 		}
 	}
-	// What was appended to a full part and is committed is not in memory any more.
+	// Committed entries that were appended to a full part are no longer in memory.
 	if gone := int(p.unexamined) - len(p.fresh) - len(p.taken); urgent > p.Urgent() || p.Urgent()-urgent > max(0, gone) || gone < 0 {
 		r.t.Errorf("part %+v of slot %d: %d urgent ones, %d counted, %d not in memory", p.is, p.slot.id, urgent, p.Urgent(), gone)
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestRobotsRefuses: what robots.txt forbids is never requested, and refused with the line
-// that says so.
+// TestRobotsRefuses checks that a URL that robots.txt forbids is never requested, and that its refusal quotes the rule.
 func TestRobotsRefuses(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/private/1", "https://a.example/", "https://a.example/private/2?q", "https://a.example/x.pdf", "https://b.example/private/")
@@ -36,7 +35,7 @@ func TestRobotsRefuses(t *testing.T) {
 	}
 }
 
-// TestRobotsPerScheme: http and https have a robots.txt each (RFC 9309 section 2.3).
+// TestRobotsPerScheme checks that http and https have separate robots.txt files (RFC 9309 section 2.3).
 func TestRobotsPerScheme(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "http://a.example/x")
@@ -56,9 +55,8 @@ func TestRobotsPerScheme(t *testing.T) {
 	}
 }
 
-// TestRobotsRedirects: up to five hops are followed, to other hosts too, at the pace of
-// the host whose rules they are; one more, or one that leads nowhere, and there are none
-// (RFC 9309 section 2.3.1.2).
+// TestRobotsRedirects checks that up to five redirects of robots.txt are followed, also to other hosts, at the pace of the
+// host whose rules they are. After one more, or one without a target, there are no rules (RFC 9309 section 2.3.1.2).
 func TestRobotsRedirects(t *testing.T) {
 	hop := func(n int) string {
 		if n == 0 {
@@ -97,8 +95,7 @@ func TestRobotsRedirects(t *testing.T) {
 	wantLog(t, r.run(answers{hop(0): {{status: 302, location: "ftp://a.example/robots.txt"}}}), noRobots, "100ms https://a.example/no")
 }
 
-// TestRobotsHopsCountToHost: the request for a redirected robots.txt is booked to the host
-// whose rules it is.
+// TestRobotsHopsCountToHost checks that the request for a redirected robots.txt counts for the host whose rules it is.
 func TestRobotsHopsCountToHost(t *testing.T) {
 	r := newRig(t, Config{})
 	r.add(0, "https://a.example/")
@@ -110,8 +107,8 @@ func TestRobotsHopsCountToHost(t *testing.T) {
 	}
 }
 
-// TestRobotsUnreachable: while robots.txt cannot be had, nothing may be requested (RFC 9309
-// section 2.3.1.4). It has attempts of its own; then all is refused, with the reason.
+// TestRobotsUnreachable checks that nothing is requested while robots.txt cannot be fetched (RFC 9309 section 2.3.1.4). It has
+// its own attempts; after them everything is refused, with the reason.
 func TestRobotsUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -143,7 +140,7 @@ func TestRobotsUnreachable(t *testing.T) {
 			if d := cmp.Diff(want, r.refused()); d != "" {
 				t.Errorf("refused (-want +got):\n%s", d)
 			}
-			r.add(0, "https://a.example/4") // the same holds for what is found later
+			r.add(0, "https://a.example/4") // the same holds for later links
 			r.run(web)
 			if d := cmp.Diff([]string{"https://a.example/4 " + c.reason}, r.refused()); d != "" {
 				t.Errorf("refused later (-want +got):\n%s", d)
@@ -152,7 +149,7 @@ func TestRobotsUnreachable(t *testing.T) {
 	}
 }
 
-// TestRobotsComesBack: a failure that passes costs time and no URL.
+// TestRobotsComesBack checks that a temporary failure costs time and no URL.
 func TestRobotsComesBack(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: 30 * time.Second}})
 	r.add(0, "https://a.example/")
@@ -163,7 +160,7 @@ func TestRobotsComesBack(t *testing.T) {
 	}
 }
 
-// TestRobotsAborted: what we broke off ourselves is no attempt, and tells nothing.
+// TestRobotsAborted checks that a request that the step aborts is no attempt and no observation.
 func TestRobotsAborted(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/")
@@ -187,7 +184,7 @@ func TestRobotsAborted(t *testing.T) {
 	}
 }
 
-// TestRobotsAgainNextDay: rules are good for a day (RFC 9309 section 2.4).
+// TestRobotsAgainNextDay checks that rules are fetched again after a day (RFC 9309 section 2.4).
 func TestRobotsAgainNextDay(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1")

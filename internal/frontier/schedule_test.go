@@ -24,8 +24,8 @@ func wantLog(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestBreadthFirst: robots.txt comes first and the first page right behind it; then one
-// page per pace, by depth, then by arrival.
+// TestBreadthFirst checks that robots.txt comes first and the first page right after it, then one page per pace, by depth,
+// then by arrival.
 func TestBreadthFirst(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(2, "https://a.example/2")
@@ -37,7 +37,7 @@ func TestBreadthFirst(t *testing.T) {
 	r.mustIdle()
 }
 
-// TestPolicyRanks: a policy of one's own orders the URLs of a host and the hosts.
+// TestPolicyRanks checks that a custom policy orders the URLs of a host and the hosts.
 func TestPolicyRanks(t *testing.T) {
 	r := newRig(t, Config{Policy: deepFirst{}})
 	r.add(1, "https://a.example/1")
@@ -55,7 +55,7 @@ func (deepFirst) URLRank(c schedule.Candidate) uint32 { return 1000 - uint32(c.D
 func (deepFirst) Found(a, b uint32) uint32            { return min(a, b) }
 func (deepFirst) KeyRank(h *schedule.KeyView) float64 { return -float64(h.Best(1)[0].Rank) }
 
-// TestHostsTakeTurns: a host that was asked stands behind those that were not.
+// TestHostsTakeTurns checks that a host that was requested comes after the other hosts.
 func TestHostsTakeTurns(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, h := range []string{"c", "a", "b"} {
@@ -71,8 +71,8 @@ func TestHostsTakeTurns(t *testing.T) {
 	wantLog(t, r.urls(), want...)
 }
 
-// TestOneRequestPerHost: however many URLs wait and however short the pace, a host has
-// one request at a time; the ports and the names of a machine are hosts apart.
+// TestOneRequestPerHost checks that a host has one request at a time, however many URLs wait and however short the pace.
+// Different ports and names of a machine are different hosts.
 func TestOneRequestPerHost(t *testing.T) {
 	r := newRig(t, Config{})
 	r.add(0, "https://a.example/1", "https://a.example/2", "http://a.example/3", "https://a.example:8443/")
@@ -88,8 +88,8 @@ func TestOneRequestPerHost(t *testing.T) {
 	r.mustIdle()
 }
 
-// TestConnectedHostKeepsItsTurn: requests go over a connection that is open, until the
-// host has had as many as one connection is taken to serve; then the next host is asked.
+// TestConnectedHostKeepsItsTurn checks that requests use an open connection until the host has had a whole visit; then the
+// next host has its turn.
 func TestConnectedHostKeepsItsTurn(t *testing.T) {
 	r := newRig(t, Config{})
 	web := answers{}
@@ -109,8 +109,7 @@ func TestConnectedHostKeepsItsTurn(t *testing.T) {
 	}
 }
 
-// TestClosedConnectionEndsVisit: a server that serves three requests on a connection has
-// visits of three.
+// TestClosedConnectionEndsVisit checks that a server that serves three requests per connection gets visits of three.
 func TestClosedConnectionEndsVisit(t *testing.T) {
 	r := newRig(t, Config{})
 	web := answers{}
@@ -119,7 +118,7 @@ func TestClosedConnectionEndsVisit(t *testing.T) {
 		for i := range 8 {
 			u := fmt.Sprintf("https://%s.example/%d", h, i)
 			r.add(0, u)
-			web[u] = []answer{{keep: i != 1, closed: i == 1}} // once; then it would serve on
+			web[u] = []answer{{keep: i != 1, closed: i == 1}} // once; later it would continue
 		}
 	}
 	r.run(web)
@@ -128,7 +127,7 @@ func TestClosedConnectionEndsVisit(t *testing.T) {
 	}
 }
 
-// visits counts the requests to one host in a row.
+// visits counts consecutive requests to one host.
 func visits(urls []string) (out []string) {
 	n := 0
 	for i, u := range urls {
@@ -141,7 +140,7 @@ func visits(urls []string) (out []string) {
 	return out
 }
 
-// TestDepthLoweredInQueue: a page found again nearer to a seed goes forward.
+// TestDepthLoweredInQueue checks that a queued page found again at a lower depth moves forward.
 func TestDepthLoweredInQueue(t *testing.T) {
 	r := newRig(t, Config{})
 	r.add(3, "https://a.example/x", "https://a.example/y", "https://a.example/z")
@@ -151,8 +150,8 @@ func TestDepthLoweredInQueue(t *testing.T) {
 	wantLog(t, r.urls(), "https://a.example/robots.txt", "https://a.example/y", "https://a.example/z", "https://a.example/x")
 }
 
-// TestCrawlDelay: of the configured pace and the host's own the longer one counts, the
-// host's from its robots.txt on.
+// TestCrawlDelay checks that the longer of the configured pace and the host's own counts, the latter from its robots.txt
+// on.
 func TestCrawlDelay(t *testing.T) {
 	for _, c := range []struct {
 		lines      string
@@ -179,8 +178,7 @@ func TestCrawlDelay(t *testing.T) {
 	}
 }
 
-// TestLateStart: the pace counts from when the executor began, if that was later than it
-// was asked to.
+// TestLateStart checks that the pace counts from the actual start of a request, if the executor starts it late.
 func TestLateStart(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1", "https://a.example/2")
@@ -196,7 +194,7 @@ func TestLateStart(t *testing.T) {
 	r.mustNext("https://a.example/2")
 }
 
-// TestNextOfHost: a request carries the time of the next one to its host, if anything waits for that.
+// TestNextOfHost checks that a request carries the time of the next one to its host, if one is queued.
 func TestNextOfHost(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Minute})
 	r.add(0, "https://a.example/1", "https://a.example/2")
@@ -211,7 +209,7 @@ func TestNextOfHost(t *testing.T) {
 	}
 }
 
-// TestNotStarted: a request that never began counts from when it was handed out.
+// TestNotStarted checks that the pace after a request that never began counts from the time of its task.
 func TestNotStarted(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1")
@@ -227,7 +225,7 @@ func TestNotStarted(t *testing.T) {
 	r.mustNext("https://a.example/1")
 }
 
-// TestWaitIsCounted: the time that hosts stood ready except for their pace is a figure.
+// TestWaitIsCounted checks the count of the time in which hosts wait for nothing but their pace.
 func TestWaitIsCounted(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
@@ -274,7 +272,7 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestFailingHost checks that a host whose pages all fail is requested ever more seldom.
+// TestFailingHost checks that a host whose pages all fail is requested more and more rarely.
 func TestFailingHost(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 1}})
 	web := answers{}
@@ -289,7 +287,7 @@ func TestFailingHost(t *testing.T) {
 	}
 }
 
-// TestRetryAfter checks that a host which says so is left alone. Then another page is requested first.
+// TestRetryAfter checks that a host is left alone for its Retry-After, and that another page is requested first then.
 func TestRetryAfter(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second}})
 	r.add(0, "https://a.example/1", "https://a.example/2")
@@ -297,8 +295,7 @@ func TestRetryAfter(t *testing.T) {
 	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "1m0.2s https://a.example/2", "1m2.2s https://a.example/1")
 }
 
-// TestRefusalKeepsOrder: what is left when some of a host's URLs are refused is requested
-// in its order.
+// TestRefusalKeepsOrder checks that the order of a host's URLs stays the same when some of them are refused.
 func TestRefusalKeepsOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 10 {
@@ -320,8 +317,8 @@ func TestRefusalKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestObservesConnections: the first request of a connection shows the time to connect, and how many
-// it serves by the one it closes with.
+// TestObservesConnections checks that the first request of a connection shows the time to connect, and the last one shows how
+// many requests the server allows.
 func TestObservesConnections(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
@@ -348,7 +345,7 @@ func TestObservesConnections(t *testing.T) {
 	}
 }
 
-// TestAsksAfterGivingUp: what comes for a host that was given up is requested; one failure more is not the end of it.
+// TestAsksAfterGivingUp checks that later URLs of a host that was given up are requested, and that one more failure does not end this.
 func TestAsksAfterGivingUp(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 1, HostFailures: 3}})
 	web := answers{}
@@ -369,12 +366,12 @@ func TestAsksAfterGivingUp(t *testing.T) {
 		t.Errorf("%d of six were requested", n)
 	}
 	if n := asked(6, 8); n != 2 {
-		t.Errorf("of two that came then %d were requested", n)
+		t.Errorf("%d of two later URLs were requested", n)
 	}
 }
 
-// TestRetries: a page whose failure may pass has a bounded number of attempts, further and
-// further apart; what we broke off ourselves is none.
+// TestRetries checks that a page with temporary failures has a bounded number of attempts, at growing intervals. A request
+// that the step aborts is no attempt.
 func TestRetries(t *testing.T) {
 	abort, cut := answer{outcome: blobschema.OutcomeAborted}, answer{outcome: blobschema.OutcomeCut}
 	for _, c := range []struct {
@@ -427,7 +424,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetryWaits: while one page waits for its next attempt the others are requested.
+// TestRetryWaits checks that other pages are requested while one page waits for its next attempt.
 func TestRetryWaits(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: 10 * time.Second}})
 	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
@@ -436,13 +433,13 @@ func TestRetryWaits(t *testing.T) {
 		"10.2s https://a.example/1", "50.3s https://a.example/1")
 }
 
-// TestGivenUp: a host is given up when ten different URLs in a row, requested the first
-// time, brought no answer; then all that waits for it is refused.
+// TestGivenUp checks that a host is given up after the first requests of ten different URLs in a row had no answer. All its
+// queued URLs are then refused.
 func TestGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		pages  int
-		good   int  // this one answers, -1 for none
+		good   int  // number of the URL that answers; -1 for none
 		silent bool // the host is given up
 	}{
 		{"nine", 9, -1, false},
@@ -464,7 +461,7 @@ func TestGivenUp(t *testing.T) {
 			r.add(0, "https://b.example/") // another host is not concerned
 			r.run(web)
 			if r.hits["https://b.example/"] != 1 {
-				t.Error("another host was not asked")
+				t.Error("another host was not requested")
 			}
 			given := 0
 			seen := map[string]bool{}
@@ -485,19 +482,18 @@ func TestGivenUp(t *testing.T) {
 			if asked := len(r.hits) - others; c.silent && asked != 10 {
 				t.Errorf("%d URLs were requested before the host was given up", asked)
 			}
-			if c.silent { // what is found later is tried like the URLs of a new host
+			if c.silent { // later links are tried like the URLs of a new host
 				r.add(0, "https://a.example/later")
 				r.run(nil)
 				if r.hits["https://a.example/later"] != 1 {
-					t.Error("a host given up is never asked again")
+					t.Error("a host that is given up is never requested again")
 				}
 			}
 		})
 	}
 }
 
-// TestFloor: after a takeover every host is left alone for its pace, those too that become
-// known later (I9).
+// TestFloor checks that after a takeover every host is left alone for its pace, also hosts that become known later (I9).
 func TestFloor(t *testing.T) {
 	r := newRig(t, Config{Delay: 2 * time.Second})
 	r.f.Floor(epoch)

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestTextOfSettledURLs: a part does not go on holding the text of what is settled, and what is left of it stays what it was.
+// TestTextOfSettledURLs checks that a part frees the texts of settled URLs, and that the other texts stay right.
 func TestTextOfSettledURLs(t *testing.T) {
 	const n, size = 400, 200
 	r := begun(t, Config{}, urlX)
@@ -42,7 +42,7 @@ func TestTextOfSettledURLs(t *testing.T) {
 	}
 }
 
-// TestSettledAndBack: URLs that are settled, and pending again, in whatever order, are found where they are.
+// TestSettledAndBack checks that URLs are found after they were settled and pending again in any order.
 func TestSettledAndBack(t *testing.T) {
 	const n = 40
 	r := begun(t, Config{}, urlX)
@@ -75,12 +75,12 @@ func TestSettledAndBack(t *testing.T) {
 	}
 	fp := r.hash.Fingerprint("https://a.example/never")
 	if r.f.Settled(id, fp) || r.f.Pending(id, fp) || !r.f.Loaded(id, fp) || !r.f.Loaded(id^1, fp) {
-		t.Error("of a URL that nobody has found something is known")
+		t.Error("a URL that was never found is known")
 	}
 }
 
-// TestWantedFirst: what somebody waits for goes before what is due, whatever its order; what is elsewhere or goes away is
-// not loaded; and nothing is wanted twice.
+// TestWantedFirst checks that parts that somebody waits for come before due ones. Slots that are elsewhere or move away are
+// not loaded, and nothing is wanted twice.
 func TestWantedFirst(t *testing.T) {
 	at := func(s int) int64 { return epoch.Add(time.Duration(s) * time.Second).UnixMilli() }
 	sums := []blobschema.SlotSummary{
@@ -117,7 +117,7 @@ func TestWantedFirst(t *testing.T) {
 	}
 }
 
-// TestPartsOfOneSlot: parts are wanted in order, each is loaded by itself, and what comes for the others waits unexamined.
+// TestPartsOfOneSlot checks that parts are wanted in order and loaded one by one, and that links for other parts wait unexamined.
 func TestPartsOfOneSlot(t *testing.T) {
 	p := newProcess(t, Config{})
 	const n = 60
@@ -158,8 +158,8 @@ func TestPartsOfOneSlot(t *testing.T) {
 	}
 }
 
-// TestAgainUnexamined: settled URLs that are requested once more while their part is not in memory are pending when it is
-// loaded, whether a commit has the asking by then or not; nothing is counted twice.
+// TestAgainUnexamined requests settled URLs while their part is not in memory. They are pending when it is loaded, whether or
+// not a commit contains the request by then, and nothing is counted twice.
 func TestAgainUnexamined(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		for _, gen := range []uint32{0, 1} {

@@ -15,7 +15,7 @@ const (
 	benchURLs  = 300_000
 )
 
-// benchLinks returns links to the URLs of all hosts, in turns.
+// benchLinks returns links to the URLs of all hosts, one host after another.
 func benchLinks(b *testing.B, r *rig) []Link {
 	links := make([]Link, benchURLs)
 	for i := range links {
@@ -26,7 +26,7 @@ func benchLinks(b *testing.B, r *rig) []Link {
 	return links
 }
 
-// BenchmarkAdd measures links that are new, and those that are known.
+// BenchmarkAdd measures new and known links.
 func BenchmarkAdd(b *testing.B) {
 	for _, known := range []bool{false, true} {
 		b.Run(fmt.Sprintf("known=%v", known), func(b *testing.B) {

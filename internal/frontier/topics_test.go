@@ -17,7 +17,7 @@ func (r *rig) find(url string, topic uint8) {
 	r.queue(url, blobschema.Queued{Depth: 1, Topic: topic})
 }
 
-// mustAsk does the next request, which must be for a URL, and keeps the connection.
+// mustAsk makes the next request, which must be for the given URL, and keeps the connection.
 func (r *rig) mustAsk(url string) {
 	r.t.Helper()
 	task := r.mustNext(url)
@@ -26,7 +26,7 @@ func (r *rig) mustAsk(url string) {
 	r.check()
 }
 
-// meet asks for the robots.txt and a first page of hosts.
+// meet requests robots.txt and a first page of each host.
 func (r *rig) meet(topic uint8, hosts ...string) {
 	r.t.Helper()
 	for _, h := range hosts {
@@ -36,8 +36,8 @@ func (r *rig) meet(topic uint8, hosts ...string) {
 	}
 }
 
-// TestPriorities: a topic of a higher priority goes first between two requests, and the visits
-// that it interrupts go on after it, on their connections.
+// TestPriorities checks that a topic with a higher priority comes first between two requests. Interrupted visits continue
+// after it, on their connections.
 func TestPriorities(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 2}, {Priority: 1}}})
 	r.find("https://low.example/1", 0)
@@ -64,7 +64,7 @@ func TestPriorities(t *testing.T) {
 	r.mustIdle()
 }
 
-// TestTopicTurns: topics of one priority have time in proportion to their slices.
+// TestTopicTurns checks that topics of one priority get time in proportion to their slices.
 func TestTopicTurns(t *testing.T) {
 	for _, c := range []struct{ one, two time.Duration }{{time.Second, time.Second}, {time.Second, 3 * time.Second}, {0, blobschema.DefaultSlice}} {
 		r := newRig(t, Config{Topics: []schedule.Topic{{}, {Slice: c.one}, {Slice: c.two}}})
@@ -97,8 +97,8 @@ func TestTopicTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsOfColdSteps: the shares of topics are as their slices, to within a tenth, over ten rounds of steps that live for
-// a few minutes and remember nothing.
+// TestTurnsOfColdSteps checks that the shares of topics are within a tenth of their slices, over ten rounds of steps that live
+// for a few minutes and have no memory.
 func TestTurnsOfColdSteps(t *testing.T) {
 	const life = 4*time.Minute + 30*time.Second
 	for _, slices := range [][]time.Duration{
@@ -142,8 +142,8 @@ func TestTurnsOfColdSteps(t *testing.T) {
 	}
 }
 
-// TestTurnIsShared: what the topic whose turn it is cannot use goes to the others of its priority,
-// one request each, and then to lower ones.
+// TestTurnIsShared checks that time that the current topic cannot use goes to the others of its priority, one request each,
+// and then to lower ones.
 func TestTurnIsShared(t *testing.T) {
 	r := newRig(t, Config{Delay: 10 * time.Second, Topics: []schedule.Topic{{Priority: -1}, {}, {}, {}}, Hosts: map[string]schedule.HostRule{
 		"two.example": {}, "three.example": {}, "zero.example": {},
@@ -167,7 +167,7 @@ func TestTurnIsShared(t *testing.T) {
 	r.mustAsk("https://zero.example/0")
 }
 
-// TestUrgentBeforeTopics: what is requested goes before all topics.
+// TestUrgentBeforeTopics checks that requested URLs come before all topics.
 func TestUrgentBeforeTopics(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 9}}})
 	r.meet(1, "high.example")
@@ -180,7 +180,7 @@ func TestUrgentBeforeTopics(t *testing.T) {
 	}
 	r.mustAsk("https://high.example/1")
 
-	r = newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 9}}}) // of two, the one of the higher topic
+	r = newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 9}}}) // of two urgent URLs, the one of the higher topic comes first
 	r.meet(1, "high.example")
 	r.meet(0, "low.example")
 	r.find("https://high.example/1", 1)
@@ -190,7 +190,7 @@ func TestUrgentBeforeTopics(t *testing.T) {
 	r.mustAsk("https://low.example/first")
 }
 
-// TestUnknownTopic: a topic that nobody knows is one of priority 0.
+// TestUnknownTopic checks that an unknown topic has priority 0.
 func TestUnknownTopic(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 1}}})
 	r.meet(0, "a.example")
@@ -216,7 +216,7 @@ func TestUnknownTopic(t *testing.T) {
 	}
 }
 
-// TestSetTopics: priorities and slices change while URLs wait, and more topics come.
+// TestSetTopics changes priorities and slices, and adds topics, while URLs wait.
 func TestSetTopics(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 1}}})
 	r.meet(0, "a.example", "b.example", "c.example")
@@ -248,7 +248,7 @@ func TestSetTopics(t *testing.T) {
 	r.mustIdle()
 }
 
-// TestTopicOfAFind: a URL that is found in two topics is of the lower one, wherever it waits.
+// TestTopicOfAFind checks that a URL found in two topics belongs to the one with the lower number, wherever it waits.
 func TestTopicOfAFind(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {Priority: 2}, {Priority: 1}}})
 	r.meet(0, "a.example")
@@ -260,7 +260,7 @@ func TestTopicOfAFind(t *testing.T) {
 		t.Errorf("pending by topic: %d", n)
 	}
 	task := r.mustNext("https://a.example/x")
-	r.find("https://a.example/x", 0) // while it is requested: the request goes on as it is
+	r.find("https://a.example/x", 0) // its request is under way and continues unchanged
 	r.check()
 	if task.Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again || r.f.PendingOf(0) != 1 {
 		t.Errorf("it was requested in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
@@ -268,8 +268,8 @@ func TestTopicOfAFind(t *testing.T) {
 	r.check()
 }
 
-// TestDesiredHasATopic: what is requested once more while its request is under way, and fails, is of the
-// topic that it was requested in.
+// TestDesiredHasATopic requests a URL again while its request is under way and fails. The URL then belongs to the topic of
+// the new request.
 func TestDesiredHasATopic(t *testing.T) {
 	r := newRig(t, Config{Topics: []schedule.Topic{{}, {}, {}}})
 	r.meet(2, "a.example")
