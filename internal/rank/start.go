@@ -24,7 +24,7 @@ type StartConfig struct {
 	Crawl  blobschema.Crawl `json:"-"`
 	Params ranks.Params     `json:"params"`
 	// Same takes the parameters of the last finished job. Params, or the defaults if they are zero, are for the
-	// first job only. A job under way is not reminded.
+	// first job only. If a job is running, its messages are not sent again.
 	Same  bool `json:"-"`
 	Join  bool `json:"join,omitempty"`  // if a job is under way, continue it whatever its parameters
 	Fresh bool `json:"fresh,omitempty"` // use nothing of previous jobs: read all commits again
@@ -52,7 +52,7 @@ func NewStart(cfg StartConfig) *Start {
 	return s
 }
 
-// Job returns the job that is under way, and whether this actor has started it.
+// Job returns the running job, and whether this actor has started it.
 func (s *Start) Job() (job ranks.Job, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *actor.Task, cfg StartConfig) error {
@@ -116,7 +116,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	return send(t, id, partition.All(len(s.job.Inputs)))
 }
 
-// readInputs returns the commits that heads name; nothing if there is no commit at all.
+// readInputs returns the commits that heads name, or nil if there is no commit.
 func readInputs(t *actor.Task, id string, partitions int) ([]ranks.Input, error) {
 	keys := make([]string, partitions)
 	for p := range keys {
@@ -156,7 +156,7 @@ func sameParams(a, b *ranks.Params) bool {
 	return a.Damping == b.Damping && a.Tolerance == b.Tolerance && a.MaxRounds == b.MaxRounds && slices.Equal(a.Personal, b.Personal)
 }
 
-// send wakes partitions: their steps look for what there is to do.
+// send wakes partitions. Their steps read the records to find the next round.
 func send(t *actor.Task, id string, to []partition.ID) error {
 	if len(to) == 0 {
 		return nil
