@@ -26,15 +26,15 @@ type StartConfig struct {
 	// Same takes the parameters of the last finished job. Params, or the defaults if they are zero, are for the
 	// first job only. If a job is running, its messages are not sent again.
 	Same  bool `json:"-"`
-	Join  bool `json:"join,omitempty"`  // if a job is under way, continue it whatever its parameters
+	Join  bool `json:"join,omitempty"`  // continue a running job, whatever its parameters
 	Fresh bool `json:"fresh,omitempty"` // use nothing of previous jobs: read all commits again
-	Force bool `json:"force,omitempty"` // start a new job even if one is under way, which then has no result
+	Force bool `json:"force,omitempty"` // start a new job even if one is running, which then has no result
 	// Rebuild starts a new job as Fresh and Force do. It also ends the use of previous results, which may be
 	// damaged: there are no ranks until the job is done.
 	Rebuild bool `json:"-"`
 }
 
-// Start starts a job, or continues the one under way if it has the same parameters: it sends the job's messages
+// Start starts a job, or continues the running one if it has the same parameters: it sends the job's messages
 // again, which is harmless. It is an [actor.Actor].
 //
 // A crash before the record is written leaves nothing. A crash after it leaves a job whose messages were not sent:
