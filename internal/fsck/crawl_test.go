@@ -29,7 +29,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// memory is a store in memory, as a crawl left it.
+// memory is a fsck.Store with the records and objects of a crawl.
 type memory struct {
 	records map[string]string
 	objects map[string][]byte
@@ -66,7 +66,7 @@ func (m *memory) List(_ context.Context, prefix string) iter.Seq2[blobschema.Sto
 	}
 }
 
-// clone copies the maps; objects are replaced by tests, never changed in place.
+// clone copies the maps. Tests replace objects and never change them in place.
 func (m *memory) clone() *memory {
 	return &memory{records: maps.Clone(m.records), objects: maps.Clone(m.objects)}
 }
@@ -75,10 +75,10 @@ const (
 	crawlID    = "test"
 	partitions = 4
 	slots      = 64
-	most       = 12 // partitions that a crawl ever has
+	most       = 12 // greatest number of partitions of a crawl
 )
 
-// smallWeb has hosts that refuse, redirect and forbid, and none that takes long.
+// smallWeb has hosts that refuse, redirect and forbid requests, and no slow host.
 var smallWeb = simweb.Config{
 	Seed: 7, Hosts: 8, Pages: simweb.Pages{Min: 8, Max: 20}, PageBytes: 2 << 10, LinksPerPage: 10,
 	Connection: simweb.Connection{Gzip: 0.5, Chunked: 0.3},
@@ -87,30 +87,30 @@ var smallWeb = simweb.Config{
 	Links:      simweb.LinkShares{NoFollow: 0.05, Odd: 0.1},
 }
 
-// crawled is one crawl of the generated web, whole; made once for all tests.
+// crawled is a complete crawl of the generated web, made once for all tests.
 var crawled = sync.OnceValues(func() (*memory, error) {
 	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, blobschema.Settings{}, 0, nil)
 })
 
-// cut is a crawl that was stopped early: with URLs pending, and mail not applied.
+// cut is a crawl with a limit of pages, so that URLs are pending at its end.
 var cut = sync.OnceValues(func() (*memory, error) {
 	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, blobschema.Settings{MaxPages: 60}, 0, nil)
 })
 
-// again is a crawl, by domain and with a cap on the URLs of a host, of which pages were
-// requested once more: some while it ran, and some twice.
+// again is a crawl by domain with a cap on the URLs of a host. Its seeds were requested again
+// by three submissions, of which two have the same ID.
 var again = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{PartitionBy: blobschema.ByDomain, MaxHostURLs: 12, MaxSegments: 3, Sitemaps: true}
 	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 3, nil)
 })
 
-// addresses is a crawl by IP, of hosts without names.
+// addresses is a crawl by IP, of hosts that are IP addresses.
 var addresses = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{PartitionBy: blobschema.ByIP, MaxPages: 60}
 	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 1, nil)
 })
 
-// repartitioned is a crawl whose slots moved while it went on.
+// repartitioned is a crawl whose slots moved while it ran.
 var repartitioned = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{Index: true}
 	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *jobs.Jobs, _ *platform.Platform) error {
@@ -118,16 +118,16 @@ var repartitioned = sync.OnceValues(func() (*memory, error) {
 	})
 })
 
-// searchable is a crawl with an index and ranks, of which pages were requested again.
+// searchable is a crawl with an index and ranks, whose seeds were requested again.
 var searchable = sync.OnceValues(func() (*memory, error) {
 	return crawlOnce(quickly, blobschema.Settings{Index: true}, 2, nil)
 })
 
-// quickly is a step that commits all the time.
+// quickly configures steps that commit often.
 var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 5 * time.Millisecond}
 
-// shuffle wants other numbers of partitions again and again, each time when all slots have
-// arrived; but not forever, for a crawl does not end while slots are on the move.
+// shuffle changes the number of partitions six times, each time after all slots have arrived.
+// It ends because a crawl does not end while slots are moving.
 func shuffle(ctx context.Context, e *jobs.Jobs, every time.Duration) error {
 	for i := 0; i < 6; {
 		select {
@@ -158,8 +158,8 @@ func shuffle(ctx context.Context, e *jobs.Jobs, every time.Duration) error {
 	return nil
 }
 
-// balanced is a hash key with which each partition owns at least two of the web's
-// hosts, whose names have ports that nobody knows before.
+// balanced returns a hash key with which each partition owns at least two of the web's
+// hosts. The names of hosts contain ports, which differ from run to run.
 func balanced(web *simweb.Web) (string, error) {
 	hosts := map[string]bool{}
 	for s := range web.Truth(simweb.Scope{SkipDigests: true}).Pages {
@@ -190,9 +190,9 @@ func balanced(web *simweb.Web) (string, error) {
 	return "", fmt.Errorf("no key deals %d hosts evenly", len(hosts))
 }
 
-// crawlOnce crawls the generated web, and then asks for the seeds again, as often as
-// recrawls says. meanwhile, if not nil, runs beside each of these crawls, until its context
-// ends with the crawl.
+// crawlOnce crawls the generated web, and then resumes the crawl recrawls times with a request
+// for the seeds. meanwhile, if not nil, runs during each of these runs; its context ends
+// with the run.
 func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *jobs.Jobs, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -257,7 +257,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 	return copyOf(ctx, p)
 }
 
-// copyOf copies what a platform holds.
+// copyOf copies the records and objects of a platform.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
 	keys := []string{naming.ActiveKey, naming.CrawlKey(crawlID), naming.DesiredKey(crawlID), naming.GrantsKey(crawlID), naming.RequestsKey(crawlID), naming.MapKey(crawlID), naming.RankKey(crawlID)}

@@ -28,14 +28,14 @@ func check(t testing.TB, m fsck.Store, opt fsck.Options) fsck.Report {
 func TestCleanCrawls(t *testing.T) {
 	for name, once := range map[string]func() (*memory, error){"whole": crawled, "limited": cut, "recrawled": again, "by IP": addresses, "repartitioned": repartitioned} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // a crawl waits more than it works
+			t.Parallel() // a crawl mostly waits
 			m := mustCrawl(t, once)
 			rep := check(t, m, fsck.Options{})
 			for _, v := range rep.Violations {
 				t.Error(v)
 			}
 			if rep.Pages < 50 || rep.Commits < partitions || rep.Links < 100 || rep.WARCsRead != rep.WARCs || rep.Objects != len(m.objects) {
-				t.Errorf("little was checked: %+v", rep)
+				t.Errorf("too little was checked: %+v", rep)
 			}
 			if again := check(t, m, fsck.Options{}); cmp.Diff(rep, again) != "" {
 				t.Errorf("a second check differs:\n%s", cmp.Diff(rep, again))
@@ -44,7 +44,7 @@ func TestCleanCrawls(t *testing.T) {
 	}
 }
 
-// TestOrphansAreNoDamage leaves what crashed steps leave.
+// TestOrphansAreNoDamage checks that objects left by crashed steps are no violations.
 func TestOrphansAreNoDamage(t *testing.T) {
 	m := mustCrawl(t, crawled)
 	before := check(t, m, fsck.Options{})
@@ -65,12 +65,12 @@ func TestOrphansAreNoDamage(t *testing.T) {
 	}
 }
 
-// TestSomeWARCs looks into few objects, and at all of them.
+// TestSomeWARCs checks that a quick check reads few WARC objects and finds any missing one.
 func TestSomeWARCs(t *testing.T) {
 	m := mustCrawl(t, crawled)
 	rep := check(t, m, fsck.Options{Quick: true})
 	if !rep.Clean() || rep.WARCsRead == 0 || rep.WARCsRead >= rep.WARCs {
-		t.Errorf("%d of %d objects were read, and found %v", rep.WARCsRead, rep.WARCs, rep.Violations)
+		t.Errorf("read %d of %d objects, found %v", rep.WARCsRead, rep.WARCs, rep.Violations)
 	}
 	h := newHand(t, m)
 	for _, name := range slices.Backward(h.commits()) {
@@ -80,11 +80,11 @@ func TestSomeWARCs(t *testing.T) {
 		}
 	}
 	if rep := check(t, m, fsck.Options{Quick: true}); rep.Found != 1 || rep.Violations[0].Invariant != "I6" {
-		t.Errorf("a missing object is found as %v", rep.Violations)
+		t.Errorf("with a missing object: found %v", rep.Violations)
 	}
 }
 
-// TestBound keeps few violations of each invariant, and counts them all.
+// TestBound checks that MaxViolations bounds the violations kept, not those counted.
 func TestBound(t *testing.T) {
 	m := mustCrawl(t, crawled)
 	h := newHand(t, m)
@@ -128,7 +128,7 @@ func (m *moving) Records(ctx context.Context, keys ...string) ([][]byte, error) 
 	return values, err
 }
 
-// TestHeadsMove reads heads that are not of one moment.
+// TestHeadsMove checks a crawl whose heads are read at different moments.
 func TestHeadsMove(t *testing.T) {
 	t.Parallel()
 	m := moved(t)
@@ -147,16 +147,16 @@ func TestHeadsMove(t *testing.T) {
 		old   func(string, int) string
 		clean bool
 	}{
-		{"giver before it gave, taker after it took", once(0, 1), true},
-		{"giver after it was done, taker before it took", once(4, 1), true},
-		{"sender before it sent, receiver after it applied", once(0, 2), true},
-		{"the map before it was changed", func(key string, read int) string {
+		{"giver before hand-over, taker after it", once(0, 1), true},
+		{"giver after hand-over, taker before it", once(4, 1), true},
+		{"sender before sending, receiver after applying", once(0, 2), true},
+		{"map before its change", func(key string, read int) string {
 			if key == naming.MapKey(crawlID) && read == 1 {
 				return `{"version":1,"epoch":1}`
 			}
 			return ""
 		}, true},
-		{"a giver that never gave", func(key string, _ int) string {
+		{"giver without hand-over", func(key string, _ int) string {
 			if key == naming.HeadKey(crawlID, 0) {
 				return m.heads[0][0]
 			}
@@ -171,19 +171,19 @@ func TestHeadsMove(t *testing.T) {
 	restless := func(key string, read int) string {
 		switch key {
 		case naming.HeadKey(crawlID, 0):
-			return m.heads[0][0] // so that a slot is held twice
+			return m.heads[0][0] // two partitions hold a slot
 		case naming.HeadKey(crawlID, 1):
 			return m.heads[1][read%2]
 		}
 		return ""
 	}
 	if _, err := fsck.Check(t.Context(), &moving{memory: m.memory, old: restless}, fsck.Options{}); err == nil {
-		t.Error("slots that never stand still are no error")
+		t.Error("no error although heads change at every read")
 	}
 }
 
-// TestSecondCheck: a run that was merged into another after its manifest was read is gone,
-// and nothing is wrong; what is gone for good is.
+// TestSecondCheck checks that a run deleted by a merge during the check is no violation after
+// the second check, and that an object missing for good is.
 func TestSecondCheck(t *testing.T) {
 	m := recrawled(t)
 	warc := m.own(3).Manifest.WARCs[0]
@@ -208,14 +208,14 @@ func TestSecondCheck(t *testing.T) {
 		}}
 	}
 	if rep := check(t, before(1), fsck.Options{}); !rep.Clean() || rep.Checks != 2 {
-		t.Errorf("found %v in %d looks", rep.Violations, rep.Checks)
+		t.Errorf("found %v in %d checks", rep.Violations, rep.Checks)
 	}
 	if rep := check(t, before(100), fsck.Options{}); rep.Clean() || rep.Checks != 1 || rep.Violations[0].Where != merged {
-		t.Errorf("found %v in %d looks", rep.Violations, rep.Checks)
+		t.Errorf("found %v in %d checks", rep.Violations, rep.Checks)
 	}
 	delete(m.objects, warc)
 	if rep := check(t, before(1), fsck.Options{}); rep.Found != 1 || rep.Checks != 2 || rep.Violations[0].Where != warc {
-		t.Errorf("found %v in %d looks", rep.Violations, rep.Checks)
+		t.Errorf("found %v in %d checks", rep.Violations, rep.Checks)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestDelay holds the answers to a pace that was not kept.
+// TestDelay checks that answers closer than Options.Delay are violations.
 func TestDelay(t *testing.T) {
 	rep := check(t, mustCrawl(t, crawled), fsck.Options{Delay: time.Minute})
 	if rep.Clean() || rep.Violations[0].Invariant != "I9" {

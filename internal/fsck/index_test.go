@@ -40,7 +40,7 @@ func TestCleanIndex(t *testing.T) {
 	}
 }
 
-// index is what makes up the index of a partition.
+// index returns the head and the manifest of a partition's index.
 func (m *maker) index(p partition.ID) (head blobschema.IndexHead, man blobschema.IndexManifest) {
 	m.Helper()
 	edit(m.hand, naming.IndexKey(crawlID, p), func(h *blobschema.IndexHead) { head = *h })
@@ -51,7 +51,7 @@ func (m *maker) index(p partition.ID) (head blobschema.IndexHead, man blobschema
 	return head, man
 }
 
-// reindex makes the next manifest of a partition's index: what follows from it agrees with it.
+// reindex stores the next manifest of a partition's index, and a head that agrees with it.
 func (m *maker) reindex(p partition.ID, change func(*blobschema.IndexManifest)) {
 	m.Helper()
 	man := blobschema.IndexManifest{Crawl: crawlID, Partition: p}
@@ -84,7 +84,7 @@ func (m *maker) putIndex(p partition.ID, man *blobschema.IndexManifest) {
 	m.put(naming.IndexKey(crawlID, p), h)
 }
 
-// doc is a document of a page.
+// doc returns the document of a page.
 func (m *maker) doc(pg blobschema.Page) segment.Document {
 	u, err := weburl.Parse(pg.URL)
 	if err != nil {
@@ -94,8 +94,8 @@ func (m *maker) doc(pg blobschema.Page) segment.Document {
 	return segment.Document{URL: pg.URL, Host: string(u.Host()), Fingerprint: m.hash.Fingerprint(pg.URL), Slot: slot, Generation: pg.Generation, Time: pg.Time, Text: body}
 }
 
-// segment stores a segment, whose documents at some places are deleted. They stand in order of
-// their URLs, if they are of one host.
+// segment stores a segment and marks the documents at some places deleted. Documents of one
+// host are in order of their URLs.
 func (m *maker) segment(p partition.ID, number uint64, docs []segment.Document, deleted ...uint32) blobschema.SegmentRef {
 	b := segment.NewBuilder()
 	var fields [segment.NumFields][]segment.TermPosition
@@ -128,8 +128,8 @@ func (m *maker) delete(ref blobschema.SegmentRef, deleted ...uint32) blobschema.
 	return ref
 }
 
-// indexed is a crawl whose pages changed, went, and asked not to be shown, with an index of all but the
-// last commit. Of "new" there are two versions, "gone" and "hidden" are shown no more.
+// indexed is a crawl with an index of all commits except the last. Page "new" has two versions; "gone" was
+// deleted and "hidden" asks not to be indexed, so neither is shown.
 func indexed(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{})
 	a := "http://" + m.host(0, 0) + "/"
@@ -161,7 +161,7 @@ func indexed(t testing.TB) *maker {
 	for _, pg := range pages {
 		docs = append(docs, m.doc(pg))
 	}
-	docs[0].Generation = 1 // it was the same at the second look, in the same batch
+	docs[0].Generation = 1 // the revisit in the same batch found it unchanged
 	m.reindex(0, func(man *blobschema.IndexManifest) {
 		man.Seq = 2
 		man.Segments = []blobschema.SegmentRef{m.segment(0, 1, docs, 2, 3, 4), m.segment(0, 1, []segment.Document{m.doc(again)})}
@@ -192,11 +192,11 @@ func TestCleanIndexByHand(t *testing.T) {
 	}
 	none := recrawled(t)
 	if rep := check(t, none.memory, fsck.Options{}); rep.Index != nil || rep.Ranks != nil || len(rep.Invariants) != 10 {
-		t.Errorf("of a crawl without: %+v, %+v", rep.Index, rep.Ranks)
+		t.Errorf("crawl without index and ranks: %+v, %+v", rep.Index, rep.Ranks)
 	}
 }
 
-// TestPayloadComesBack: a page that was gone is shown again, with the payload that it had before.
+// TestPayloadComesBack checks that a page that was gone may be shown again with its previous payload.
 func TestPayloadComesBack(t *testing.T) {
 	m := newMaker(t, blobschema.Settings{})
 	a := "http://" + m.host(0, 0) + "/"
@@ -236,7 +236,7 @@ func TestPayloadComesBack(t *testing.T) {
 	}
 	show(0)
 	if rep := check(t, m.memory, fsck.Options{}); rep.Clean() {
-		t.Error("it is shown as of before it was gone")
+		t.Error("a generation before the page was gone is shown, and no violation found")
 	}
 	show()
 	if rep := check(t, m.memory, fsck.Options{}); rep.Index.Unindexed != 1 {
@@ -244,7 +244,7 @@ func TestPayloadComesBack(t *testing.T) {
 	}
 }
 
-// pageOf is the page record of a URL in a commit of partition 0.
+// pageOf returns the page record of a URL in a commit of partition 0.
 func (m *maker) pageOf(seq uint64, suffix string) blobschema.Page {
 	for _, pg := range m.own(seq).Pages {
 		if strings.HasSuffix(pg.URL, "/"+suffix) {
@@ -255,7 +255,7 @@ func (m *maker) pageOf(seq uint64, suffix string) blobschema.Page {
 	return blobschema.Page{}
 }
 
-// add gives the index of partition 0 another segment.
+// add adds a segment to the index of partition 0.
 func (m *maker) add(change func(*segment.Document), pg blobschema.Page) {
 	d := m.doc(pg)
 	if change != nil {
@@ -266,7 +266,7 @@ func (m *maker) add(change func(*segment.Document), pg blobschema.Page) {
 	})
 }
 
-// show deletes other documents of the first segment than should be.
+// show replaces the set of deleted documents of the first segment.
 func (m *maker) show(deleted ...uint32) {
 	m.reindex(0, func(man *blobschema.IndexManifest) { man.Segments[0] = m.delete(man.Segments[0], deleted...) })
 }
@@ -280,21 +280,21 @@ func (m *maker) firstSegment(change func(*blobschema.SegmentRef)) {
 }
 
 var indexCorruptions = []corruption{
-	{"page shown that is gone", indexed, "I11", "by its answer of generation 1 it is gone", func(m *maker) { m.show(3, 4) }},
-	{"page shown that asks not to be", indexed, "I11", "by its answer of generation 1 it is gone, or must not be shown", func(m *maker) { m.show(2, 4) }},
+	{"deleted page shown", indexed, "I11", "by its answer of generation 1 it is gone", func(m *maker) { m.show(3, 4) }},
+	{"noindex page shown", indexed, "I11", "by its answer of generation 1 it is gone, or must not be shown", func(m *maker) { m.show(2, 4) }},
 	{"two versions shown", indexed, "I11", "is current in", func(m *maker) { m.show(2, 3) }},
-	{"former version shown", indexed, "I11", "there is an answer of generation 1", func(m *maker) {
+	{"previous version shown", indexed, "I11", "there is an answer of generation 1", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) {
 			man.Segments[0] = m.delete(man.Segments[0], 2, 3)
 			man.Segments = man.Segments[:1]
 		})
 	}},
-	{"page shown that was refused", indexed, "I11", "no answer brought a page", func(m *maker) { m.add(nil, m.pageOf(2, "down")) }},
-	{"page shown that was never requested", indexed, "I11", "is of no page that was requested", func(m *maker) {
+	{"refused page shown", indexed, "I11", "no answer brought a page", func(m *maker) { m.add(nil, m.pageOf(2, "down")) }},
+	{"unrequested page shown", indexed, "I11", "is of no page that was requested", func(m *maker) {
 		m.add(func(d *segment.Document) { d.URL += "?"; d.Fingerprint = m.hash.Fingerprint(d.URL) }, m.pageOf(1, "copy"))
 	}},
-	{"page shown of a commit to come", indexed, "I11", "was first requested in commit 3", func(m *maker) { m.add(nil, m.pageOf(3, "late")) }},
-	{"generation that is none", indexed, "I11", "which has no answer", func(m *maker) {
+	{"page of a later commit shown", indexed, "I11", "was first requested in commit 3", func(m *maker) { m.add(nil, m.pageOf(3, "late")) }},
+	{"unknown generation", indexed, "I11", "which has no answer", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Generation = 1 }, m.pageOf(1, "notext"))
 	}},
 	{"time of another answer", indexed, "I11", "and was fetched at", func(m *maker) {
@@ -306,13 +306,13 @@ var indexCorruptions = []corruption{
 	{"slot of another host", indexed, "I2", "and belongs to", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Slot = m.wrong(0, d.Host) }, m.pageOf(1, "notext"))
 	}},
-	{"slot that is none", indexed, "I11", "is of slot", func(m *maker) {
+	{"unknown slot", indexed, "I11", "is of slot", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Slot = slots }, m.pageOf(1, "notext"))
 	}},
 	{"document of another host", indexed, "I11", "of host", func(m *maker) {
 		m.add(func(d *segment.Document) { d.Host = "x.example" }, m.pageOf(1, "notext"))
 	}},
-	{"document of a URL that is not canonical", indexed, "I1", "not canonical", func(m *maker) {
+	{"document with a URL that is not canonical", indexed, "I1", "not canonical", func(m *maker) {
 		m.add(func(d *segment.Document) { d.URL = strings.Replace(d.URL, "http", "HTTP", 1) }, m.pageOf(1, "notext"))
 	}},
 	{"texts of links with a URL", indexed, "I11", "of texts of links, is of", func(m *maker) {
@@ -327,10 +327,10 @@ var indexCorruptions = []corruption{
 			man.Anchors = append(man.Anchors, m.segment(0, man.Number, []segment.Document{d}))
 		})
 	}},
-	{"texts of links of no job", indexed, "I11", "are of rank job 3", func(m *maker) {
+	{"texts of links of an unknown job", indexed, "I11", "are of rank job 3", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) { man.AnchorJob = 3 })
 	}},
-	{"commits that there are not", indexed, "I11", "the last one is 3", func(m *maker) {
+	{"unknown commits", indexed, "I11", "the last one is 3", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) { man.Seq = 4 })
 	}},
 	{"manifest of another partition", indexed, "I11", "partition of its manifest", func(m *maker) {
@@ -349,7 +349,7 @@ var indexCorruptions = []corruption{
 			man.Segments[1] = m.segment(1, 1, []segment.Document{m.doc(m.pageOf(2, "new"))})
 		})
 	}},
-	{"segment of a manifest to come", indexed, "I6", "is no segment of it", func(m *maker) {
+	{"segment of a later manifest", indexed, "I6", "is no segment of it", func(m *maker) {
 		m.reindex(0, func(man *blobschema.IndexManifest) {
 			man.Segments[1] = m.segment(0, 9, []segment.Document{m.doc(m.pageOf(2, "new"))})
 		})
@@ -388,7 +388,7 @@ var indexCorruptions = []corruption{
 	{"number of deleted documents", indexed, "I11", "deleted ones", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { r.Gone-- })
 	}},
-	{"deleted documents that are none", indexed, "I6", "deleted documents", func(m *maker) {
+	{"unknown deleted documents", indexed, "I6", "deleted documents", func(m *maker) {
 		m.firstSegment(func(r *blobschema.SegmentRef) { *r = m.delete(*r, 2, 3, 99) })
 	}},
 	{"documents of a segment", indexed, "I11", "documents, deleted ones", func(m *maker) {
@@ -415,7 +415,7 @@ var indexCorruptions = []corruption{
 		_, man := m.index(0)
 		m.flip(man.Segments[0].Object, 40)
 	}},
-	{"segment of other content", indexed, "I11", "its name, size", func(m *maker) {
+	{"segment with other content", indexed, "I11", "its name, size", func(m *maker) {
 		_, man := m.index(0)
 		d := m.doc(m.pageOf(2, "new"))
 		d.Text = strings.ToUpper(d.Text)
@@ -429,7 +429,7 @@ var indexCorruptions = []corruption{
 		h, _ := m.index(0)
 		m.flip(h.Manifest, 30)
 	}},
-	{"manifest of other content", indexed, "I6", "its name should be", func(m *maker) {
+	{"manifest with other content", indexed, "I6", "its name should be", func(m *maker) {
 		h, man := m.index(0)
 		man.Time = man.Time.Add(time.Second)
 		m.putIndex(0, &man)
@@ -440,7 +440,7 @@ var indexCorruptions = []corruption{
 	{"index head garbage", indexed, "I6", "cannot be decoded", func(m *maker) { m.records[naming.IndexKey(crawlID, 0)] = "{" }},
 }
 
-// TestFindsIndexRot flips bits anywhere in the objects of an index.
+// TestFindsIndexRot checks that flipped bits in objects of an index are found.
 func TestFindsIndexRot(t *testing.T) {
 	h := newHand(t, mustCrawl(t, searchable))
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -465,8 +465,8 @@ func TestFindsIndexRot(t *testing.T) {
 	}
 }
 
-// TestIndexMoves checks an index that is changed while it is read: a segment is gone, and named no
-// more.
+// TestIndexMoves checks an index that changes while it is read: a segment that the old manifest
+// names is deleted.
 func TestIndexMoves(t *testing.T) {
 	m := indexed(t)
 	key := naming.IndexKey(crawlID, 0)
@@ -481,7 +481,7 @@ func TestIndexMoves(t *testing.T) {
 	early := m.heads[0][1] // the head before the last commit
 	for _, tt := range []struct {
 		name  string
-		stale int // readings of the index head that bring the old one
+		stale int // number of reads that return the old index head
 		clean bool
 	}{
 		{"once", 2, true},
@@ -492,7 +492,7 @@ func TestIndexMoves(t *testing.T) {
 			case k == key && read <= tt.stale:
 				return old
 			case k == naming.HeadKey(crawlID, 0) && read == 1:
-				return early // so that the index has a commit more
+				return early // the index is one commit ahead
 			}
 			return ""
 		}}, fsck.Options{})
@@ -502,7 +502,7 @@ func TestIndexMoves(t *testing.T) {
 	}
 }
 
-// TestPartOfACommit checks an index that has a part of a commit.
+// TestPartOfACommit checks an index that contains part of a commit.
 func TestPartOfACommit(t *testing.T) {
 	for part, clean := range map[uint64]bool{0: false, 1: true} {
 		m := indexed(t)
@@ -517,12 +517,12 @@ func TestPartOfACommit(t *testing.T) {
 	m := indexed(t)
 	m.reindex(0, func(man *blobschema.IndexManifest) { man.Seq, man.Part = 3, 1 })
 	if rep := check(t, m.memory, fsck.Options{}); rep.Clean() {
-		t.Error("a part of a commit that there is not is not found")
+		t.Error("part of an unknown commit is not found")
 	}
 }
 
-// TestGoneElsewhere: a document that another partition has found gone, since it has the slot, is noted
-// there as soon as the commit that says so is in its index.
+// TestGoneElsewhere checks that a partition that has taken a slot and found a page gone lists its document
+// as removed, once its index contains that commit.
 func TestGoneElsewhere(t *testing.T) {
 	m := moved(t)
 	shown := m.doc(m.pageOf(1, ""))
@@ -549,12 +549,12 @@ func TestGoneElsewhere(t *testing.T) {
 		{"still there", false, before + 1, nil, fsck.IndexReport{}, ""},
 		{"gone, not indexed yet", true, before, nil, fsck.IndexReport{Stale: 1}, ""},
 		{"gone", true, before + 1, gone(1), fsck.IndexReport{Hidden: 1}, ""},
-		{"gone and not noted", true, before + 1, nil, fsck.IndexReport{}, "does not say so"},
-		{"noted of another generation", true, before + 1, gone(2), fsck.IndexReport{Hidden: 1}, "is not that of its last answer"},
-		{"noted too early", true, before, gone(1), fsck.IndexReport{Stale: 1}, "is not that of its last answer"},
-		{"noted, and there again", false, before + 1, gone(0), fsck.IndexReport{}, "is not that of its last answer"},
-		{"noted twice", true, before + 1, append(gone(1), gone(1)...), fsck.IndexReport{Hidden: 1}, "twice"},
-		{"noted in disorder", true, before + 1, append(gone(1), blobschema.RemovedDocument{}), fsck.IndexReport{Hidden: 1}, "out of order"},
+		{"gone, not listed", true, before + 1, nil, fsck.IndexReport{}, "does not say so"},
+		{"listed with another generation", true, before + 1, gone(2), fsck.IndexReport{Hidden: 1}, "is not that of its last answer"},
+		{"listed too early", true, before, gone(1), fsck.IndexReport{Stale: 1}, "is not that of its last answer"},
+		{"listed, not gone", false, before + 1, gone(0), fsck.IndexReport{}, "is not that of its last answer"},
+		{"listed twice", true, before + 1, append(gone(1), gone(1)...), fsck.IndexReport{Hidden: 1}, "twice"},
+		{"listed out of order", true, before + 1, append(gone(1), blobschema.RemovedDocument{}), fsck.IndexReport{Hidden: 1}, "out of order"},
 	} {
 		m.rewrite(name, func(c *blobschema.Commit) { c.Pages[page(c)].NoIndex = tt.hidden })
 		m.reindex(4, func(man *blobschema.IndexManifest) { man.Seq, man.Removed = tt.seq, tt.removed })
@@ -570,11 +570,11 @@ func TestGoneElsewhere(t *testing.T) {
 	m.reindex(0, func(man *blobschema.IndexManifest) { man.Removed = gone(0) })
 	rep := check(t, m.memory, fsck.Options{})
 	if !slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool { return strings.Contains(v.What, "is gone, and shows it") }) {
-		t.Errorf("shown, and said to be gone: %v", rep.Violations)
+		t.Errorf("shown and listed as removed: %v", rep.Violations)
 	}
 }
 
-// TestRepairIndex deletes what nobody can come to name, and nothing else.
+// TestRepairIndex checks that Repair deletes only index objects that no step can come to name.
 func TestRepairIndex(t *testing.T) {
 	m := indexed(t)
 	_, man := m.index(0)

@@ -14,8 +14,8 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestLive checks crawls again and again while they go on and their slots move. Now and
-// then an object is gone for the time of a check.
+// TestLive checks crawls repeatedly while they run and their slots move. During some checks
+// an object is missing.
 func TestLive(t *testing.T) {
 	for name, s := range map[string]blobschema.Settings{
 		"by host":   {Sitemaps: true},
@@ -33,7 +33,7 @@ func TestLive(t *testing.T) {
 					if l.checks%8 == 0 {
 						l.plant(p)
 					}
-					time.Sleep(5 * time.Millisecond) // others want the processor too
+					time.Sleep(5 * time.Millisecond) // leave the processor to the crawl
 				}
 				return <-shuffled
 			})
@@ -41,13 +41,13 @@ func TestLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			if l.checks < 5 || l.moving == 0 || l.planted == 0 {
-				t.Errorf("%d checks, %d of them while slots were on the move, %d damages", l.checks, l.moving, l.planted)
+				t.Errorf("%d checks, %d of them while slots moved, %d with damage", l.checks, l.moving, l.planted)
 			}
 		})
 	}
 }
 
-// live is what was seen of a crawl that goes on.
+// live counts the checks of a running crawl.
 type live struct {
 	*testing.T
 	checks, moving, planted int
@@ -67,7 +67,7 @@ func (l *live) check(p *platform.Platform) {
 	}
 }
 
-// plant takes an object away that a visible commit names.
+// plant deletes an object that a visible commit names, checks the crawl and restores the object.
 func (l *live) plant(p *platform.Platform) {
 	ctx, store := context.Background(), engine.Store{Platform: p}
 	v, err := view.New(ctx, store)

@@ -17,8 +17,8 @@ import (
 
 var body = strings.Repeat("the same text again ", 100)
 
-// recrawled is a crawl whose pages were requested again: unchanged, found elsewhere,
-// waiting, and refused.
+// recrawled is a crawl whose pages were requested again. Some are unchanged, pending or refused,
+// and one has the payload of another.
 func recrawled(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{})
 	a, b := "http://"+m.host(0, 0)+"/", "http://"+m.host(1, 0)+"/"
@@ -69,7 +69,7 @@ func recrawled(t testing.TB) *maker {
 	return m
 }
 
-// byDomain is a crawl by domain, of two names of one.
+// byDomain is a crawl by domain of two names in one domain.
 func byDomain(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{PartitionBy: blobschema.ByDomain})
 	d := m.host(0, 0)
@@ -84,8 +84,8 @@ func byDomain(t testing.TB) *maker {
 	return m
 }
 
-// byIP is a crawl by IP: two names of one address, one of them in the same partition, a
-// name without an address, and an address without a name.
+// byIP is a crawl by IP of two names with one address, one of them in the partition of the
+// address, a name without an address, and an address without a name.
 func byIP(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{PartitionBy: blobschema.ByIP})
 	n0, n1, none := m.host(0, 0), m.host(1, 0), m.host(0, 1)
@@ -93,7 +93,7 @@ func byIP(t testing.TB) *maker {
 	a, b, c, d := "http://"+n0+"/", "http://"+n1+"/", "http://"+none+"/", "http://"+bare.String()+"/"
 	m.seeds(a, b, c, d)
 	forwarded := func(url string) blobschema.Settled {
-		q := m.queued(url, 0) // of the name: it is not pinned yet
+		q := m.queued(url, 0) // in the slot of the name, which has no address yet
 		return blobschema.Settled{Slot: q.Slot, Fingerprint: m.hash.Fingerprint(url), State: blobschema.Forwarded}
 	}
 
@@ -124,8 +124,8 @@ func byIP(t testing.TB) *maker {
 	return m
 }
 
-// capped is a crawl with a cap on the URLs of a host: one is left out, and another when
-// the slot was loaded.
+// capped is a crawl with a cap on the URLs of a host. One URL was left out when its link was
+// found, another when the slot was loaded.
 func capped(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{MaxHostURLs: 2})
 	a := "http://" + m.host(0, 0) + "/"
@@ -178,7 +178,7 @@ func TestCleanByHand(t *testing.T) {
 				}
 			}
 			if rep.Read.Objects < int64(len(m.commits())) || rep.Read.Bytes == 0 || rep.Read.Records == 0 || rep.Checks != 1 {
-				t.Errorf("read %+v in %d looks", rep.Read, rep.Checks)
+				t.Errorf("read %+v in %d checks", rep.Read, rep.Checks)
 			}
 			tt.want.Read, tt.want.Checks, tt.want.Invariants = rep.Read, 1, rep.Invariants
 			if d := cmp.Diff(tt.want, rep); d != "" {
@@ -212,7 +212,7 @@ func (h *hand) state(p partition.ID, change func(*blobschema.Run)) {
 	h.last(p, func(c *blobschema.Commit) { change(c.State) })
 }
 
-// renameHost gives the first state of a host another name.
+// renameHost drops all host states except the first and gives that one another key.
 func (h *hand) renameHost(p partition.ID, to string) {
 	h.state(p, func(r *blobschema.Run) {
 		r.Keys = r.Keys[:1]
@@ -220,7 +220,7 @@ func (h *hand) renameHost(p partition.ID, to string) {
 	})
 }
 
-// corruption is a damage to a crawl made by hand, and what must be said of it.
+// corruption is damage to a crawl made by hand, and the violation expected.
 type corruption struct {
 	name            string
 	make            func(testing.TB) *maker
@@ -229,13 +229,13 @@ type corruption struct {
 }
 
 var madeCorruptions = []corruption{
-	{"origin elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
+	{"record in another commit", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) { r.Settled[0].Record.Seq = 1 })
 	}},
-	{"origin of another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
+	{"record in another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) { r.Settled[0].Record.Partition = 2 })
 	}},
-	{"former elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
+	{"previous record in another commit", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Previous.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
@@ -247,7 +247,7 @@ var madeCorruptions = []corruption{
 	{"generation twice", recrawled, "I8", "another page record of generation 1", func(m *maker) {
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Generation = 1 })
 	}},
-	{"pending in a generation that is settled", recrawled, "I8", "pending still", func(m *maker) {
+	{"pending in a settled generation", recrawled, "I8", "pending still", func(m *maker) {
 		m.rewrite(naming.Commit(crawlID, 0, 3, 1), func(c *blobschema.Commit) {
 			p := c.Pages[0]
 			p.URL, p.Generation = p.URL+"copy", 1
@@ -282,7 +282,7 @@ var madeCorruptions = []corruption{
 	{"revisit of another payload", recrawled, "I6", "its digest", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Digest = warc.PayloadDigest(nil) })
 	}},
-	{"revisit that refers elsewhere", recrawled, "I6", "its original is", func(m *maker) {
+	{"revisit of another original", recrawled, "I6", "its original is", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Original.URL += "x" })
 	}},
 	{"revisit of another kind", recrawled, "I6", "its profile is", func(m *maker) {
@@ -303,7 +303,7 @@ var madeCorruptions = []corruption{
 	{"total of revisits", recrawled, "I7", "recounted totals", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Revisits++ }) }},
 	{"too many pages", recrawled, "I7", "total of pages", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Pages += 10 }) }},
 
-	{"request applied that nobody numbered", recrawled, "I5", "of which 0 were sent", func(m *maker) {
+	{"request applied and not numbered", recrawled, "I5", "of which 0 were sent", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Sent = map[partition.ID]uint64{0: 2} })
 	}},
 	{"request above its number", recrawled, "I5", "are numbered", func(m *maker) {
@@ -312,7 +312,7 @@ var madeCorruptions = []corruption{
 	{"request twice", recrawled, "I5", "there twice", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox = append(r.Outbox, r.Outbox[0]) })
 	}},
-	{"requests of no partition", recrawled, "I5", "of 4", func(m *maker) {
+	{"requests to an unknown partition", recrawled, "I5", "of 4", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Sent[9] = 1 })
 	}},
 	{"request forgotten", recrawled, "I7", "are applied or kept", func(m *maker) {
@@ -375,14 +375,14 @@ var madeCorruptions = []corruption{
 			r.Keys = []blobschema.KeyState{{Slot: m.hash.Slot(host), Key: host + " a." + host}}
 		})
 	}},
-	{"partitioned by what is not known", recrawled, "I6", "is partitioned by", func(m *maker) {
+	{"unknown way of partitioning", recrawled, "I6", "is partitioned by", func(m *maker) {
 		edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.PartitionBy = "moon" })
 	}},
 
-	{"domain asked too soon", byDomain, "I9", "after the request before", func(m *maker) {
+	{"domain requested too soon", byDomain, "I9", "after the request before", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) { c.Pages[1].Time = c.Pages[0].Time.Add(time.Millisecond) })
 	}},
-	{"pending of its host, by domain", byDomain, "I2", "belongs to", func(m *maker) {
+	{"pending with its host as key, by domain", byDomain, "I2", "belongs to", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) { r.Queued[0].Key = "a." + r.Queued[0].Key })
 	}},
 	{"key is a host, by domain", byDomain, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(0, "a."+m.host(0, 0)) }},
@@ -396,7 +396,7 @@ var madeCorruptions = []corruption{
 		m.last(0, func(c *blobschema.Commit) { c.Hosts[0].Host = "a." + c.Hosts[0].Host })
 	}},
 
-	{"address asked too soon", byIP, "I9", "after the request before", func(m *maker) {
+	{"address requested too soon", byIP, "I9", "after the request before", func(m *maker) {
 		m.last(1, func(c *blobschema.Commit) { c.Pages[1].Time = c.Pages[0].Time.Add(time.Millisecond) })
 	}},
 	{"pending at another address", byIP, "I2", "has the address", func(m *maker) {
@@ -405,7 +405,7 @@ var madeCorruptions = []corruption{
 			r.Queued[0].Key, r.Queued[0].Slot = a, m.hash.Slot(a)
 		})
 	}},
-	{"pending at no address", byIP, "I2", "is no address of it", func(m *maker) {
+	{"pending without an address", byIP, "I2", "is no address of it", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) { r.Queued[0].Key = m.host(1, 3) })
 	}},
 	{"mailed to another address", byIP, "I2", "has the address", func(m *maker) {
@@ -414,7 +414,7 @@ var madeCorruptions = []corruption{
 	{"mailed to another's address", byIP, "I3", "was mailed to partition 1", func(m *maker) {
 		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Key = "[" + m.addr(3, 0).String() + "]" })
 	}},
-	{"asked at an address of another slot", byIP, "I2", "was requested at", func(m *maker) {
+	{"requested at an address of another slot", byIP, "I2", "was requested at", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
 			slot := m.owned(1)
 			for i := range r.Settled {
@@ -456,16 +456,16 @@ var madeCorruptions = []corruption{
 			c.Pages = append(c.Pages, blobschema.Page{URL: "http://" + m.host(0, 0) + "/", Outcome: blobschema.OutcomeDNS})
 		})
 	}},
-	{"forwarded with an origin", byIP, "I7", "and it was forwarded", func(m *maker) {
+	{"forwarded with a record reference", byIP, "I7", "and it was forwarded", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
 			i := slices.IndexFunc(r.Settled, func(s blobschema.Settled) bool { return s.State == blobschema.Forwarded })
 			r.Settled[i].Record.Seq = 1
 		})
 	}},
 	{"total of forwarded URLs", byIP, "I7", "total of forwarded", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Forwarded = 0 }) }},
-	{"more forwarded than there are", byIP, "I7", "total of forwarded", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Forwarded++ }) }},
+	{"total of forwarded URLs too high", byIP, "I7", "total of forwarded", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Forwarded++ }) }},
 	{"key is an address without brackets", byIP, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(1, m.addr(1, 0).String()) }},
-	{"key is an address not canonical", byIP, "I1", "not canonical", func(m *maker) { m.renameHost(1, "[::ffff:"+m.addr(1, 0).String()+"]") }},
+	{"key is an address that is not canonical", byIP, "I1", "not canonical", func(m *maker) { m.renameHost(1, "[::ffff:"+m.addr(1, 0).String()+"]") }},
 	{"site of a name", byIP, "I1", "belongs to the politeness key", func(m *maker) { m.renameHost(0, m.host(0, 0)+" "+m.host(0, 1)) }},
 	{"site of another address", byIP, "I1", "belongs to the politeness key", func(m *maker) {
 		m.renameHost(1, "["+m.addr(1, 0).String()+"] "+m.addr(1, 1).String())
@@ -491,7 +491,7 @@ var madeCorruptions = []corruption{
 	{"left out late without a record", capped, "I7", "has no page record", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) { c.Pages = c.Pages[:1] })
 	}},
-	{"left out late, elsewhere", capped, "I7", "is not the commit with its record", func(m *maker) {
+	{"left out late, record in another commit", capped, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
 			for i := range r.Settled {
 				r.Settled[i].Record.Seq = 2
@@ -505,7 +505,7 @@ func (m *maker) own(seq uint64) *blobschema.Commit {
 	return m.hand.commit(naming.Commit(crawlID, 0, seq, 1))
 }
 
-// lastMail changes the first mail that a partition's last commit sends.
+// lastMail changes the first mail that the last commit of a partition sends.
 func (m *maker) lastMail(p partition.ID, change func(*blobschema.Mail)) {
 	m.last(p, func(c *blobschema.Commit) {
 		mail, err := blobschema.DecodeMail(c.Outbox[0].Body)
@@ -519,7 +519,7 @@ func (m *maker) lastMail(p partition.ID, change func(*blobschema.Mail)) {
 	})
 }
 
-// TestFindsCorruptionByHand does one damage after another to the crawls made by hand.
+// TestFindsCorruptionByHand checks that each damage to a crawl made by hand is found.
 func TestFindsCorruptionByHand(t *testing.T) {
 	for _, tt := range slices.Concat(madeCorruptions, movedCorruptions, indexCorruptions, rankCorruptions) {
 		t.Run(tt.name, func(t *testing.T) {
@@ -536,8 +536,8 @@ func TestFindsCorruptionByHand(t *testing.T) {
 	}
 }
 
-// TestDomainCap excuses what the cap of a domain may be the reason for, also where this
-// partition knows few URLs of it.
+// TestDomainCap checks that URLs of a capped domain may be left out, even if the partition knows
+// few URLs of the domain.
 func TestDomainCap(t *testing.T) {
 	m := capped(t)
 	edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10 })
@@ -547,7 +547,7 @@ func TestDomainCap(t *testing.T) {
 	}
 }
 
-// TestSettledTwice: a URL may be settled in two generations between two commits.
+// TestSettledTwice checks that one commit may settle a URL in two generations.
 func TestSettledTwice(t *testing.T) {
 	m := recrawled(t)
 	a := "http://" + m.host(0, 0) + "/"
@@ -559,7 +559,8 @@ func TestSettledTwice(t *testing.T) {
 	}
 }
 
-// TestFewerPages: what was requested is not in the total of pages.
+// TestFewerPages checks that the total of pages may be less than the number of page records,
+// because requested pages do not count.
 func TestFewerPages(t *testing.T) {
 	m := recrawled(t)
 	edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Totals.Pages-- })

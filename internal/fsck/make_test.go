@@ -17,26 +17,26 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// maker makes a crawl by hand: commits of any content, in which all that follows from
-// the content agrees with it.
+// maker makes a crawl by hand. Its commits have any content, and totals, summaries and heads
+// that agree with the content.
 type maker struct {
 	*hand
 	crawl blobschema.Crawl
-	parts [partitions + 1]*made    // the last one owns slots only once some have moved
-	heads [partitions + 1][]string // all there were
+	parts [partitions + 1]*made    // the last one owns no slots at first
+	heads [partitions + 1][]string // all heads, oldest first
 	moves blobschema.MapRecord
 	chart *partition.Map        // of moves
 	pins  map[string]netip.Addr // addresses of names, by IP
 	now   time.Time
 }
 
-// made is one partition of it, with the pages of the next commit.
+// made is one partition of a maker, with the pages of the next commit.
 type made struct {
 	man   blobschema.Manifest
-	state blobschema.Run // all of it
+	state blobschema.Run // joined from all runs
 	pages []blobschema.Page
 	warc  []byte
-	// unexamined counts what was appended to slots that had not come yet.
+	// unexamined counts the URLs appended to slots that have not arrived yet.
 	unexamined map[partition.Slot]uint32
 }
 
@@ -67,7 +67,7 @@ func (m *maker) put(key string, v any) {
 	m.records[key] = string(b)
 }
 
-// host is the n-th name whose slot a partition owns.
+// host returns the n-th name whose slot a partition owns.
 func (m *maker) host(p partition.ID, n int) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("h%d.example", i)
@@ -80,7 +80,7 @@ func (m *maker) host(p partition.ID, n int) string {
 	}
 }
 
-// addr is the n-th address whose slot a partition owns.
+// addr returns the n-th address whose slot a partition owns.
 func (m *maker) addr(p partition.ID, n int) netip.Addr {
 	for a := netip.MustParseAddr("192.0.2.1"); ; a = a.Next() {
 		if m.pmap.Owner(m.hash.Slot("["+a.String()+"]")) != p {
@@ -92,7 +92,7 @@ func (m *maker) addr(p partition.ID, n int) netip.Addr {
 	}
 }
 
-// queued is a URL in its slot: that of the address, if its name has one.
+// queued returns a URL in its slot: the slot of the address, if its name has one.
 func (m *maker) queued(url string, gen uint32) blobschema.Queued {
 	u, err := weburl.Parse(url)
 	if err != nil {
@@ -115,8 +115,8 @@ func (m *maker) queued(url string, gen uint32) blobschema.Queued {
 	return q
 }
 
-// answer stores a response to the next commit of a partition, or a revisit of an earlier
-// page, a second after the last one.
+// answer adds a response to the next commit of a partition, or a revisit if of is not nil. Its
+// time is a second after that of the last answer.
 func (m *maker) answer(p partition.ID, url string, gen uint32, body string, of *blobschema.Page) blobschema.Page {
 	mp := m.parts[p]
 	m.now = m.now.Add(time.Second)
@@ -164,7 +164,7 @@ func (m *maker) refuse(p partition.ID, url string, o blobschema.Outcome) {
 	m.parts[p].pages = append(m.parts[p].pages, blobschema.Page{URL: url, Outcome: o, Time: m.now})
 }
 
-// mail is mail from a partition, numbered on.
+// mail returns the next mail from one partition to another.
 func (m *maker) mail(from, to partition.ID, urls ...blobschema.Queued) blobschema.OutMail {
 	man := &m.parts[from].man
 	man.Sent = maps.Clone(man.Sent)
@@ -179,7 +179,7 @@ func (m *maker) mail(from, to partition.ID, urls ...blobschema.Queued) blobschem
 	return blobschema.OutMail{To: to, Number: man.Sent[to], Body: body}
 }
 
-// apply marks mail as applied, all up to a number.
+// apply marks all mail up to a number as applied.
 func (m *maker) apply(p, from partition.ID, number uint64) {
 	man := &m.parts[p].man
 	man.Applied = maps.Clone(man.Applied)
@@ -189,7 +189,7 @@ func (m *maker) apply(p, from partition.ID, number uint64) {
 	man.Applied[from] = blobschema.Marks{Low: number}
 }
 
-// seeds gives a batch of seeds.
+// seeds adds a batch of seeds to the crawl.
 func (m *maker) seeds(urls ...string) {
 	b := blobschema.SeedBatch{Number: uint64(len(m.crawl.SeedBatches) + 1)}
 	for _, u := range urls {
@@ -205,7 +205,7 @@ func (m *maker) seeds(urls ...string) {
 	m.put(naming.CrawlKey(crawlID), m.crawl)
 }
 
-// request is mail made of a request, and its object.
+// request stores the object of a request and returns its mail.
 func (h *hand) request(to partition.ID, number, request uint64, urls ...blobschema.Queued) blobschema.RequestMail {
 	data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: request, URLs: urls})
 	if err != nil {
@@ -216,8 +216,8 @@ func (h *hand) request(to partition.ID, number, request uint64, urls ...blobsche
 	return blobschema.RequestMail{To: to, Number: number, Request: request, Object: name}
 }
 
-// commit stores what was answered and refused since the last commit, and c besides. Of
-// the state it makes the settled entries of these pages.
+// commit stores c together with the pages answered and refused since the last commit. It adds
+// the settled entries of these pages to the state.
 func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	mp := m.parts[p]
 	man, t := &mp.man, &mp.man.Totals
@@ -280,7 +280,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	m.putHead(p, name, &stored)
 }
 
-// putHead writes a partition's head, which names its last commit.
+// putHead writes the head of a partition, which names its last commit.
 func (m *maker) putHead(p partition.ID, name string, stored *blobschema.Manifest) {
 	head := blobschema.Head{
 		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: stored.Epoch, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
@@ -314,8 +314,8 @@ func (m *maker) putHead(p partition.ID, name string, stored *blobschema.Manifest
 	m.heads[p] = append(m.heads[p], m.records[naming.HeadKey(crawlID, p)])
 }
 
-// move takes slots to another partition: the map has the next epoch, and nobody has heard
-// of it.
+// move stores a map of the next epoch, in which slots belong to another partition. No partition
+// has read that map yet.
 func (m *maker) move(from, to partition.ID, moved ...partition.Slot) partition.Epoch {
 	var plan []partition.Move
 	for _, s := range moved {
@@ -344,7 +344,7 @@ func (m *maker) holding(p partition.ID) *blobschema.Holding {
 	return blobschema.NewHolding(p, m.pmap, m.parts[p].man.Moved)
 }
 
-// give makes the next commit of a partition hand over what it owes.
+// give makes the next commit of a partition hand over the slots that it owes.
 func (m *maker) give(p partition.ID) {
 	man := &m.parts[p].man
 	man.Epoch = m.moves.Epoch
@@ -361,7 +361,7 @@ func (m *maker) give(p partition.ID) {
 	man.Moved = holding.Moved()
 }
 
-// take makes the next commit of a partition take what another has handed over to it.
+// take makes the next commit of a partition take the slots that another has handed over to it.
 func (m *maker) take(p, from partition.ID) {
 	mp := m.parts[p]
 	mp.man.Epoch = m.moves.Epoch
@@ -377,15 +377,15 @@ func (m *maker) take(p, from partition.ID) {
 	mp.man.Moved = holding.Moved()
 }
 
-// confirm takes note that moves have come to their end.
+// confirm removes the completed moves to a partition from the record of the map.
 func (m *maker) confirm(to partition.ID) {
 	m.moves.Version++
 	m.moves.Moving = slices.DeleteFunc(slices.Clone(m.moves.Moving), func(mv blobschema.Moving) bool { return mv.To == to })
 	m.put(naming.MapKey(crawlID), m.moves)
 }
 
-// summaries are those of the slots that a partition holds, or of some of them, and of those
-// that are to come.
+// summaries returns the summaries of the slots that a partition holds and of those that have
+// not arrived yet. If only is not nil, it returns only those slots.
 func (m *maker) summaries(p partition.ID, only partition.Slots) (out []blobschema.SlotSummary) {
 	mp, holding := m.parts[p], m.holding(p)
 	for _, s := range summaries(&mp.state) {

@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// moved is a crawl whose slots have moved: one to a partition that is new, and which has
-// asked for more of it; one is handed over and not taken; one is to be given.
+// moved is a crawl with three moved slots. The first has arrived at a new partition, which has
+// crawled more of it; the second is handed over and not taken; the third is not handed over.
 func moved(t testing.TB) *maker {
 	m := newMaker(t, blobschema.Settings{})
 	a, b, d := "http://"+m.host(0, 0)+"/", "http://"+m.host(1, 0)+"/", "http://"+m.host(2, 0)+"/"
@@ -37,7 +37,7 @@ func moved(t testing.TB) *maker {
 	m.apply(2, partition.Intake, 1)
 	m.commit(2, blobschema.Commit{Links: link(d, a+"stale"), Outbox: []blobschema.OutMail{m.mail(2, 0, blobschema.Queued{URL: a + "stale"})}})
 
-	// The new partition is told of a URL before it has the slot.
+	// The new partition receives a URL before it has the slot.
 	m.move(0, 4, slot(a))
 	m.answer(1, b, 0, body, nil)
 	m.apply(1, partition.Intake, 1)
@@ -56,7 +56,7 @@ func moved(t testing.TB) *maker {
 	m.commit(4, blobschema.Commit{})
 	m.confirm(4)
 
-	// It continues with it, and with what was requested before.
+	// It crawls pending URLs of the slot, and revisits a page.
 	delete(m.parts[4].unexamined, slot(a))
 	m.answer(4, a+"2", 0, body+"2", nil)
 	m.answer(4, a, 1, body, &first)
@@ -66,7 +66,7 @@ func moved(t testing.TB) *maker {
 	m.apply(0, 2, 1)
 	m.commit(0, blobschema.Commit{Outbox: []blobschema.OutMail{m.mail(0, 4, blobschema.Queued{URL: a + "stale"})}})
 
-	// Another is handed over, to one that knows, and a third is to be.
+	// The second slot is handed over to a partition that has read the map. The third is not.
 	m.move(1, 0, slot(b))
 	m.move(2, 3, slot(d))
 	m.give(1)
@@ -101,29 +101,29 @@ func (h *hand) at(p partition.ID, seq uint64, change func(*blobschema.Commit)) {
 	h.rewrite(naming.Commit(crawlID, p, seq, 1), change)
 }
 
-// headOf changes a head.
+// headOf changes the head of a partition.
 func (h *hand) headOf(p partition.ID, change func(*blobschema.Head)) {
 	edit(h, naming.HeadKey(crawlID, p), change)
 }
 
 var movedCorruptions = []corruption{
-	{"slot nowhere", moved, "I3", "no partition holds the slots", func(m *maker) {
+	{"slot in no partition", moved, "I3", "no partition holds the slots", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given = nil })
 		m.headOf(1, func(h *blobschema.Head) { h.Gives = nil })
 	}},
-	{"slot twice", moved, "I3", "are held more than once", func(m *maker) {
+	{"slot in two partitions", moved, "I3", "are held more than once", func(m *maker) {
 		m.manifest(0, func(man *blobschema.Manifest) { man.Moved = nil })
 	}},
 	{"slot held and handed over", moved, "I3", "are held more than once", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Moved = nil })
 	}},
-	{"taken by another", moved, "I3", "and no commit gave it then", func(m *maker) {
+	{"taken and not given", moved, "I3", "and no commit gave it then", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Slots = append(man.Moved[0].Slots, m.owned(3)) })
 	}},
-	{"taken of no epoch", moved, "I3", "move by epoch 9", func(m *maker) {
+	{"taken in an unknown epoch", moved, "I3", "move by epoch 9", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Epoch = 9 })
 	}},
-	{"taken of another epoch", moved, "I3", "by epoch 3, and no commit gave it", func(m *maker) {
+	{"taken in another epoch", moved, "I3", "by epoch 3, and no commit gave it", func(m *maker) {
 		for _, seq := range []uint64{2, 3} {
 			m.at(4, seq, func(c *blobschema.Commit) { c.Manifest.Epoch, c.Manifest.Moved[0].Epoch = 3, 3 })
 		}
@@ -131,10 +131,10 @@ var movedCorruptions = []corruption{
 	{"taken beyond all slots", moved, "I3", "of 64", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Slots = append(man.Moved[0].Slots, 64) })
 	}},
-	{"given to another", moved, "I3", "and handed from", func(m *maker) {
+	{"given to the wrong partition", moved, "I3", "and handed from", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].To = 3 })
 	}},
-	{"given to another than took it", moved, "I3", "which partition 0 gave to partition 3", func(m *maker) {
+	{"given to one, taken by another", moved, "I3", "which partition 0 gave to partition 3", func(m *maker) {
 		m.at(0, 2, func(c *blobschema.Commit) { c.Manifest.Given[0].To = 3 })
 	}},
 	{"given and not held", moved, "I3", "is given that was not held", func(m *maker) {
@@ -142,7 +142,7 @@ var movedCorruptions = []corruption{
 			man.Moved = []blobschema.Moved{{Epoch: 4, Slots: partition.Slots{m.slotBut(3)}}}
 		})
 	}},
-	{"given to nobody", moved, "I3", "to partition 99", func(m *maker) {
+	{"given to an unknown partition", moved, "I3", "to partition 99", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].To = 99 })
 	}},
 	{"given beyond all slots", moved, "I3", "it hands slot 70 over", func(m *maker) {
@@ -173,15 +173,15 @@ var movedCorruptions = []corruption{
 		delete(m.objects, naming.Commit(crawlID, 1, 2, 1))
 		delete(m.objects, naming.Commit(crawlID, 1, 1, 1))
 	}},
-	{"run of a hand-over outside", moved, "I6", "lie outside", func(m *maker) {
+	{"run of a hand-over longer than its object", moved, "I6", "lie outside", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].Runs[0].Length += 1 << 20 })
 	}},
-	{"run taken is lost", moved, "I7", "merging lost that", func(m *maker) {
+	{"taken run lost", moved, "I7", "merging lost that", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) {
 			man.Runs = slices.DeleteFunc(man.Runs, func(r blobschema.RunRef) bool { return strings.Contains(r.Object, "p00000") })
 		})
 	}},
-	{"what came before the slot is lost", moved, "I7", "does not know it", func(m *maker) {
+	{"mail before the slot lost", moved, "I7", "does not know it", func(m *maker) {
 		for _, seq := range []uint64{1, 2, 3} {
 			m.at(4, seq, func(c *blobschema.Commit) {
 				c.Pages = slices.DeleteFunc(c.Pages, func(p blobschema.Page) bool { return strings.HasSuffix(p.URL, "early") })
@@ -201,13 +201,13 @@ var movedCorruptions = []corruption{
 	{"no summary in a hand-over", moved, "I7", "no summary", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].State = nil })
 	}},
-	{"summary of no slot of a hand-over", moved, "I3", "has a summary of slot", func(m *maker) {
+	{"summary of a slot not in the hand-over", moved, "I3", "has a summary of slot", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].State[0].Slot++ })
 	}},
 	{"summary of a slot that was given", moved, "I3", "it has a summary of slot", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Slots = man.Given[0].State })
 	}},
-	{"summary of a slot to come", moved, "I7", "is still to come", func(m *maker) {
+	{"summary of a slot not yet taken", moved, "I7", "is still to come", func(m *maker) {
 		m.manifest(0, func(man *blobschema.Manifest) {
 			s := &man.Slots[len(man.Slots)-1]
 			s.Known, s.Unexamined = 1, 0
@@ -226,17 +226,17 @@ var movedCorruptions = []corruption{
 	{"page lost with the slot", moved, "I7", "has no page record", func(m *maker) {
 		m.at(0, 1, func(c *blobschema.Commit) { c.Pages = c.Pages[:1] })
 	}},
-	{"origin in the new partition", moved, "I7", "is not the commit with its record", func(m *maker) {
+	{"record in the previous partition", moved, "I7", "is not the commit with its record", func(m *maker) {
 		m.at(4, 3, func(c *blobschema.Commit) { c.State.Settled[0].Record.Partition = 0 })
 	}},
-	{"asked too soon after the move", moved, "I9", "after the request before", func(m *maker) {
+	{"requested too soon after the move", moved, "I9", "after the request before", func(m *maker) {
 		at := m.own(1).Pages[0].Time
 		m.at(4, 3, func(c *blobschema.Commit) { c.Pages[0].Time = at.Add(time.Millisecond) })
 	}},
 	{"original in no partition", moved, "I6", "a response that has no page record", func(m *maker) {
 		m.at(4, 3, func(c *blobschema.Commit) { c.Pages[1].Original.Offset++ })
 	}},
-	{"stale mail is not sent on", moved, "I7", "was mailed to", func(m *maker) {
+	{"stale mail not forwarded", moved, "I7", "was mailed to", func(m *maker) {
 		for _, seq := range []uint64{3, 4} {
 			m.at(0, seq, func(c *blobschema.Commit) {
 				c.Outbox, c.Manifest.Unsent = nil, nil
@@ -244,13 +244,13 @@ var movedCorruptions = []corruption{
 			})
 		}
 	}},
-	{"mail to one that never had the slot", moved, "I3", "was mailed to partition", func(m *maker) {
+	{"mail to a partition that never had the slot", moved, "I3", "was mailed to partition", func(m *maker) {
 		m.lastMail(2, func(mail *blobschema.Mail) { mail.URLs[0].URL = "http://" + m.host(3, 0) + "/" })
 	}},
-	{"mail of an epoch to come", moved, "I3", "is of epoch 9", func(m *maker) {
+	{"mail of a later epoch", moved, "I3", "is of epoch 9", func(m *maker) {
 		m.lastMail(2, func(mail *blobschema.Mail) { mail.Epoch = 9 })
 	}},
-	{"mail by a map that is too old", moved, "I3", "was mailed to partition", func(m *maker) {
+	{"mail by a map too old", moved, "I3", "was mailed to partition", func(m *maker) {
 		m.at(1, 1, func(c *blobschema.Commit) {
 			mail, err := blobschema.DecodeMail(c.Outbox[0].Body)
 			if err != nil {
@@ -265,10 +265,10 @@ var movedCorruptions = []corruption{
 	{"request by another map", moved, "I3", "was requested from partition 4", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 1 })
 	}},
-	{"request by a map to come", moved, "I3", "by a map of epoch 9", func(m *maker) {
+	{"request by a later map", moved, "I3", "by a map of epoch 9", func(m *maker) {
 		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 9 })
 	}},
-	{"run of one that gave nothing", moved, "I4", "not a run of it", func(m *maker) {
+	{"run of a partition that gave nothing", moved, "I4", "not a run of it", func(m *maker) {
 		runs := m.hand.commit(m.head(0).Commit).Manifest.Runs
 		m.manifest(2, func(man *blobschema.Manifest) { man.Runs = append(man.Runs, runs...) })
 	}},
@@ -280,13 +280,13 @@ var movedCorruptions = []corruption{
 	{"move of another epoch", moved, "I3", "and handed from", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Moving[0].Epoch = 4 })
 	}},
-	{"move of an epoch to come", moved, "I3", "by epoch 5", func(m *maker) {
+	{"move of a later epoch", moved, "I3", "by epoch 5", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Moving[0].Epoch = 5 })
 	}},
-	{"move to another", moved, "I3", "and by the map", func(m *maker) {
+	{"move to the wrong partition", moved, "I3", "and by the map", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Moving[0].To = 3 })
 	}},
-	{"move from another", moved, "I3", "holds it since epoch", func(m *maker) {
+	{"move from the wrong partition", moved, "I3", "holds it since epoch", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Moving[1].From = 1 })
 	}},
 	{"move twice", moved, "I3", "on the move twice", func(m *maker) {
@@ -297,7 +297,7 @@ var movedCorruptions = []corruption{
 	}},
 	{"map missing", moved, "I6", "does not exist", func(m *maker) { delete(m.objects, m.moves.Object) }},
 	{"map damaged", moved, "I6", "map", func(m *maker) { m.flip(m.moves.Object, 5) }},
-	{"former map missing", moved, "I6", "does not exist", func(m *maker) { delete(m.objects, m.moves.Previous[0]) }},
+	{"previous map missing", moved, "I6", "does not exist", func(m *maker) { delete(m.objects, m.moves.Previous[0]) }},
 	{"map of another epoch", moved, "I3", "that of its map", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Object = r.Previous[0] })
 	}},
@@ -317,10 +317,10 @@ var movedCorruptions = []corruption{
 	{"head awaits", moved, "I3", "slots that it awaits (0: none): 0", func(m *maker) { m.headOf(0, func(h *blobschema.Head) { h.Awaits = 0 }) }},
 }
 
-// slotBut is a slot that a partition owned at first and that is not its first host's.
+// slotBut returns a slot that a partition owned at first, but not the slot of its first host.
 func (m *maker) slotBut(p partition.ID) partition.Slot { return m.wrong(p, m.host(p, 0)) }
 
-// TestTakenBack: a slot that comes back brings what its first owner still has of it, too.
+// TestTakenBack checks a slot that returned to its first owner, which still has runs of it.
 func TestTakenBack(t *testing.T) {
 	m := moved(t)
 	a := "http://" + m.host(0, 0) + "/"

@@ -34,8 +34,8 @@ func (m *maker) text(data string) string {
 	return name
 }
 
-// rankOf is what a job has made of a partition: of each two pages that were answered, of one that
-// was not, and of one host, all of equal rank.
+// rankOf stores the result of a job for a partition: two crawled pages, one page not crawled and
+// one host. All pages have the same rank, and so do all hosts.
 func (m *maker) rankOf(p partition.ID, job, seq uint64) ranks.Result {
 	const nodes = 3 * partitions
 	fp := uint64(p)<<32 | job
@@ -55,7 +55,7 @@ func (m *maker) rankOf(p partition.ID, job, seq uint64) ranks.Result {
 	return r
 }
 
-// ranked is a crawl with ranks, and a job under way that two of four partitions have begun.
+// ranked is a crawl with ranks and a running job that two of four partitions have begun.
 func ranked(t testing.TB) *maker {
 	m := recrawled(t)
 	sizes := ranks.Totals{Pages: 3 * partitions, Crawled: 2 * partitions, Hosts: partitions, Anchors: partitions}
@@ -88,7 +88,7 @@ func ranked(t testing.TB) *maker {
 	return m
 }
 
-// finished is a crawl with ranks, and no job under way.
+// finished is a crawl with ranks and no running job.
 func finished(t testing.TB) *maker {
 	m := ranked(t)
 	var job ranks.Job
@@ -125,7 +125,7 @@ func TestCleanRanksByHand(t *testing.T) {
 		make func(testing.TB) *maker
 		want fsck.RanksReport
 	}{
-		{"under way", ranked, fsck.RanksReport{Job: 4, Partitions: partitions, Pages: 3 * partitions, Hosts: partitions, Anchors: partitions, Running: 5}},
+		{"running", ranked, fsck.RanksReport{Job: 4, Partitions: partitions, Pages: 3 * partitions, Hosts: partitions, Anchors: partitions, Running: 5}},
 		{"finished", finished, fsck.RanksReport{Job: 4, Partitions: partitions, Pages: 3 * partitions, Hosts: partitions, Anchors: partitions}},
 	} {
 		m := tt.make(t)
@@ -146,13 +146,13 @@ var rankCorruptions = []corruption{
 	{"inputs out of order", ranked, "ranks", "its input 1 is of partition 2", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { j.Inputs[1].Partition = 2 })
 	}},
-	{"input that is no commit", ranked, "ranks", "is no visible commit", func(m *maker) {
+	{"input without a commit", ranked, "ranks", "is no visible commit", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { j.Inputs[0].Fence = 7 })
 	}},
 	{"rank head of another partition", ranked, "ranks", "it is of partition 3", func(m *maker) {
 		m.rankHead(1, func(h *ranks.Head) { h.Partition = 3 })
 	}},
-	{"rank head of a job to come", ranked, "ranks", "job 6", func(m *maker) {
+	{"rank head of a later job", ranked, "ranks", "job 6", func(m *maker) {
 		m.rankHead(1, func(h *ranks.Head) { h.Job = 6 })
 	}},
 	{"rounds out of order", ranked, "ranks", "out of order", func(m *maker) {
@@ -164,7 +164,7 @@ var rankCorruptions = []corruption{
 	{"parts of a round", ranked, "I6", "by its head", func(m *maker) {
 		m.rankHead(1, func(h *ranks.Head) { h.Rounds[0].Parts[1]++ })
 	}},
-	{"parts of a round cut", ranked, "I6", "part", func(m *maker) {
+	{"too few parts of a round", ranked, "I6", "part", func(m *maker) {
 		m.rankHead(1, func(h *ranks.Head) { h.Rounds[0].Parts = h.Rounds[0].Parts[:3] })
 	}},
 	{"graph missing", ranked, "I6", "does not exist", func(m *maker) {
@@ -205,7 +205,7 @@ var rankCorruptions = []corruption{
 	{"no head of a partition", finished, "ranks", "there is no result", func(m *maker) {
 		delete(m.records, naming.RankHeadKey(crawlID, 3))
 	}},
-	{"no result of a partition, of the job before", ranked, "ranks", "its numbers of pages", func(m *maker) {
+	{"no result of a partition, previous job", ranked, "ranks", "its numbers of pages", func(m *maker) {
 		m.rankHead(3, func(h *ranks.Head) { h.Final = false })
 	}},
 	{"result of other commits", finished, "ranks", "last commit in its result", func(m *maker) {
@@ -235,7 +235,7 @@ var rankCorruptions = []corruption{
 	{"text missing", finished, "I6", "does not exist", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { delete(m.objects, j.PageRanks) })
 	}},
-	{"text of other content", finished, "I6", "by its content", func(m *maker) {
+	{"text with other content", finished, "I6", "by its content", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { m.objects[j.HostRanks] = []byte("a\t1\n") })
 	}},
 	{"text not named", finished, "ranks", "has no table of hosts", func(m *maker) {
@@ -244,13 +244,13 @@ var rankCorruptions = []corruption{
 	{"text out of order", finished, "ranks", "line 2", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { j.HostRanks = m.text("a\t1\nb\t2\n") })
 	}},
-	{"text that is none", finished, "ranks", "line 1", func(m *maker) {
+	{"text is no table", finished, "ranks", "line 1", func(m *maker) {
 		m.rankJob(func(j *ranks.Job) { j.HostRanks = m.text("<html>\n") })
 	}},
-	{"ranks that the desired state names", ranked, "I6", "wish names it", func(m *maker) { delete(m.objects, m.text("c.example\t1\n")) }},
+	{"ranks of the desired state missing", ranked, "I6", "wish names it", func(m *maker) { delete(m.objects, m.text("c.example\t1\n")) }},
 }
 
-// TestRanksMove checks ranks that go on while they are read.
+// TestRanksMove checks ranks of a job that continues while they are read.
 func TestRanksMove(t *testing.T) {
 	m := ranked(t)
 	key := naming.RankHeadKey(crawlID, 1)
@@ -272,11 +272,11 @@ func TestRanksMove(t *testing.T) {
 	}
 }
 
-// TestRepairRanks deletes what no step can come to name.
+// TestRepairRanks checks that Repair deletes the rank objects that no step can come to name.
 func TestRepairRanks(t *testing.T) {
 	for _, tt := range []struct {
 		make  func(testing.TB) *maker
-		goes  []string // what, after the partition and job
+		goes  []string // names below the prefix, up to the job
 		stays []string
 	}{
 		{ranked, []string{"p00000/j00000003-", "p00001/j00000004-", "p00002/j00000003-", "p00002/j00000004-"}, []string{"p00000/j00000005-", "p00002/j00000005-", "p00077/j00000001-", "/ranks/"}},
@@ -313,7 +313,7 @@ func TestRepairRanks(t *testing.T) {
 			delete(litter, r.Object)
 		}
 		if len(litter) > 0 {
-			t.Errorf("nothing is said of %v", litter)
+			t.Errorf("neither deleted nor kept: %v", litter)
 		}
 		if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() {
 			t.Errorf("after a repair: %v", rep.Violations)

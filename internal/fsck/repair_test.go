@@ -15,15 +15,15 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// mendable is a memory that can be repaired.
+// mendable is a memory that is a fsck.RepairStore.
 type mendable struct {
 	*memory
 	modified map[string]time.Time
-	second   func() // called when a check lists the objects for the second time
+	second   func() // called when the second check begins
 	lists    int
 }
 
-// List gives the objects the times of modified.
+// List adds the times of modified to the objects.
 func (m *mendable) List(ctx context.Context, prefix string) iter.Seq2[blobschema.StoredObject, error] {
 	return func(yield func(blobschema.StoredObject, error) bool) {
 		for o, err := range m.memory.List(ctx, prefix) {
@@ -49,7 +49,8 @@ func (m *mendable) Records(ctx context.Context, keys ...string) ([][]byte, error
 	return m.memory.Records(ctx, keys...)
 }
 
-// littered is a moved crawl with what crashes left, and the names of that.
+// littered is the crawl moved with objects that crashes left. why maps the name of each to
+// "goes", or to the reason why Repair keeps it.
 func littered(t *testing.T) (m *maker, s *mendable, why map[string]string, target string) {
 	var data []byte
 	m = moved(t)
@@ -106,11 +107,11 @@ func TestRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(m.objects) != len(before) {
-		t.Error("a dry run does something")
+		t.Error("a dry run deletes objects")
 	}
 	opt.DryRun = false
 	s.lists = 0
-	s.second = func() { // somebody wants a map that was just put
+	s.second = func() { // the desired map changes to one stored just before
 		m.record(func(r *blobschema.MapRecord) { r.Target = target })
 	}
 	did, err := fsck.Repair(t.Context(), s, opt)
@@ -140,7 +141,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestRepairDropped: a run that was merged goes when who may read it is done.
+// TestRepairDropped checks that a run that was merged into another is deleted after the grace period.
 func TestRepairDropped(t *testing.T) {
 	m := recrawled(t)
 	name := naming.Run(crawlID, 0, 2, 1, 1)
@@ -154,7 +155,7 @@ func TestRepairDropped(t *testing.T) {
 	}{{time.Minute, 0}, {2 * time.Hour, 1}} {
 		did, err := fsck.Repair(t.Context(), s, fsck.RepairOptions{Options: fsck.Options{Time: m.now.Add(tt.after)}, DryRun: true})
 		if err != nil || len(did.Deleted) != tt.want {
-			t.Errorf("%v later %v is deleted and %v kept, %v", tt.after, did.Deleted, did.Kept, err)
+			t.Errorf("after %v: deleted %v, kept %v, error %v", tt.after, did.Deleted, did.Kept, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// hand tampers with a crawl.
+// hand changes stored objects and records of a crawl.
 type hand struct {
 	testing.TB
 	*memory
@@ -58,7 +58,7 @@ func (h *hand) head(p partition.ID) (head blobschema.Head) {
 	return head
 }
 
-// commit decodes a commit whole.
+// commit decodes all sections of a commit.
 func (h *hand) commit(name string) *blobschema.Commit {
 	h.Helper()
 	r, err := blobschema.OpenCommit(h.objects[name])
@@ -94,7 +94,7 @@ func (h *hand) commit(name string) *blobschema.Commit {
 	return c
 }
 
-// rewrite changes a commit.
+// rewrite changes a commit, and the references of other commits to its run.
 func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 	h.Helper()
 	c := h.commit(name)
@@ -124,7 +124,7 @@ func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 	}
 }
 
-// commits are the visible commits of all partitions.
+// commits returns the names of the visible commits of all partitions.
 func (h *hand) commits() (names []string) {
 	for p := range partition.ID(partitions + 1) {
 		if h.records[naming.HeadKey(crawlID, p)] == "" {
@@ -138,7 +138,7 @@ func (h *hand) commits() (names []string) {
 	return names
 }
 
-// find returns the first commit with a property, and what it holds.
+// find returns the name and the content of the first commit with a property.
 func (h *hand) find(has func(c *blobschema.Commit) bool) (string, *blobschema.Commit) {
 	h.Helper()
 	for _, name := range h.commits() {
@@ -150,7 +150,7 @@ func (h *hand) find(has func(c *blobschema.Commit) bool) (string, *blobschema.Co
 	return "", nil
 }
 
-// answered returns a commit with a page that is kept, and that page's index.
+// answered returns a commit with a stored page, and the index of that page.
 func (h *hand) answered() (name string, i int) {
 	name, c := h.find(func(c *blobschema.Commit) bool { return slices.ContainsFunc(c.Pages, kept) })
 	return name, slices.IndexFunc(c.Pages, kept)
@@ -172,7 +172,7 @@ func (h *hand) last(p partition.ID, change func(*blobschema.Commit)) {
 // owned returns a slot of a partition.
 func (h *hand) owned(p partition.ID) partition.Slot { return h.pmap.Owned(p)[0] }
 
-// wrong returns a slot of a partition that is not a host's.
+// wrong returns a slot of a partition that is not the slot of a host.
 func (h *hand) wrong(p partition.ID, host string) partition.Slot {
 	owned := h.pmap.Owned(p)
 	if owned[0] == h.hash.Slot(host) {
@@ -223,29 +223,29 @@ var corruptions = []struct {
 			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.wrong(0, host), Key: host, URL: "http://" + host + "/"}}}
 		})
 	}},
-	{"link to a slot that is none", "I2", "a link goes to slot", func(h *hand) {
+	{"link to an unknown slot", "I2", "a link goes to slot", func(h *hand) {
 		name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Links) > 0 })
 		h.rewrite(name, func(c *blobschema.Commit) {
 			c.Links[0].Targets = append(c.Links[0].Targets, blobschema.Target{Slot: slots})
 		})
 	}},
-	{"state of another's slot", "I3", "not partition 0's", func(h *hand) {
+	{"state of a foreign slot", "I3", "not partition 0's", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
 			c.State = &blobschema.Run{Settled: []blobschema.Settled{{Slot: h.owned(1), Fingerprint: 1, State: blobschema.Fetched}}}
 		})
 	}},
-	{"page of another's slot", "I3", "partition 1's", func(h *hand) {
+	{"page of a foreign slot", "I3", "partition 1's", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
 			c.Pages = append(c.Pages, blobschema.Page{URL: "http://" + elsewhere(h, 1) + "/", Outcome: blobschema.OutcomeDNS})
 		})
 	}},
-	{"mail for another", "I3", "was mailed to partition", func(h *hand) {
+	{"mail for another partition", "I3", "was mailed to partition", func(h *hand) {
 		h.mail(func(m *blobschema.Mail) { m.URLs[0].URL = "http://" + elsewhere(h, (m.To+1)%partitions) + "/" })
 	}},
 	{"epoch goes back", "I3", "its epoch is", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Epoch = 0 })
 	}},
-	{"head of another", "I4", "head of partition", func(h *hand) {
+	{"head of another partition", "I4", "head of partition", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Partition = 1 })
 	}},
 	{"head with an old fence", "I4", "its fence", func(h *hand) {
@@ -258,7 +258,7 @@ var corruptions = []struct {
 		names := h.commits()
 		h.objects[names[1]] = h.objects[names[0]]
 	}},
-	{"commit left out", "I4", "left out", func(h *hand) {
+	{"commit omitted", "I4", "left out", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Commits[0].From++ })
 	}},
 	{"commit of a stale fence", "I4", "the commit before it", func(h *hand) {
@@ -283,15 +283,15 @@ var corruptions = []struct {
 			c.Manifest.WARCs = append(c.Manifest.WARCs, naming.WARC(crawlID, c.Manifest.Partition, c.Manifest.Fence+1, 1, true))
 		})
 	}},
-	{"run of no commit", "I4", "no visible commit", func(h *hand) {
+	{"run of an unknown commit", "I4", "no visible commit", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
 			c.Manifest.Runs = append(c.Manifest.Runs, blobschema.RunRef{Object: naming.Commit(crawlID, 0, 1, 99)})
 		})
 	}},
-	{"mail applied that nobody sent", "I5", "is applied, of which", func(h *hand) {
+	{"mail applied and never sent", "I5", "is applied, of which", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Applied[2] = blobschema.Marks{Low: 1000} })
 	}},
-	{"marks in disorder", "I5", "its marks", func(h *hand) {
+	{"marks out of order", "I5", "its marks", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
 			c.Manifest.Applied[partition.Intake] = blobschema.Marks{Low: 1, Above: []uint64{1}}
 		})
@@ -347,7 +347,7 @@ var corruptions = []struct {
 	{"head's desired state", "I6", "desired state", func(h *hand) {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Desired += 5 })
 	}},
-	{"record elsewhere", "I6", "no response begins at", func(h *hand) { h.page(func(p *blobschema.Page) { p.Offset++ }) }},
+	{"record at another offset", "I6", "no response begins at", func(h *hand) { h.page(func(p *blobschema.Page) { p.Offset++ }) }},
 	{"record without page", "I6", "has no page record", func(h *hand) {
 		name, i := h.answered()
 		h.rewrite(name, func(c *blobschema.Commit) { c.Pages = slices.Delete(c.Pages, i, i+1) })
@@ -389,7 +389,7 @@ var corruptions = []struct {
 			m.URLs = append(m.URLs, blobschema.Queued{URL: "http://" + elsewhere(h, m.To) + "/lost"})
 		})
 	}},
-	{"held link lost", "I7", "was held for", func(h *hand) {
+	{"buffered link lost", "I7", "was held for", func(h *hand) {
 		h.rewrite(h.object("p00000/c0000000001"), func(c *blobschema.Commit) {
 			c.Buffered = map[partition.ID][]blobschema.Queued{1: {{URL: "http://" + elsewhere(h, 1) + "/lost"}}}
 		})
@@ -408,7 +408,7 @@ var corruptions = []struct {
 	}},
 	{"total of pages", "I7", "total of pages", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Pages++ }) }},
 	{"total of robots.txt", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
-	{"total of held links", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
+	{"total of buffered links", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Buffered++ }) }},
 	{"total of bytes", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
 	{"totals of outcomes", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
 	{"total of URLs", "I7", "recounted totals", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
@@ -430,7 +430,7 @@ var corruptions = []struct {
 		}
 		h.last(p, func(c *blobschema.Commit) { c.Pages = append(c.Pages, pg, pg) })
 	}},
-	{"asked for, and pending", "I8", "pending still", func(h *hand) {
+	{"requested and pending", "I8", "pending still", func(h *hand) {
 		host := elsewhere(h, 0)
 		u := "http://" + host + "/"
 		h.last(0, func(c *blobschema.Commit) {
@@ -438,7 +438,7 @@ var corruptions = []struct {
 			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.hash.Slot(host), Key: host, URL: u}}}
 		})
 	}},
-	{"host asked too soon", "I9", "after the request before", func(h *hand) {
+	{"host requested too soon", "I9", "after the request before", func(h *hand) {
 		name, i := h.answered()
 		pg := h.commit(name).Pages[i]
 		h.rewrite(name, func(c *blobschema.Commit) {
@@ -471,7 +471,7 @@ func (h *hand) limit(pages int64, granted map[partition.ID]int64) {
 	h.records[naming.GrantsKey(crawlID)] = string(b)
 }
 
-// mail changes the first mail there is.
+// mail changes the first mail of the crawl.
 func (h *hand) mail(change func(*blobschema.Mail)) {
 	name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Outbox) > 0 })
 	h.rewrite(name, func(c *blobschema.Commit) {
@@ -486,7 +486,7 @@ func (h *hand) mail(change func(*blobschema.Mail)) {
 	})
 }
 
-// mergedOf is a partition with a merged run, merged the run's object.
+// mergedOf returns a partition with a merged run.
 func (h *hand) mergedOf() partition.ID {
 	for p := range partition.ID(partitions) {
 		for _, r := range h.commit(h.head(p).Commit).Manifest.Runs {
@@ -508,7 +508,7 @@ func (h *hand) merged() string {
 	return ""
 }
 
-// elsewhere is a host that no crawl has seen and that is a partition's.
+// elsewhere returns a host of a partition that no crawl has seen.
 func elsewhere(h *hand, p partition.ID) string {
 	for name := "x.example"; ; name = "x" + name {
 		if h.pmap.Owner(h.hash.Slot(name)) == p {
@@ -517,7 +517,7 @@ func elsewhere(h *hand, p partition.ID) string {
 	}
 }
 
-// TestFindsCorruption does one damage after another to a whole crawl.
+// TestFindsCorruption checks that each damage to a complete crawl is found.
 func TestFindsCorruption(t *testing.T) {
 	whole := mustCrawl(t, crawled)
 	for _, tt := range corruptions {
@@ -535,7 +535,7 @@ func TestFindsCorruption(t *testing.T) {
 	}
 }
 
-// TestFindsBitRot flips bits anywhere in what must have checksums.
+// TestFindsBitRot checks that flipped bits are found in objects with checksums.
 func TestFindsBitRot(t *testing.T) {
 	h := newHand(t, mustCrawl(t, crawled))
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -551,16 +551,16 @@ func TestFindsBitRot(t *testing.T) {
 	}
 }
 
-// FuzzDamage changes bytes of any object: whatever a disk brings, the check ends. It
-// takes a crawl by the engine, and some by hand that have what is rare.
+// FuzzDamage checks that a check ends, and finds the damage, if an object has a changed byte or
+// is cut. It uses a crawl by the engine, and crawls made by hand with rare content.
 func FuzzDamage(f *testing.F) {
 	searched := indexed(f)
 	_, man := searched.index(0)
-	delete(searched.objects, man.Dropped[0].Object) // nobody reads that any more
+	delete(searched.objects, man.Dropped[0].Object) // no check reads it
 	wholes := []*memory{mustCrawl(f, crawled), recrawled(f).memory, moved(f).memory, searched.memory, finished(f).memory}
 	for _, whole := range wholes {
 		if rep := check(f, whole, fsck.Options{}); !rep.Clean() {
-			f.Fatalf("the crawl itself: %v", rep.Violations)
+			f.Fatalf("undamaged crawl: %v", rep.Violations)
 		}
 	}
 	f.Add(uint(0), uint(10), byte(1), uint(0))
@@ -584,10 +584,10 @@ func FuzzDamage(f *testing.F) {
 	})
 }
 
-// FuzzRecords puts any text in the place of a record: the check ends.
+// FuzzRecords checks that a check ends if a record contains any text.
 func FuzzRecords(f *testing.F) {
 	whole := moved(f).memory
-	for _, more := range []*memory{indexed(f).memory, ranked(f).memory} { // their objects are of other pages, or damaged
+	for _, more := range []*memory{indexed(f).memory, ranked(f).memory} { // the sum is no clean crawl
 		maps.Copy(whole.objects, more.objects)
 		for key, value := range more.records {
 			if whole.records[key] == "" {

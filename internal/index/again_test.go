@@ -18,20 +18,20 @@ import (
 
 const home = "http://a.example/"
 
-// TestPayloadComesBack: a payload that the URL had before need not be the one that it had last.
+// TestPayloadComesBack checks revisits of an earlier payload of the URL that is not always the previous one.
 func TestPayloadComesBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		between answer
-		again   string // what is shown
+		again   string // document shown after the revisit; "": the first one, of any generation
 	}{
 		{"another text", answer{url: home, generation: 1, body: page("second", "s")}, "first/2"},
 		{"gone", answer{url: home, generation: 1, outcome: blobschema.OutcomeClientError}, "first/2"},
 		{"forbidden", answer{url: home, generation: 1, outcome: blobschema.OutcomeRobots}, "first/2"},
-		{"not to be had", answer{url: home, generation: 1, outcome: blobschema.OutcomeTimeout}, ""},
+		{"timeout", answer{url: home, generation: 1, outcome: blobschema.OutcomeTimeout}, ""},
 		{"unchanged", answer{url: home, generation: 1, outcome: blobschema.OutcomeUnchanged}, ""},
 	} {
-		for batches := range 4 { // which of the answers are indexed together
+		for batches := range 4 { // bits: after which of the first two answers a step runs
 			w := newWorld(t)
 			first := w.commit(answer{url: home, body: page("first", "f")})
 			step := func(bit int) {
@@ -49,7 +49,7 @@ func TestPayloadComesBack(t *testing.T) {
 				t.Errorf("%s, steps %b: the index shows %q", c.name, batches, w.shown())
 			}
 			before := w.shown()
-			w.commit(answer{url: home, generation: 3, same: &first[0]}) // what is the same again is not read
+			w.commit(answer{url: home, generation: 3, same: &first[0]}) // an unchanged payload is not read
 			if rep := w.step(Config{}); rep.Pages > 0 || !maps.Equal(w.shown(), before) {
 				t.Errorf("%s, steps %b: %d unchanged pages are read again; shown: %q", c.name, batches, rep.Pages, w.shown())
 			}
@@ -57,7 +57,7 @@ func TestPayloadComesBack(t *testing.T) {
 	}
 }
 
-// TestSameWithoutText: what has no text is not read again and again.
+// TestSameWithoutText checks that unchanged payloads without text are not read again.
 func TestSameWithoutText(t *testing.T) {
 	w := newWorld(t)
 	first := w.commit(answer{url: home, body: "\x89PNG", kind: "image/png"}, answer{url: home + "2", body: page("two", "t")})
@@ -74,7 +74,7 @@ func TestSameWithoutText(t *testing.T) {
 	}
 }
 
-// TestMovedByAddress: where slots are of addresses, what is gone is noted for the other partitions too.
+// TestMovedByAddress checks that the manifest lists removed documents of moved slots, also if slots depend on addresses.
 func TestMovedByAddress(t *testing.T) {
 	for _, by := range []blobschema.PartitionBy{blobschema.ByHost, blobschema.ByIP} {
 		w := newWorld(t)
@@ -86,18 +86,18 @@ func TestMovedByAddress(t *testing.T) {
 		key, _ := by.Key(string(u.Host()))
 		slot := hash.Slot(key)
 		if by == blobschema.ByIP {
-			slot = (slot + 1) % 16 // of some address
+			slot = (slot + 1) % 16 // slot of an address
 		}
 		w.man.Moved = []blobschema.Moved{{Epoch: 2, Slots: partition.Slots{slot}}}
 		w.commit(answer{url: home, generation: 1, outcome: blobschema.OutcomeClientError})
 		w.step(Config{})
 		if m := w.manifest(); len(m.Removed) != 1 || m.Removed[0].Generation != 1 {
-			t.Errorf("by %v: %+v is noted as removed", by, m.Removed)
+			t.Errorf("by %v: %+v is listed as removed", by, m.Removed)
 		}
 	}
 }
 
-// TestDeadlineGetsOn: however little time there is, each step gets on, also through commits without pages.
+// TestDeadlineGetsOn checks that each step makes progress within any deadline, also through commits without pages.
 func TestDeadlineGetsOn(t *testing.T) {
 	w := newWorld(t)
 	for range 20 {
@@ -118,8 +118,8 @@ func TestDeadlineGetsOn(t *testing.T) {
 	}
 }
 
-// TestLargeSegmentsLetSmallOnesMerge: segments that are too large to be merged do not keep others of
-// their class from it.
+// TestLargeSegmentsLetSmallOnesMerge checks that segments too large to merge do not block others of
+// their class.
 func TestLargeSegmentsLetSmallOnesMerge(t *testing.T) {
 	s := &Step{cfg: Config{}.withDefaults()}
 	for _, mib := range []int64{60, 60, 60, 9, 9, 9, 9, 9, 9, 9, 9} {
@@ -131,7 +131,7 @@ func TestLargeSegmentsLetSmallOnesMerge(t *testing.T) {
 	}
 }
 
-// TestLongTexts: pages of much text that take little room in the archive do not fill the memory.
+// TestLongTexts bounds the memory of a piece of work if pages are long texts that compress well.
 func TestLongTexts(t *testing.T) {
 	w := newWorld(t)
 	var list []answer
@@ -159,13 +159,13 @@ func TestLongTexts(t *testing.T) {
 	if len(w.shown()) != len(list) || s.Report().Pages != int64(len(list)) || len(w.manifest().Segments) < 1 {
 		t.Errorf("%d documents, report %+v", len(w.shown()), s.Report())
 	}
-	// One page of words of a few letters, each with its stem, at 40 bytes.
+	// The largest page consists of short words, each with its stem, at 40 bytes.
 	if one := text.MaxText + 40*text.MaxText/2; most == 0 || most > pieceBytes+one {
-		t.Errorf("a piece of work made documents of %d bytes", most)
+		t.Errorf("the documents of a piece of work have %d bytes", most)
 	}
 }
 
-// TestRebuild: whatever is damaged of an index, a step that rebuilds it reads nothing of it, and shows the same in the end.
+// TestRebuild checks that a step with Rebuild reads nothing of a damaged index, and makes the same documents in the end.
 func TestRebuild(t *testing.T) {
 	for name, damage := range map[string]func(w *world, name string){
 		"missing":   func(w *world, name string) { delete(w.Objects, name) },
@@ -187,10 +187,10 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("%s: a step without Rebuild ends with %v", name, err)
 		}
 		if rep := w.step(Config{Rebuild: true, Deadline: 1}); !rep.Behind || rep.Pages != 0 || len(w.shown()) != 0 {
-			t.Errorf("%s: after one step %+v, and it shows %q", name, rep, w.shown())
+			t.Errorf("%s: first step: %+v, shown: %q", name, rep, w.shown())
 		}
 		if rep := w.step(Config{}); rep.Pages != 3 || !maps.Equal(w.shown(), before) || w.manifest().Number <= number {
-			t.Errorf("%s: %+v, and it shows %q, before %q", name, rep, w.shown(), before)
+			t.Errorf("%s: second step: %+v, shown: %q, want %q", name, rep, w.shown(), before)
 		}
 	}
 }

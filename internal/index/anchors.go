@@ -10,8 +10,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// maxCopies bounds how often a text counts, by the number of hosts with such links. The links of one host count
-// once, because mostly one hand has written them.
+// maxCopies bounds how often a text counts. It counts once per host with such links, because the links of one
+// host usually have one author.
 const maxCopies = 4
 
 // textGap is the distance of two texts, in positions, so that no phrase spans both.

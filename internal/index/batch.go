@@ -37,7 +37,8 @@ type batch struct {
 	totals   blobschema.IndexTotals
 }
 
-// start says where the page records of a commit begin: a position in the batch, negative if some are in the index.
+// start is the position in the batch at which the page records of a commit begin. It is negative if some of them
+// are in the index.
 type start struct {
 	seq uint64
 	at  int64
@@ -87,8 +88,8 @@ func (b *batch) read(t *actor.Task, name string, seq uint64) error {
 	return nil
 }
 
-// end leaves the page records from a position on to the next batch. An earlier answer that one of them has
-// replaced has no effect then, as if the URL had been fetched once less.
+// end leaves the page records from a position on to the next batch. An earlier answer that one of them replaced
+// then has no effect, as if the URL had been fetched once less.
 func (b *batch) end(at int64) {
 	maps.DeleteFunc(b.pages, func(_ segment.ID, c *change) bool { return c.at >= at })
 	last := b.commits[0]
@@ -101,7 +102,7 @@ func (b *batch) end(at int64) {
 }
 
 // hasMoved reports whether the index of another partition may have documents of a slot. If slots depend on
-// addresses, the slot of a document does not tell, because it is that of its host name.
+// addresses, any move counts, because the slot of a document is that of its host name.
 func (b *batch) hasMoved(slot partition.Slot) bool {
 	return b.moved[slot] || len(b.moved) > 0 && b.s.cfg.Crawl.Settings.PartitionBy == blobschema.ByIP
 }
@@ -232,7 +233,7 @@ func textless(mime string) bool {
 	return slices.Contains([]string{"image", "video", "audio", "font"}, kind) || mime == "application/pdf" || mime == "application/zip"
 }
 
-// member is a page that is to be read, and where its payload is.
+// member is a page to read, and the place of its payload.
 type member struct {
 	id       segment.ID
 	page     *blobschema.Page
@@ -275,8 +276,8 @@ func spansOf(all []member) (out []span) {
 	return out
 }
 
-// segments stores the segments of a batch, and collects which documents they replace. If the time is up it ends
-// the batch early.
+// segments stores the segments of a batch, and collects the documents that they replace. If time runs out, it
+// ends the batch early.
 func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
 	if err := b.findPrevious(t, m); err != nil {
 		return nil, err
@@ -471,7 +472,7 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 	return nil
 }
 
-// deleted returns the documents of a segment that do not count any more.
+// deleted returns the set of deleted documents of a segment.
 func deleted(ref *blobschema.SegmentRef) (*segment.Set, error) {
 	set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
 	if err != nil {
@@ -491,7 +492,7 @@ func sizeOf(bytes int64) (class int) {
 	return class
 }
 
-// due returns the places of segments to merge, in order; none if no merge is due. It takes the smallest segments
+// due returns the places of segments to merge, in order, or nil if no merge is due. It takes the smallest segments
 // of a class, so that large ones do not block them.
 func (s *Step) due() []int {
 	classes := map[int][]int{}
@@ -520,7 +521,7 @@ func (s *Step) due() []int {
 	return nil
 }
 
-// smallMerge is a number of bytes to merge that is not worth a claim.
+// smallMerge is the number of bytes above which a merge is worth a claim.
 const smallMerge = 1 << 20
 
 // merge replaces some segments by one, or by several without a slot in common.

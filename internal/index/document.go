@@ -160,7 +160,7 @@ func (r *pageReader) terms(s, lang string) []segment.TermPosition {
 	for i := range r.tokens {
 		out[i] = segment.TermPosition{Term: r.tokens[i].Term, Position: r.tokens[i].Position}
 	}
-	clear(r.tokens) // they refer to the text
+	clear(r.tokens) // release the text
 	return out
 }
 

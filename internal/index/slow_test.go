@@ -12,14 +12,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
-// The time of an index step: it should end by the deadline, and is killed at the limit.
+// An index step should end by the deadline, and is killed at the limit.
 const (
 	slowDeadline = 12 * time.Second
 	slowLimit    = 15 * time.Second
 )
 
-// TestSlow indexes a dense crawl on slower and slower processors. Every step stores its work before it would be killed, and no
-// document is read twice.
+// TestSlow checks that on ever slower processors every step stores its work before it is killed, and that no document is
+// read twice.
 func TestSlow(t *testing.T) {
 	for _, each := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second, 6 * time.Second} {
 		w := newWorld(t)
@@ -34,7 +34,7 @@ func TestSlow(t *testing.T) {
 		read, steps := int64(0), 0
 		for behind := true; behind; steps++ {
 			if steps > n {
-				t.Fatalf("%v for a document: %d steps, and %d of %d pages are read", each, steps, read, n)
+				t.Fatalf("%v for a document: after %d steps %d of %d pages are read", each, steps, read, n)
 			}
 			began := w.now
 			rep := w.step(Config{Deadline: slowDeadline})
@@ -46,14 +46,14 @@ func TestSlow(t *testing.T) {
 		if len(w.shown()) != n || read != int64(n) {
 			t.Errorf("%v for a document: %d documents of %d, %d pages read", each, len(w.shown()), n, read)
 		}
-		// A step fills its time: no more steps than thrice the time that the documents take.
+		// Steps use their time: together they take at most three times as long as the documents.
 		if most := 2 + int(3*time.Duration(n)*each/slowDeadline); steps > most {
 			t.Errorf("%v for a document: %d steps for %d documents, want %d at most", each, steps, n, most)
 		}
 	}
 }
 
-// TestPart indexes the same commits at once and in parts that end anywhere. The index shows the same documents.
+// TestPart checks that commits indexed in parts, which end anywhere, give the same documents as commits indexed at once.
 func TestPart(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -99,11 +99,11 @@ func TestPart(t *testing.T) {
 			}
 		}
 		if got, want := w.shown(), whole.shown(); !maps.Equal(got, want) {
-			t.Errorf("seed %d: in %d parts the index shows\n%v\nand at once\n%v", seed, parts, got, want)
+			t.Errorf("seed %d: documents in %d parts\n%v\nat once\n%v", seed, parts, got, want)
 		}
 		got, want := w.manifest(), whole.manifest()
 		if got.Totals.Documents != want.Totals.Documents || got.Totals.Pages != want.Totals.Pages || got.Part != 0 || got.Seq != want.Seq {
-			t.Errorf("seed %d: in %d parts %+v, and at once %+v", seed, parts, got, want)
+			t.Errorf("seed %d: manifest in %d parts %+v, at once %+v", seed, parts, got, want)
 		}
 		if seed == 0 && parts == 0 {
 			t.Error("no step has stored a part of a commit")
@@ -111,7 +111,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestClaim begins a step while another one indexes the same commit, after each of its effects. Only one of them reads the pages.
+// TestClaim starts a second step after each effect of the first. It checks that only one of them reads the pages of a commit.
 func TestClaim(t *testing.T) {
 	w := newWorld(t)
 	var list []answer
@@ -135,13 +135,13 @@ func TestClaim(t *testing.T) {
 			c.must(err)
 		}
 		if read := first.step.Report().Pages + second.Pages; read != int64(len(list)) {
-			t.Errorf("the second begins %d effects after the first: %d pages are read, want %d", ahead, read, len(list))
+			t.Errorf("second step %d effects after the first: %d pages are read, want %d", ahead, read, len(list))
 		}
 		if len(c.shown()) != len(list) {
-			t.Errorf("the second begins %d effects after the first: %d documents", ahead, len(c.shown()))
+			t.Errorf("second step %d effects after the first: %d documents", ahead, len(c.shown()))
 		}
 	}
-	// The claim of a step that was killed ends by itself.
+	// The claim of a killed step expires.
 	w.kill = 8
 	if _, err := w.run(cfg); err == nil {
 		t.Fatal("the step was not killed")

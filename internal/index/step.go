@@ -163,7 +163,7 @@ func (s *Step) left(t *actor.Task) time.Duration {
 }
 
 // late reports whether to leave work that cannot be stored in part to the next step, which begins with it. A step
-// that has stored nothing yet may use all its time for such work: otherwise no step might get further.
+// that has stored nothing yet may use all its time for such work; otherwise no step might make progress.
 func (s *Step) late(t *actor.Task) bool {
 	if s.report.Manifests == 0 {
 		return s.left(t) <= 0
@@ -249,7 +249,7 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 		if s.left(t) < s.cfg.Deadline/4 && (len(b.commits) > 0 || s.report.Manifests > 0) {
 			s.report.Behind = true
 			if s.report.Manifests == 0 {
-				return s.index(t, b) // otherwise no step might get further
+				return s.index(t, b) // otherwise no step might make progress
 			}
 			return nil
 		}
@@ -270,7 +270,7 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 // maxCommits bounds the commits of one manifest: there may be thousands with few pages each.
 const maxCommits = 500
 
-// fewPages is a number of pages that is not worth a claim: the claim costs about as much as indexing them twice.
+// fewPages is the number of pages above which a batch is worth a claim. A claim costs about as much as indexing them twice.
 const fewPages = 64
 
 // index makes a batch searchable, or the part of it for which there is time. It stores the segments first, then
@@ -294,7 +294,7 @@ func (s *Step) index(t *actor.Task, b *batch) error {
 	return s.commit(t, m)
 }
 
-// next returns a copy of the manifest with the next number. It deletes objects that were dropped long ago.
+// next returns a copy of the manifest with the next number. It deletes objects whose grace period is over.
 func (s *Step) next(t *actor.Task) *blobschema.IndexManifest {
 	m := s.man
 	m.Number++

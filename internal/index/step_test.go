@@ -21,11 +21,11 @@ func urlOf(i int) string { return fmt.Sprintf("http://h%d.example/p%d", i%3, i) 
 func want(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	if !maps.Equal(got, want) {
-		t.Errorf("the index has\n%v\nwant\n%v", got, want)
+		t.Errorf("the index contains\n%v\nwant\n%v", got, want)
 	}
 }
 
-// TestCalls has two commits indexed, and then nothing: what a step calls is money.
+// TestCalls counts the calls of a step with two commits to index, and of a step without work, because calls cost money.
 func TestCalls(t *testing.T) {
 	w := newWorld(t)
 	var list []answer
@@ -39,7 +39,7 @@ func TestCalls(t *testing.T) {
 	if rep.Pages != 10 || rep.Manifests != 1 || rep.Head.Documents != 10 || rep.Behind || rep.Lost {
 		t.Errorf("report %+v", rep)
 	}
-	// The last commit is read twice, for its manifest and for its pages; a segment and a manifest are put.
+	// The last commit is read twice, for its manifest and for its pages. A segment and a manifest are stored.
 	if got, want := w.calls, map[string]int{"ReadRecords": 2, "GetObject": 3 + 2, "Work": 2 + 1, "PutObject": 2, "WriteRecord": 1}; !maps.Equal(got, want) {
 		t.Errorf("calls %v, want %v", got, want)
 	}
@@ -65,7 +65,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestLastAnswerCounts goes through what an answer can do to the document of its URL.
+// TestLastAnswerCounts checks the effect of each kind of answer on the document of its URL.
 func TestLastAnswerCounts(t *testing.T) {
 	w := newWorld(t)
 	var list []answer
@@ -96,21 +96,21 @@ func TestLastAnswerCounts(t *testing.T) {
 	if wantTotals := (blobschema.IndexTotals{Documents: 4, Pages: 18, NoIndex: 2, NoText: 1, Replaced: 1, Deleted: 5}); totals != wantTotals {
 		t.Errorf("totals %+v, want %+v", totals, wantTotals)
 	}
-	// And back again, from the payload of another URL too.
+	// Removed pages return, one of them with the payload of another URL.
 	w.commit(answer{url: urlOf(1), generation: 2, body: page("back 1", "again")}, answer{url: urlOf(5), generation: 2, same: &first[0]})
 	w.step(Config{})
 	want(t, w.shown(), map[string]string{urlOf(0): "new 0/1", urlOf(1): "back 1/2", urlOf(2): "old 2/0", urlOf(3): "old 3/0", urlOf(5): "old 0/2", urlOf(6): "old 6/0"})
-	// Twice in one batch: the last one counts.
+	// If a batch has two answers of a URL, the last one counts.
 	w.commit(answer{url: urlOf(2), generation: 1, body: page("never", "seen")})
 	w.commit(answer{url: urlOf(2), generation: 2, outcome: blobschema.OutcomeClientError}, answer{url: urlOf(0), generation: 2, outcome: blobschema.OutcomeTimeout})
 	w.step(Config{})
 	want(t, w.shown(), map[string]string{urlOf(0): "new 0/1", urlOf(1): "back 1/2", urlOf(3): "old 3/0", urlOf(5): "old 0/2", urlOf(6): "old 6/0"})
 }
 
-// merging has what happens in a long crawl happen in a short one.
+// merging makes a short crawl merge and delete segments like a long one.
 var merging = Config{BatchSize: 1, FanIn: 2, Memory: 1, Grace: time.Second}
 
-// TestMerges has many small commits, of pages that come, change and go.
+// TestMerges checks the index after many small commits that add, change and remove pages.
 func TestMerges(t *testing.T) {
 	w := newWorld(t)
 	shown := map[string]string{}
@@ -139,7 +139,7 @@ func TestMerges(t *testing.T) {
 	w.now += time.Hour
 	w.commit(answer{url: urlOf(1), outcome: blobschema.OutcomeDNS})
 	w.step(merging)
-	for u, d := range shown { // fmt.Sprint puts a space between two numbers alone
+	for u, d := range shown { // fmt.Sprint adds a space only between two numbers
 		if got := w.shown()[u]; got != d {
 			t.Errorf("%s is %q, want %q", u, got, d)
 		}
@@ -162,11 +162,11 @@ func TestMerges(t *testing.T) {
 		}
 	}
 	if n > 1 { // the manifest itself
-		t.Errorf("%d objects of the index are named nowhere, and there for ever", n)
+		t.Errorf("the manifest lists %d index objects neither as used nor as dropped", n)
 	}
 }
 
-// TestKilled kills a step at every effect; the next one goes on, and nothing is there twice or lost.
+// TestKilled crashes a step after each effect and checks that the next one completes the index without repeats.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
@@ -187,7 +187,7 @@ func TestKilled(t *testing.T) {
 		want(t, c.shown(), shown)
 		if err == nil {
 			if kill < 30 {
-				t.Errorf("a step of %d effects: too few to tell", kill)
+				t.Errorf("the step has only %d effects", kill)
 			}
 			break
 		}
@@ -197,7 +197,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestSideBySide has two steps at work, in all the ways in which the second begins a while after the first.
+// TestSideBySide runs two steps in turn. The second one starts after each effect of the first.
 func TestSideBySide(t *testing.T) {
 	w := newWorld(t)
 	w.commit(answer{url: urlOf(0), body: page("a", "words")}, answer{url: urlOf(1), body: page("b", "words")})
@@ -230,11 +230,11 @@ func TestSideBySide(t *testing.T) {
 		want(t, c.shown(), shown)
 	}
 	if lost == 0 {
-		t.Error("no step has lost: they were not side by side")
+		t.Error("no step has lost")
 	}
 }
 
-// TestDeadline has a step end early, and say so.
+// TestDeadline checks that a step ends early at its deadline and reports it.
 func TestDeadline(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20 {
@@ -245,7 +245,7 @@ func TestDeadline(t *testing.T) {
 	steps := 0
 	for rep := (Report{Behind: true}); rep.Behind; steps++ {
 		if rep = w.step(cfg); steps > 100 {
-			t.Fatal("it never gets there")
+			t.Fatal("still behind after 100 steps")
 		}
 	}
 	if len(w.shown()) != 20 || steps < 3 {
@@ -253,7 +253,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestBehindWithoutProgress: a step that had no time for anything does not call the next one; one that got on does.
+// TestBehindWithoutProgress checks that a step that is behind wakes the next one only if it has stored something.
 func TestBehindWithoutProgress(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
@@ -271,7 +271,7 @@ func TestBehindWithoutProgress(t *testing.T) {
 	}
 }
 
-// TestHostile has pages that are not what they say, and an archive that lacks some.
+// TestHostile checks malformed and huge pages, and an archive with missing and damaged records.
 func TestHostile(t *testing.T) {
 	w := newWorld(t)
 	w.commit(
@@ -290,7 +290,7 @@ func TestHostile(t *testing.T) {
 	began := time.Now()
 	w.step(Config{})
 	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the step took %v", took)
 	}
 	shown := w.shown()
 	for i, there := range map[int]bool{0: true, 1: false, 2: true, 3: true, 4: true, 7: false, 8: false, 9: true} {
@@ -307,7 +307,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestAnchors takes texts of links from one rank job after another.
+// TestAnchors checks the texts of links of two rank jobs in turn.
 func TestAnchors(t *testing.T) {
 	w := newWorld(t)
 	w.commit(answer{url: urlOf(0), body: page("a", "words")})
@@ -333,7 +333,7 @@ func TestAnchors(t *testing.T) {
 		}
 		w.step(Config{})
 		r := w.open(&w.manifest().Anchors[0])
-		term := strings.Fields("harbour lighthouse")[job] // not its stem: a link's text has no language
+		term := strings.Fields("harbour lighthouse")[job] // no stem, because the text of a link has no language
 		infos, err := r.Lookup(term)
 		info := infos[segment.Anchor]
 		if err != nil || info.Documents != 1 || info.Occurrences != 2 {
@@ -345,13 +345,13 @@ func TestAnchors(t *testing.T) {
 		of, err := text.Columns()
 		w.must(err)
 		if cols.Fingerprint(0) != of.Fingerprint(0) || cols.Slot(0) != of.Slot(0) {
-			t.Error("the texts are not those of the page")
+			t.Error("the texts have another fingerprint or slot than the page")
 		}
 	}
 	want(t, w.shown(), map[string]string{urlOf(0): "a/0"})
 }
 
-// TestAnew has an index made by another version of the terms, which is made once more.
+// TestAnew checks that an index with another version of the terms is rebuilt.
 func TestAnew(t *testing.T) {
 	w := newWorld(t)
 	w.commit(answer{url: urlOf(0), body: page("a", "words")}, answer{url: urlOf(1), body: page("b", "words")})
@@ -365,7 +365,7 @@ func TestAnew(t *testing.T) {
 	w.must(w.Put(name, data))
 	w.write(naming.IndexKey(w.crawl.ID, 0), blobschema.IndexHead{Number: m.Number, Manifest: name, Seq: m.Seq, Documents: 2})
 	if rep := w.step(Config{Deadline: time.Nanosecond}); rep.Head.Seq != 0 || rep.Head.Documents != 0 || !rep.Behind {
-		t.Errorf("it begins with %+v", rep)
+		t.Errorf("first step: %+v", rep)
 	}
 	w.step(Config{})
 	want(t, w.shown(), map[string]string{urlOf(0): "a/0", urlOf(1): "b/0"})
@@ -376,6 +376,6 @@ func TestAnew(t *testing.T) {
 	w.commit(answer{url: urlOf(2), body: page("c", "words")})
 	w.step(Config{})
 	if _, there := w.Objects[old]; there {
-		t.Error("the old segment stays")
+		t.Error("the old segment is not deleted")
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
-// world is a crawl of one partition, in maps, that steps index.
+// world is a crawl of one partition in memory, and its index.
 type world struct {
 	virtual.Store
 	t       testing.TB
@@ -29,10 +29,10 @@ type world struct {
 	warcs   int
 	calls   map[string]int // effects carried out, by type
 	effects int
-	kill    int // the effect after which the step dies; -1 for none
+	kill    int // number of the effect after which a step is killed; -1: none
 
-	document time.Duration // that the text of a document takes; a segment takes half as long for each of its documents
-	unstored int           // documents that were read and are in no segment
+	document time.Duration // time to read a document; a segment takes half of it per document
+	unstored int           // documents read and not yet in a segment
 }
 
 func newWorld(t testing.TB) *world {
@@ -48,7 +48,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// answer is what came of asking for a URL.
+// answer is the result of a request.
 type answer struct {
 	url        string
 	generation uint32
@@ -57,15 +57,15 @@ type answer struct {
 	body       string
 	gzip       bool
 	noIndex    bool
-	same       *blobschema.Page // a revisit of that
+	same       *blobschema.Page // original, if this is a revisit
 }
 
-// page is a small page.
+// page returns a small HTML page.
 func page(title, text string) string {
 	return fmt.Sprintf("<html lang=en><head><title>%s</title></head><body><h1>%[1]s</h1><p>%s</p></body></html>", title, text)
 }
 
-// commit adds a commit of some answers in one WARC object, and returns their records.
+// commit adds a commit of answers with one WARC object, and returns their page records.
 func (w *world) commit(list ...answer) []blobschema.Page {
 	w.t.Helper()
 	w.now += time.Minute
@@ -170,7 +170,7 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	return v, err
 }
 
-// running is a step at work, with the effects that it waits for.
+// running is a running step with its pending effects.
 type running struct {
 	virtual.Process
 	step  *Step
@@ -190,7 +190,7 @@ func (w *world) begin(cfg Config) *running {
 	return r
 }
 
-// turn carries out one effect of a step.
+// turn executes the next effect of a step.
 func (w *world) turn(r *running) (ended bool, err error) {
 	if ended, err := r.step.Ended(); ended {
 		return true, err
@@ -216,7 +216,7 @@ func (w *world) run(cfg Config) (Report, error) {
 	}
 }
 
-// step runs a step that must end well.
+// step runs a step that must end without error.
 func (w *world) step(cfg Config) Report {
 	w.t.Helper()
 	rep, err := w.run(cfg)
@@ -239,8 +239,8 @@ func (w *world) manifest() (m blobschema.IndexManifest) {
 	return m
 }
 
-// documents are the current ones of some segments: title and generation by URL. One that is there twice
-// is an error.
+// documents returns title and generation of the current documents of some segments, by URL. Two documents
+// of a URL are an error.
 func (w *world) documents(refs []blobschema.SegmentRef) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -255,7 +255,7 @@ func (w *world) documents(refs []blobschema.SegmentRef) map[string]string {
 			d, err := r.Document(doc)
 			w.must(err)
 			if out[d.URL] != "" {
-				w.t.Errorf("%s is there twice", d.URL)
+				w.t.Errorf("two documents of %s", d.URL)
 			}
 			out[d.URL] = fmt.Sprintf("%s/%d", d.Title, d.Generation)
 		}

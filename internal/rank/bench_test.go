@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 )
 
-// BenchmarkSites ranks 35,602 sites, one step after another: gathering, joining and all rounds.
+// BenchmarkSites measures a whole job for 35,602 sites, one step after another.
 func BenchmarkSites(b *testing.B) {
 	pages := made.Sites(1, 35_602)
 	for partitions := 1; partitions <= 4; partitions++ {
@@ -38,8 +38,8 @@ func BenchmarkSites(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory ranks two webs by one partition: pages of 50 links on 200 hosts, and sites of one page. It reports
-// the memory that a step takes at its most, beside what was stored before, and what is kept for the next job.
+// BenchmarkMemory ranks two webs with one partition: pages of 50 links on 200 hosts, and sites of one page. It reports
+// the peak memory of a step without the objects stored before, and the bytes kept for the next job.
 func BenchmarkMemory(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	at := func(i int) string { return fmt.Sprintf("https://host%d.example/pages/%d", i%200, i) }
@@ -63,7 +63,7 @@ func BenchmarkMemory(b *testing.B) {
 			before := live()
 			done, most := make(chan struct{}), make(chan uint64)
 			go func() { most <- highest(done) }()
-			old := debug.SetGCPercent(5) // so that hardly any of it is garbage
+			old := debug.SetGCPercent(5) // keeps garbage out of the peak
 			w.compute(StartConfig{Params: ranks.DefaultParams()})
 			debug.SetGCPercent(old)
 			close(done)
@@ -80,7 +80,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// live is the memory in use.
+// live returns the memory in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -88,7 +88,7 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// highest looks at the memory in use until done.
+// highest returns the peak memory until done.
 func highest(done <-chan struct{}) (most uint64) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

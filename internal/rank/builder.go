@@ -110,7 +110,7 @@ func (b *builder) copy(page, from node) {
 	b.end()
 }
 
-// node is a page of a graph and where its links begin.
+// node is a page of a graph and the place of its links.
 type node struct {
 	g          *ranks.Graph
 	piece, i   int    // the number of g, and of the page in it
@@ -138,14 +138,14 @@ func allNodes(pieces []*ranks.Graph) func(yield func(node) bool) {
 	}
 }
 
-// tidy returns the text of a link in the form that is counted: each run of white space is one space.
+// tidy normalizes the text of a link: each run of white space becomes one space, and long texts are cut.
 func tidy(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.ToValidUTF8(text[:min(len(text), ranks.MaxAnchorText)], "")
 }
 
-// join makes one page of the answers of each page, for the slots of this partition: the highest generation
-// decides, and of equal ones the last in the given order. The result is in order of host and fingerprint.
+// join merges the answers of each page in the slots of this partition. The highest generation decides, and of
+// equal ones the last in the given order. The result is in order of host and fingerprint.
 func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph {
 	var all []node
 	for p := range allNodes(pieces) {

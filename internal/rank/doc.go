@@ -10,14 +10,14 @@
 //	rounds.go   the first rounds: commits become a graph (builder.go), its targets (targets.go), numbers (layout.go)
 //	iterate.go  the other rounds: ranks go from partition to partition (level.go)
 //	final.go    the last round, and the tables of the whole job
-//	read.go     the progress of a job, and new messages for those that were lost
+//	read.go     the progress of a job, and new messages for lost ones
 //
-// A message on the queue only wakes a step. The record of the job and the heads of the partitions say what there is to
-// do. Each round of a partition stores one object, with a part for each partition, and sets the partition's head to it by
+// A message on the queue only wakes a step. The record of the job and the heads of the partitions determine what it
+// does. Each round of a partition stores one object, with a part for each partition, and sets the partition's head to it by
 // compare-and-set. A round ends when all heads have it: the partition that finishes it last wakes the others.
 //
-// It keeps I6: objects are named by their content, and sums are added in the order of partitions, so the result is the
-// same to the last bit whatever crashes, comes twice or runs in parallel.
+// It keeps I6: objects are named by their content, and sums are added in the order of partitions. The result is the
+// same to the last bit even if steps crash, repeat or run in parallel.
 //
 // The package does no I/O. The formats are in blobschema/ranks.
 package rank

@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Number of best pages that are listed with their URLs, by a partition and by the job.
+// Numbers of best pages listed with their URLs, by each partition and by the job.
 const (
 	bestOfPartition = 100
 	bestOfJob       = 1000
@@ -61,7 +61,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 	return did, nil
 }
 
-// crawledHosts returns a bit for each host: a page of it was answered.
+// crawledHosts returns a bit for each host, which is set if a page of the host was answered.
 func crawledHosts(l *ranks.Layout) []byte {
 	out := make([]byte, (len(l.HostNames)+7)/8)
 	for h := range l.HostNames {
@@ -75,7 +75,7 @@ func crawledHosts(l *ranks.Layout) []byte {
 	return out
 }
 
-// tables returns the ranks of pages that were answered, and of those that were not.
+// tables returns the encoded ranks of answered pages, and those of all other pages.
 func tables(l *ranks.Layout, pages *level) (table, rest []byte, err error) {
 	type entry struct {
 		fp   uint64
@@ -130,7 +130,7 @@ func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 			return nil, err
 		}
 	}
-	// The graph tells which commits have the records of the pages.
+	// The graph names the commits with the records of the pages.
 	at := map[uint64]int{} // index in nodes
 	for k, i := range nodes {
 		at[s.warm.layout.Nodes[i]] = k
@@ -167,7 +167,7 @@ func (s *Step) findURLs(commit []byte, at map[uint64]int, urls []string) error {
 	return nil
 }
 
-// commitNames returns the commits of some origins, in order.
+// commitNames returns the commits of some page records, in order.
 func (s *Step) commitNames(t *actor.Task, in map[blobschema.RecordRef]bool) ([]string, error) {
 	before := map[partition.ID]uint64{} // the commit before the first of each partition
 	for o := range in {
@@ -200,8 +200,8 @@ func (s *Step) commitNames(t *actor.Task, in map[blobschema.RecordRef]bool) ([]s
 	return names, nil
 }
 
-// finish makes the tables of the job from the results of all partitions, and marks the job as done. All steps that do so
-// make the same tables.
+// finish makes the tables of the job from the results of all partitions, and marks the job as done. If several steps do
+// so, they make the same tables.
 func (s *Step) finish(t *actor.Task) error {
 	if err := s.prepare(t); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (s *Step) finish(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
-	// Take the best of what all partitions have.
+	// Take the best hosts and pages of all partitions.
 	hosts, pages := ranking{most: schedule.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
 	visited := ranking{most: bestOfJob, scale: hosts.scale}
 	for q := range s.heads {
@@ -264,7 +264,7 @@ func (s *Step) finish(t *actor.Task) error {
 	return send(t, s.cfg.Crawl.ID, others)
 }
 
-// ranking is a text table of the best of many.
+// ranking makes a text table of the names with the highest ranks.
 type ranking struct {
 	most  int
 	scale float64 // makes the mean of ranks 1

@@ -88,7 +88,7 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 			return nil, s.fail(t, errPersonal)
 		}
 	}
-	// Make the first ranks and give them away. The graph is not needed until the last round.
+	// Make the first ranks and distribute them. The graph is not needed until the last round.
 	did := &outcome{}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for i, l := range w.levels {
@@ -101,7 +101,7 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	return did, err
 }
 
-// send computes what the nodes give, and encodes it for each partition, with the state for the next round.
+// send encodes the rank that the nodes give to each partition, and the state for the next round.
 func (s *Step) send(did *outcome) {
 	w := s.warm
 	for i, l := range w.levels {
@@ -118,7 +118,7 @@ func (s *Step) send(did *outcome) {
 	did.state = w.encode()
 }
 
-// iterate multiplies once more, or ends the rounds if no level has changed by more than the tolerance.
+// iterate computes the next ranks. It ends the rounds if no level has changed by more than the tolerance, or at MaxRounds.
 func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	if err := s.resume(t, round-1); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Decide by the sums of the round before whether a level has settled.
+	// Decide by the sums of the previous round whether a level has settled.
 	w, p := s.warm, &s.job.Params
 	if round > ranks.Iterate {
 		settled := true
@@ -140,7 +140,7 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 			return s.final(t)
 		}
 	}
-	// Receive what all partitions give, and give in turn.
+	// Receive the rank that all partitions give, and give in turn.
 	gifts, err := s.gifts(t, round-1)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	return did, err
 }
 
-// gifts reads what each partition gives to the nodes of this one, by level.
+// gifts reads the rank that each partition gives to the nodes of this one, by level.
 func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error) {
 	parts, err := s.parts(t, round)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// rough makes few rounds.
+// rough needs few rounds.
 var rough = ranks.Params{Damping: 0.85, Tolerance: 0.02, MaxRounds: 50}
 
-// results are the names of the objects that a job has made, which are those of their content.
+// results returns the names of the result objects of the job. Names depend on content.
 func (w *world) results() (names []string) {
 	job := w.job()
 	names = append(names, job.HostRanks, job.PageRanks, job.CrawledHosts)
@@ -35,12 +35,12 @@ func (w *world) results() (names []string) {
 	return names
 }
 
-// TestCrashAnywhere kills a step before every effect of a job, which is after every effect too.
+// TestCrashAnywhere crashes a step before each effect of a job, which is after each effect too, and compares the results.
 func TestCrashAnywhere(t *testing.T) {
 	for _, partitions := range []int{1, 3} {
 		before := newWorld(t)
 		c := before.made(random(5, 30), partitions, blobschema.ByHost)
-		before.compute(StartConfig{Params: rough}) // what is left of it is used and deleted
+		before.compute(StartConfig{Params: rough}) // the next job uses and deletes its objects
 		if err := c.Commit(before, []made.Page{{URL: "https://new.example/", Links: links("https://h1.example/1")}}, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestCrashAnywhere(t *testing.T) {
 		}
 		kill, run := 0, before.clone()
 		run.fork = func(p partition.ID) {
-			w := run.clone() // all that was before is the same for each
+			w := run.clone() // all crashes share the run until here
 			w.fork = nil
 			w.killed(p)
 			if err := w.drain(); err != nil {
@@ -79,7 +79,7 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce runs steps side by side, several of one partition too, with messages that come twice.
+// TestManyAtOnce runs steps in parallel, also of the same partition, with messages delivered twice.
 func TestManyAtOnce(t *testing.T) {
 	before := newWorld(t)
 	before.made(random(6, 40), 3, blobschema.ByHost)
@@ -98,7 +98,7 @@ func TestManyAtOnce(t *testing.T) {
 		if got := w.results(); !slices.Equal(got, calm.results()) {
 			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())
 		}
-		for _, name := range w.orphans() { // of slow steps a layout may stay
+		for _, name := range w.orphans() { // a slow step may leave a layout
 			if _, _, what, err := naming.ParseRankObject(name); err != nil || what != "layout" {
 				t.Errorf("seed %d: nothing names %s", seed, name)
 			}
@@ -106,8 +106,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestFaults has effects fail now and then, before or after they took place: steps try again, or fail and
-// are begun again.
+// TestFaults checks that steps retry, or restart, if effects fail at random. An effect fails before or after it
+// took place.
 func TestFaults(t *testing.T) {
 	before := newWorld(t)
 	before.made(random(6, 40), 2, blobschema.ByHost)
@@ -157,7 +157,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestDeadline has each step end after one round.
+// TestDeadline checks that steps of one round each give the same results.
 func TestDeadline(t *testing.T) {
 	for _, partitions := range []int{1, 2} {
 		whole := newWorld(t)
@@ -167,13 +167,13 @@ func TestDeadline(t *testing.T) {
 		whole.compute(StartConfig{Params: rough})
 		short.compute(StartConfig{Params: rough})
 		if !slices.Equal(whole.results(), short.results()) {
-			t.Errorf("%d partitions: steps of one round make something else", partitions)
+			t.Errorf("%d partitions: steps of one round give other results", partitions)
 		}
 	}
 }
 
-// TestDeadlineCold has each step end after some rounds, and the next one begin in another process; also when pages are
-// done, which are a ring here, and hosts, which are not, are on their way.
+// TestDeadlineCold checks that steps of some rounds, each in a new process, give the same results. In the ring, pages
+// settle before hosts.
 func TestDeadlineCold(t *testing.T) {
 	ring := make([]made.Page, 12)
 	for i := range ring {
@@ -192,7 +192,7 @@ func TestDeadlineCold(t *testing.T) {
 			short.deadline, short.cold = (6+ms)*time.Millisecond, true
 			short.compute(StartConfig{Params: rough})
 			if !slices.Equal(whole.results(), short.results()) {
-				t.Errorf("%s: steps of %v make something else", name, short.deadline)
+				t.Errorf("%s: steps of %v give other results", name, short.deadline)
 			}
 		}
 	}
@@ -245,9 +245,9 @@ func TestPersonalisation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := w.job(); j.Done.IsZero() || !strings.Contains(j.Failed, "personalisation") {
-		t.Errorf("a personalisation about nothing: %+v", j)
+		t.Errorf("personalisation of an unknown host: %+v", j)
 	}
-	w.compute(StartConfig{Params: rough}) // and the next one does
+	w.compute(StartConfig{Params: rough}) // the next job succeeds
 }
 
 func TestUnits(t *testing.T) {
@@ -260,7 +260,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestGrowing ranks a crawl again and again as it grows.
+// TestGrowing ranks a crawl repeatedly while it grows.
 func TestGrowing(t *testing.T) {
 	all := random(13, 160)
 	p := ranks.Params{Damping: 0.85, Tolerance: 1e-10, MaxRounds: 500}
@@ -281,15 +281,15 @@ func TestGrowing(t *testing.T) {
 	}
 	before := w.job()
 	gets := w.gets
-	w.compute(StartConfig{Params: p}) // nothing is new
+	w.compute(StartConfig{Params: p}) // without new pages
 	if j := w.job(); j.Rounds > before.Rounds/3 || w.gets-gets > 40+12*j.Rounds {
-		t.Errorf("%d rounds and %d objects read where nothing was new, %d rounds before", j.Rounds, w.gets-gets, before.Rounds)
+		t.Errorf("without new pages: %d rounds and %d objects read, %d rounds before", j.Rounds, w.gets-gets, before.Rounds)
 	}
 	again := w.results()
 	w.compute(StartConfig{Params: p, Fresh: true})
 	w.compare(c, all, p, 1e-9)
 	if slices.Equal(again, w.results()) {
-		t.Error("a fresh job has made the very objects of the one before")
+		t.Error("a fresh job has made the same objects as the previous one")
 	}
 	objects := len(w.Objects)
 	for range 3 {
@@ -309,7 +309,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("without commits: %v", err)
 	}
 	if err := w.start(StartConfig{Params: ranks.Params{Damping: 1, MaxRounds: 1}}); err == nil {
-		t.Error("a damping of 1 is taken")
+		t.Error("no error for a damping of 1")
 	}
 	w.made(random(1, 30), 2, blobschema.ByHost)
 	if err := w.start(StartConfig{Params: rough}); err != nil || len(w.queue) != 2 {
@@ -318,16 +318,16 @@ func TestStart(t *testing.T) {
 	other := rough
 	other.Damping = 0.5
 	if err := w.start(StartConfig{Params: other}); !errors.Is(err, ErrUnderWay) {
-		t.Errorf("while one is under way: %v", err)
+		t.Errorf("other parameters than the running job: %v", err)
 	}
 	if err := w.start(StartConfig{Params: ranks.DefaultParams(), Join: true}); err != nil || w.job().Number != 1 || w.job().Params.Tolerance != rough.Tolerance {
-		t.Errorf("going on with it: job %+v, %v", w.job(), err)
+		t.Errorf("joining the running job: job %+v, %v", w.job(), err)
 	}
-	w.queue = nil // all is lost
+	w.queue = nil // lose all messages
 	if err := w.start(StartConfig{Params: rough}); err != nil || len(w.queue) != 2 || w.job().Number != 1 {
-		t.Errorf("again: %d messages, job %d, %v", len(w.queue), w.job().Number, err)
+		t.Errorf("resent: %d messages, job %d, %v", len(w.queue), w.job().Number, err)
 	}
-	for range 5 { // in the middle of it
+	for range 5 { // stop in the middle of the job
 		if err := w.run(w.step(w.queue[0])); err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +347,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestEarlierResultStays reads the ranks of the last finished job at every moment of the next one.
+// TestEarlierResultStays checks the ranks of the last finished job after each effect of the next one.
 func TestEarlierResultStays(t *testing.T) {
 	w := newWorld(t)
 	c := w.made(random(3, 40), 2, blobschema.ByHost)
@@ -372,7 +372,7 @@ func TestEarlierResultStays(t *testing.T) {
 			break
 		}
 		if got, _ := v.ranks(); !maps.Equal(got, want) {
-			t.Fatalf("after %d effects of the next job the last one's ranks are others", kill)
+			t.Fatalf("after %d effects of the next job the last ranks have changed", kill)
 		}
 	}
 }

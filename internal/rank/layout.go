@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 )
 
-// newLayout numbers the nodes of a partition: its pages, and what the other partitions link to here. Both are in
+// newLayout numbers the nodes of a partition: its pages, and the targets of links from all partitions. Both are in
 // order of host and fingerprint.
 func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.Layout {
 	l := &ranks.Layout{}
@@ -29,7 +29,7 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 		number[name] = uint32(i)
 	}
 	l.Hosts.InFirst = []uint32{0}
-	// Collect the pages, then what each partition sends, in its order.
+	// Collect the pages, then the targets that each partition sends, in its order.
 	var nodes []ranks.Node
 	for p := range allNodes(pieces) {
 		nodes = append(nodes, ranks.Node{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
@@ -80,11 +80,11 @@ func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.
 // crawled reports whether a node was answered.
 func crawled(l *ranks.Layout, i int) bool { return l.Crawled[i/8]&(1<<(i%8)) != 0 }
 
-// outLinks fills in what the nodes of a layout give to. The pages of the graph are in the order of the nodes.
+// outLinks fills in the targets of the nodes of a layout. The pages of the graph are in the order of the nodes.
 func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 	l.Pages.Targets, l.Hosts.Targets = out.first, out.hostFirst
 	l.Pages.OutFirst, l.Hosts.OutFirst = make([]uint32, 1, len(l.Nodes)+1), make([]uint32, 1, len(l.HostNames)+1)
-	// A host ends when a page of another host comes: then its links are those of all its pages, each once.
+	// A host ends where a page of another host begins. Its links are those of all its pages, each once.
 	host := 0
 	var to []uint32 // hosts that the pages of a host link to
 	endHost := func() {
@@ -95,7 +95,7 @@ func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 		to, host = to[:0], host+1
 	}
 	for p := range allNodes(pieces) {
-		// Find the page's node. The nodes before it that are no pages give nothing, nor do such hosts.
+		// Find the page's node. Nodes before it that are not pages give nothing, nor do hosts without pages.
 		for l.HostNames[host] != p.host().Name {
 			endHost()
 		}

@@ -44,7 +44,7 @@ func (l *level) start(known, fresh float64) {
 	}
 }
 
-// send computes what the nodes give, and returns the sum of the ranks of nodes without links.
+// send computes the rank that the nodes give, and returns the sum of the ranks of nodes without links.
 func (l *level) send() (dangling float64) {
 	if l.give == nil {
 		l.give = make([]float64, l.Targets[len(l.Targets)-1])
@@ -66,7 +66,7 @@ func (l *level) send() (dangling float64) {
 	return dangling
 }
 
-// receive takes what each partition gives, in their order, and returns by how much the ranks changed.
+// receive computes the next ranks from the gifts of all partitions, in their order, and returns the sum of changes.
 func (l *level) receive(gifts [][]float64, dangling, damping float64) (residual float64) {
 	if l.next == nil {
 		l.next = make([]float64, len(l.x))
@@ -88,7 +88,7 @@ func (l *level) receive(gifts [][]float64, dangling, damping float64) (residual 
 	return residual
 }
 
-// part returns what is given to the targets of a partition.
+// part returns the rank given to the targets of a partition.
 func (l *level) part(q int) []float64 {
 	if l.done {
 		return nil

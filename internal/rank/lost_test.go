@@ -14,8 +14,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestInStep runs every message's step at once, and all of them at one speed, as a cloud with room does
-// whose partitions are alike: no round may begin more steps than some for each partition.
+// TestInStep runs a step for each message at once, all at the same speed, like a cloud without a limit of
+// concurrency. It bounds the number of steps that a round starts.
 func TestInStep(t *testing.T) {
 	const partitions = 4
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestInStep(t *testing.T) {
 	}
 }
 
-// TestRemindAfterAJob: the messages of a job may be lost all together, also where there was one before.
+// TestRemindAfterAJob checks that a second job completes if all its messages are lost.
 func TestRemindAfterAJob(t *testing.T) {
 	w := newWorld(t)
 	c := w.made(random(22, 40), 3, blobschema.ByHost)
@@ -65,13 +65,13 @@ func TestRemindAfterAJob(t *testing.T) {
 	}
 	w.queue, w.warm = nil, map[partition.ID]*Warm{}
 	if err := w.run(NewRemind("c", time.Minute)); err != nil || len(w.queue) > 0 {
-		t.Fatalf("partitions %v are reminded of a job that has just begun: %v", w.queue, err)
+		t.Fatalf("woke partitions %v within the idle time: %v", w.queue, err)
 	}
 	if err := w.run(NewRemind("c", 0)); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.queue) != 3 {
-		t.Errorf("partitions %v are reminded", w.queue)
+		t.Errorf("woke partitions %v", w.queue)
 	}
 	if err := w.drain(); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestRemindAfterAJob(t *testing.T) {
 	}
 }
 
-// TestFingerprintTwice: two URLs of different hosts may have one fingerprint.
+// TestFingerprintTwice checks the table of two URLs of different hosts with the same fingerprint.
 func TestFingerprintTwice(t *testing.T) {
 	l := &ranks.Layout{HostNames: []string{"a", "b"}, First: []uint32{0, 2, 3}, Nodes: []uint64{1, 5, 5}, Crawled: []byte{7}}
 	table, _, err := tables(l, &level{x: []float64{.2, .3, .5}, nodes: 3})
@@ -97,7 +97,7 @@ func TestFingerprintTwice(t *testing.T) {
 	}
 }
 
-// TestNamedIsThere kills a step at every effect of a second job, and looks for what heads name at that moment.
+// TestNamedIsThere crashes a step before each effect of a third job, and checks that all objects that heads name exist.
 func TestNamedIsThere(t *testing.T) {
 	for _, partitions := range []int{1, 2} {
 		for _, deadline := range []time.Duration{0, time.Nanosecond} {
@@ -125,7 +125,7 @@ func TestNamedIsThere(t *testing.T) {
 					for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
 						dropped := slices.ContainsFunc(h.Dropped, func(d ranks.Dropped) bool { return d.Object == name })
 						if w.Objects[name] == nil && !dropped {
-							t.Fatalf("%d partitions, killed at effect %d: partition %d names %s, which is not there", partitions, kill, p, name)
+							t.Fatalf("%d partitions, killed at effect %d: partition %d names %s, which does not exist", partitions, kill, p, name)
 						}
 					}
 				}
@@ -134,8 +134,8 @@ func TestNamedIsThere(t *testing.T) {
 	}
 }
 
-// TestRebuild: damage to anything that jobs before have made, also one under way, ends with a job that rebuilds. Until that is
-// done there are no ranks.
+// TestRebuild checks that a job with Rebuild succeeds although all objects of previous jobs, and of the running one, are
+// damaged. There are no ranks until it is done.
 func TestRebuild(t *testing.T) {
 	pages := random(13, 120)
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestRebuild(t *testing.T) {
 	if err := w.start(StartConfig{Params: precise}); err != nil {
 		t.Fatal(err)
 	}
-	for p := range 3 { // a round each
+	for p := range 3 { // one round of each partition
 		if err := w.run(NewStep(StepConfig{Crawl: w.crawl(), Partition: partition.ID(p), Deadline: 1}, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	if err := w.drain(); err == nil {
-		t.Error("damage does not show")
+		t.Error("no error although objects are damaged")
 	}
 	if err := w.start(StartConfig{Same: true, Rebuild: true}); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.compare(c, pages, precise, 1e-9)
-	for p := range 3 { // what is named is there
+	for p := range 3 { // all named objects exist
 		h := w.head(p)
 		for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
 			if name != "" && w.Objects[name] == nil {
@@ -181,6 +181,6 @@ func TestRebuild(t *testing.T) {
 			}
 		}
 	}
-	w.compute(StartConfig{Params: precise}) // and the next job can use it
+	w.compute(StartConfig{Params: precise}) // the next job can use the results
 	w.compare(c, pages, precise, 1e-9)
 }

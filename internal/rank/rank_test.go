@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// exact are the ranks as the solution of the linear system, by elimination: another way than
-// the one that is tested. to[i] are the nodes that node i links to, in any order, repeated or itself.
+// exact returns the ranks by a second method: it solves the linear system by elimination. to[i] lists the
+// nodes that node i links to, in any order, with repeats, and may contain i.
 func exact(n int, to [][]int, v []float64, d float64) []float64 {
 	m := make([][]float64, n)
 	for i := range m {
@@ -60,7 +60,7 @@ func exact(n int, to [][]int, v []float64, d float64) []float64 {
 	return x
 }
 
-// newest is of each URL the page that counts.
+// newest returns the page of each URL that counts.
 func newest(pages []made.Page) map[string]*made.Page {
 	last := map[string]*made.Page{}
 	for i := range pages {
@@ -82,7 +82,7 @@ func newest(pages []made.Page) map[string]*made.Page {
 	return last
 }
 
-// truth are the exact ranks of a web by URL, and by host.
+// truth returns the exact ranks of a web, by URL and by host.
 func truth(t testing.TB, pages []made.Page, personal []ranks.Weight, d float64) (urls, hosts map[string]float64) {
 	t.Helper()
 	last := newest(pages)
@@ -142,7 +142,7 @@ func truth(t testing.TB, pages []made.Page, personal []ranks.Weight, d float64) 
 	return pg.solve(pageWeight, d), hg.solve(hostWeight, d)
 }
 
-// graph is made of names.
+// graph is a directed graph of named nodes.
 type graph struct {
 	number map[string]int
 	names  []string
@@ -157,7 +157,7 @@ func (g *graph) node(name string) int {
 	return g.number[name]
 }
 
-// solve ranks it; where one jumps to at random goes by weight.
+// solve returns the ranks of the graph. weight is the personalisation.
 func (g *graph) solve(weight func(name string) float64, damping float64) map[string]float64 {
 	v, sum := make([]float64, len(g.names)), 0.0
 	for i, name := range g.names {
@@ -174,7 +174,7 @@ func (g *graph) solve(weight func(name string) float64, damping float64) map[str
 	return out
 }
 
-// links makes links to pages of one host.
+// links returns links to some URLs.
 func links(to ...string) (out []made.Link) {
 	for _, u := range to {
 		out = append(out, made.Link{URL: u, Text: "to " + u})
@@ -182,7 +182,7 @@ func links(to ...string) (out []made.Link) {
 	return out
 }
 
-// webs are small webs of every shape.
+// webs returns small webs of many shapes.
 func webs() map[string][]made.Page {
 	a, b, c, d := "https://a.example/", "https://a.example/2", "https://b.example/", "https://c.example/x"
 	out := map[string][]made.Page{
@@ -210,7 +210,7 @@ func webs() map[string][]made.Page {
 	return out
 }
 
-// random is a web of several pages a site, with everything that may be there.
+// random returns a web of several pages per host, with failures, revisits, nofollow links and links out of scope.
 func random(seed uint64, n int) []made.Page {
 	r := rand.New(rand.NewPCG(seed, 3))
 	url := func() string { return fmt.Sprintf("https://h%d.example/%d", r.IntN(1+n/8), r.IntN(8)) }
@@ -242,7 +242,7 @@ func random(seed uint64, n int) []made.Page {
 
 var precise = ranks.Params{Damping: 0.85, Tolerance: 1e-13, MaxRounds: 1000}
 
-// made puts a web into a world.
+// made stores a web as a crawl in the world.
 func (w *world) made(pages []made.Page, partitions int, by blobschema.PartitionBy) *made.Crawl {
 	w.t.Helper()
 	c, err := made.Begin(w, "c", 64, partitions, by)
@@ -266,7 +266,7 @@ func (w *world) compute(cfg StartConfig) {
 		w.t.Fatal(err)
 	}
 	if j := w.job(); j.Done.IsZero() || j.Failed != "" {
-		w.t.Fatalf("the job is not done: %+v", j)
+		w.t.Fatalf("the job has not succeeded: %+v", j)
 	}
 }
 

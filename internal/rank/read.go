@@ -37,8 +37,8 @@ func (p *Progress) Totals() (t ranks.Totals) {
 	return t
 }
 
-// Residual returns by how much the last round that all have finished changed the ranks. ok is false before the
-// first iteration.
+// Residual returns the change of the ranks in the last round that all partitions have finished. ok is false
+// before the first iteration.
 func (p *Progress) Residual() (sum ranks.Residual, ok bool) {
 	if p.Round < ranks.Iterate {
 		return sum, false
@@ -54,7 +54,7 @@ func (p *Progress) Residual() (sum ranks.Residual, ok bool) {
 	return sum, true
 }
 
-// Iterations returns how often the ranks were multiplied.
+// Iterations returns the number of finished iterations.
 func (p *Progress) Iterations() int { return max(0, p.Round-ranks.Start) }
 
 // Read reads the progress of the job of a crawl. It is an [actor.Actor].
@@ -80,8 +80,8 @@ func NewRead(id string) *Read {
 func (r *Read) Progress() Progress { return r.progress }
 
 // NewRemind returns an actor that wakes the partitions that others wait for, unless a round was finished within the idle
-// time: then their messages may be on the way. If a partition is at work, its round is computed twice, which does no
-// harm.
+// time, because then their messages may be on the way. If a partition is running, its round is computed twice, which is
+// harmless.
 func NewRemind(id string, idle time.Duration) *Start {
 	s := &Start{}
 	s.Body = func(t *actor.Task) error {

@@ -154,7 +154,7 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 	for i := range links {
 		of[links[i].Source] = append(of[links[i].Source], i)
 	}
-	// Add every page whose answer means something for its links.
+	// Add every page whose answer affects its links.
 	for i := range pages {
 		page := &pages[i]
 		kind, counts := kindOf(page)
@@ -177,7 +177,7 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 	return nil
 }
 
-// kindOf returns what a page record means for the page's links; counts is false if it means nothing.
+// kindOf returns the effect of a page record on the page's links; counts is false if it has none.
 func kindOf(p *blobschema.Page) (kind ranks.Kind, counts bool) {
 	switch p.Outcome {
 	case blobschema.OutcomeOK, blobschema.OutcomeRedirect:
@@ -209,8 +209,8 @@ func (s *Step) add(owners []builder, host string, fp uint64, p ranks.Page, links
 	b.end()
 }
 
-// join takes the pages that the partition owns, decides which answer of each counts, keeps the result as the graph
-// for the next job, and tells each partition which of its pages and hosts are linked to.
+// join takes the pages that the partition owns and merges the answers of each. It keeps the result as the graph for
+// the next job, and sends each partition the list of its pages and hosts that are linked to.
 func (s *Step) join(t *actor.Task) (*outcome, error) {
 	parts, err := s.parts(t, ranks.Gather)
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err er
 
 // number numbers all nodes, joins the texts of links, and finds the previous ranks of the nodes.
 func (s *Step) number(t *actor.Task) (*outcome, error) {
-	// Read what the other partitions link to here, and the graph, unless it is in memory.
+	// Read the targets of links to this partition, and the graph, unless it is in memory.
 	parts, err := s.parts(t, ranks.Join)
 	if err != nil {
 		return nil, err

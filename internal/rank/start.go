@@ -24,17 +24,17 @@ type StartConfig struct {
 	Crawl  blobschema.Crawl `json:"-"`
 	Params ranks.Params     `json:"params"`
 	// Same takes the parameters of the last finished job. Params, or the defaults if they are zero, are for the
-	// first job only. A job under way is not reminded.
+	// first job only. If a job is running, its messages are not sent again.
 	Same  bool `json:"-"`
-	Join  bool `json:"join,omitempty"`  // if a job is under way, continue it whatever its parameters
+	Join  bool `json:"join,omitempty"`  // continue a running job, whatever its parameters
 	Fresh bool `json:"fresh,omitempty"` // use nothing of previous jobs: read all commits again
-	Force bool `json:"force,omitempty"` // start a new job even if one is under way, which then has no result
+	Force bool `json:"force,omitempty"` // start a new job even if one is running, which then has no result
 	// Rebuild starts a new job as Fresh and Force do. It also ends the use of previous results, which may be
 	// damaged: there are no ranks until the job is done.
 	Rebuild bool `json:"-"`
 }
 
-// Start starts a job, or continues the one under way if it has the same parameters: it sends the job's messages
+// Start starts a job, or continues the running one if it has the same parameters: it sends the job's messages
 // again, which is harmless. It is an [actor.Actor].
 //
 // A crash before the record is written leaves nothing. A crash after it leaves a job whose messages were not sent:
@@ -52,7 +52,7 @@ func NewStart(cfg StartConfig) *Start {
 	return s
 }
 
-// Job returns the job that is under way, and whether this actor has started it.
+// Job returns the running job, and whether this actor has started it.
 func (s *Start) Job() (job ranks.Job, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *actor.Task, cfg StartConfig) error {
@@ -116,7 +116,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	return send(t, id, partition.All(len(s.job.Inputs)))
 }
 
-// readInputs returns the commits that heads name; nothing if there is no commit at all.
+// readInputs returns the commits that heads name, or nil if there is no commit.
 func readInputs(t *actor.Task, id string, partitions int) ([]ranks.Input, error) {
 	keys := make([]string, partitions)
 	for p := range keys {
@@ -156,7 +156,7 @@ func sameParams(a, b *ranks.Params) bool {
 	return a.Damping == b.Damping && a.Tolerance == b.Tolerance && a.MaxRounds == b.MaxRounds && slices.Equal(a.Personal, b.Personal)
 }
 
-// send wakes partitions: their steps look for what there is to do.
+// send wakes partitions. Their steps read the records to find the next round.
 func send(t *actor.Task, id string, to []partition.ID) error {
 	if len(to) == 0 {
 		return nil

@@ -34,9 +34,9 @@ type Report struct {
 	Done   bool
 }
 
-// Step does the partition's next round of the job under way, and the rounds after it as long as all other
-// partitions have finished them too. Two steps of a partition at once do no harm: the one that is slower in a round ends
-// with it and wakes nobody, so that the number of steps does not grow with each round. Step is an [actor.Actor].
+// Step does the partition's next round of the running job. It continues with the following rounds while all other
+// partitions have finished the previous one. Two steps of a partition at once are harmless: the slower one in a round
+// ends and wakes no partition, so that the number of steps does not grow with each round. Step is an [actor.Actor].
 type Step struct {
 	actor.Procedure
 	cfg    StepConfig
@@ -68,8 +68,7 @@ type Warm struct {
 	levels [2]*level // of pages and of hosts
 }
 
-// NewStep returns the actor. warm is the state that a previous step of the partition has left, or nil. No other step may
-// use it.
+// NewStep returns the actor. warm is the state of a previous step of the partition, or nil. No other step may use it.
 func NewStep(cfg StepConfig, warm *Warm) *Step {
 	s := &Step{cfg: cfg, warm: warm, slots: map[string]partition.Slot{}}
 	s.report.Round = -1
@@ -198,8 +197,8 @@ func (s *Step) least() int {
 	return p.Round
 }
 
-// unlessOvertaken returns nil for an error in a round that is due to a faster step of this partition, which has deleted
-// what no partition needs any more. Otherwise it returns the error.
+// unlessOvertaken returns nil if an error in a round was caused by a faster step of this partition, which has deleted
+// objects that no partition needs. Otherwise it returns the error.
 func (s *Step) unlessOvertaken(t *actor.Task, round int, err error) error {
 	if !errors.Is(err, actor.ErrNotFound) {
 		return err
@@ -227,7 +226,7 @@ func (s *Step) wakeOthers(t *actor.Task, round int) error {
 	return send(t, s.cfg.Crawl.ID, to)
 }
 
-// prepare reads what all rounds need.
+// prepare reads the hash and the map, which all rounds need.
 func (s *Step) prepare(t *actor.Task) error {
 	if s.pmap != nil {
 		return nil
@@ -300,7 +299,7 @@ func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
 
 // commit stores the result of a round and sets the head to it:
 //
-//	delete what no partition needs → put the round's object → set the head
+//	delete unneeded objects → put the round's object → set the head
 //
 // A crash before the head is set leaves an object that the next try stores again, with the same bytes.
 func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
@@ -403,8 +402,8 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 			h.Rounds = h.Rounds[1:]
 		}
 	} else {
-		// The first round of a job drops what previous jobs have left, except the results of the last finished one, which
-		// this job starts with.
+		// The first round of a job drops the objects of previous jobs, except the results of the last finished one, with
+		// which this job starts.
 		for _, r := range old.Rounds {
 			drop(ranks.Gather, r.Object)
 		}
@@ -420,7 +419,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 		}
 		h.Totals, h.Next = ranks.Totals{}, ranks.Result{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
 	}
-	// Note what this round has made.
+	// Add the results of this round.
 	if did.totals != nil {
 		h.Totals = *did.totals
 	}
@@ -503,7 +502,7 @@ func (s *Step) tidyUp(t *actor.Task) error {
 	})
 }
 
-// parts reads what the round of each partition has for this one; nil if that is nothing.
+// parts reads the part for this partition from the round of each partition; nil if it is empty.
 func (s *Step) parts(t *actor.Task, round int) ([][]byte, error) {
 	out := make([][]byte, len(s.heads))
 	var gets []actor.GetObject
@@ -570,7 +569,7 @@ func (s *Step) get(q, round, part int) (*actor.GetObject, error) {
 	return &actor.GetObject{Name: r.Object, Offset: off, Length: length}, nil
 }
 
-// state reads what a round of this partition has left for the next one.
+// state reads the state that a round of this partition stored for the next one.
 func (s *Step) state(t *actor.Task, round int) ([]byte, error) {
 	get, err := s.get(int(s.cfg.Partition), round, len(s.heads))
 	if err != nil {

@@ -72,7 +72,7 @@ func newTargets(pieces []*ranks.Graph, owner func(partition.Slot) partition.ID, 
 	return t
 }
 
-// firsts returns where each of n groups begins in a list that is in order of groups, and the length of the list.
+// firsts returns the index at which each of n groups begins in a list ordered by group, and the length of the list.
 func firsts[T any](list []T, n int, group func(T) int) []uint32 {
 	out := make([]uint32, n+1)
 	for _, v := range list {
@@ -88,7 +88,7 @@ func compareNodes(a, b ranks.Node) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Fingerprint, b.Fingerprint))
 }
 
-// of returns what a partition is sent.
+// of returns the targets of a partition.
 func (t *targets) of(p int) *ranks.Targets {
 	out := &ranks.Targets{}
 	first := t.hostFirst[p]
@@ -103,7 +103,7 @@ func (t *targets) of(p int) *ranks.Targets {
 	return out
 }
 
-// text is a link: a host links to a target by a text.
+// text is a link with a text from a host to a target.
 type text struct{ target, text, host uint32 }
 
 // anchors returns the texts of the links to each target, by the partitions that own the targets.
@@ -163,7 +163,7 @@ func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.Ancho
 	return out
 }
 
-// bestTexts returns the texts that most hosts use, within the bounds of a target.
+// bestTexts returns the texts used by the most hosts, within the bounds of a target.
 func bestTexts(texts []ranks.AnchorText) []ranks.AnchorText {
 	slices.SortFunc(texts, func(a, b ranks.AnchorText) int {
 		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(b.Pages, a.Pages), strings.Compare(a.Text, b.Text))

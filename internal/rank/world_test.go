@@ -18,10 +18,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// visibility is when the message of a step that was killed comes again.
+// visibility is the time after which the message of a killed step is redelivered.
 const visibility = 30 * time.Minute
 
-// world carries out the effects of actors on a table, objects and a queue in maps. It checks that
+// world executes the effects of actors on a table, objects and a queue in memory. It checks that
 // objects never change (I6).
 type world struct {
 	virtual.Store
@@ -29,16 +29,16 @@ type world struct {
 	now     time.Duration
 	queue   []partition.ID
 	effects int
-	// kill ends the actor at work when that many effects were carried out.
+	// kill is the number of effects after which the running actor is killed; -1: none.
 	kill int
-	// fork is called before each effect with the partition of the step at work; nil: nobody is.
+	// fork is called before each effect with the partition of the running step; nil: it is not called.
 	fork func(partition.ID)
-	at   partition.ID // of the step at work
+	at   partition.ID // of the running step
 	warm map[partition.ID]*Warm
-	// deadline is that of steps; 0 for none.
+	// deadline of steps; 0: none.
 	deadline time.Duration
-	cold     bool // no step begins with what another has left in memory
-	// fault has an effect fail, before it took place or after; nil: none does.
+	cold     bool // steps keep no state in memory
+	// fault returns the error of an effect, before or after it takes place; nil: no faults.
 	fault func(actor.Effect) (before, after error)
 	gets  int
 	died  bool // a step was killed, so messages may be lost
@@ -55,7 +55,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// Record makes the world a made.Store.
+// Record implements made.Store.
 func (w *world) Record(key string, value []byte) error {
 	w.Write(key, value)
 	return nil
@@ -65,7 +65,7 @@ var errKilled = errors.New("killed")
 
 func (w *world) clock() actor.Now { return actor.Now{Wall: virtual.Epoch.Add(w.now), Mono: w.now} }
 
-// run carries an actor to its end, or until it is killed.
+// run runs an actor until it ends or is killed.
 func (w *world) run(a actor.Actor) error {
 	r := w.begin(a, 0)
 	for {
@@ -76,7 +76,7 @@ func (w *world) run(a actor.Actor) error {
 	}
 }
 
-// running is an actor at work, with the effects that it waits for.
+// running is a running actor with its pending effects.
 type running struct {
 	virtual.Process
 	queue []actor.Issue
@@ -91,13 +91,13 @@ func (w *world) begin(a actor.Actor, p partition.ID) *running {
 	return r
 }
 
-// turn carries out one effect of an actor, the i-th of those that wait.
+// turn executes the i-th pending effect of an actor.
 func (w *world) turn(r *running, i int) (ended bool, err error) {
 	if ended, err := r.Actor.Ended(); ended {
 		return true, err
 	}
 	if len(r.queue) == 0 {
-		w.t.Fatal("the actor stands still")
+		w.t.Fatal("the actor has not ended and has no pending effect")
 	}
 	is := r.queue[i]
 	r.queue = slices.Delete(r.queue, i, i+1)
@@ -137,7 +137,7 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 		return nil, nil
 	case actor.Send:
 		if e.Queue != naming.RankQueue {
-			return nil, fmt.Errorf("there is no queue %s", e.Queue)
+			return nil, fmt.Errorf("unknown queue %s", e.Queue)
 		}
 		for _, b := range e.Bodies {
 			_, p, err := blobschema.DecodeJob(b)
@@ -151,7 +151,7 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 		w.gets++
 	case actor.DeleteObject:
 		if !strings.Contains(e.Name, "/rank/") {
-			w.t.Errorf("%s would be deleted", e.Name)
+			w.t.Errorf("a rank step deletes %s", e.Name)
 		}
 	case actor.WriteRecord:
 		if len(e.Value) > 400<<10 {
@@ -161,7 +161,7 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	v, ok, err := w.Apply(effect)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("effect %T is unknown here", effect)
+		return nil, fmt.Errorf("unknown effect %T", effect)
 	case errors.Is(err, virtual.ErrChanged):
 		w.t.Error(err)
 	}
@@ -190,12 +190,12 @@ func (w *world) start(cfg StartConfig) error {
 	return w.run(NewStart(cfg))
 }
 
-// drain takes messages until there are none. A message whose step was killed comes again; if the step was to send others,
-// the partitions are reminded.
+// drain runs a step for each message until there are none. The message of a killed step is redelivered; NewRemind sends
+// messages again that the step may have lost.
 func (w *world) drain() error {
 	for n := 0; len(w.queue) > 0 || w.died; n++ {
 		if n > 10_000 {
-			w.t.Fatal("messages without end")
+			w.t.Fatal("too many messages")
 		}
 		if len(w.queue) == 0 {
 			w.died = false
@@ -220,7 +220,7 @@ func (w *world) drain() error {
 	return nil
 }
 
-// killed is what comes of the end of a step's process: its message comes again.
+// killed drops the state in memory after a crash and redelivers the message of the step.
 func (w *world) killed(p partition.ID) {
 	w.warm, w.died = map[partition.ID]*Warm{}, true
 	if len(w.queue) == 0 {
@@ -229,12 +229,12 @@ func (w *world) killed(p partition.ID) {
 	w.queue = append(w.queue, p)
 }
 
-// drainWild runs up to n steps at once, their effects in any order, and delivers messages twice.
+// drainWild runs up to n steps at once with their effects in random order, and delivers some messages twice.
 func (w *world) drainWild(r *rand.Rand, n int) error {
 	var live []*running
 	for turns := 0; len(w.queue)+len(live) > 0; turns++ {
 		if turns > 1_000_000 {
-			w.t.Fatal("messages without end")
+			w.t.Fatal("too many messages")
 		}
 		if len(w.queue) > 0 && (len(live) == 0 || len(live) < n && r.IntN(4) == 0) {
 			i := r.IntN(len(w.queue))
@@ -278,13 +278,13 @@ func (w *world) head(p int) ranks.Head {
 	return h
 }
 
-// ranks are the ranks that a finished job has made, by fingerprint and by host.
+// ranks returns the ranks of the last finished job, by fingerprint and by host.
 func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 	w.t.Helper()
 	latest := w.job()
 	job := latest.Finished()
 	if job == nil {
-		w.t.Fatalf("there is no finished job: %+v", latest)
+		w.t.Fatalf("no finished job: %+v", latest)
 	}
 	pages, hosts = map[uint64]float64{}, map[string]float64{}
 	for p := 0; ; p++ {
@@ -324,7 +324,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 	}
 }
 
-// orphans are objects of rank jobs that no head names.
+// orphans returns the objects of rank jobs that no head names.
 func (w *world) orphans() (out []string) {
 	named := map[string]bool{}
 	for key := range w.Table {

@@ -13,16 +13,16 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The corpus of the benchmarks: documents of some 5 KB, whose words are frequent as those of
-// a language are, in 4 partitions of 3 segments, with anchor texts and ranks.
+// The corpus of the benchmarks has documents of about 5 KB, with word frequencies like those of
+// a language, in 4 partitions of 3 segments, with anchor texts and ranks.
 const (
 	benchDocuments = 20_000
-	benchWords     = 700 // of a document
+	benchWords     = 700 // per document
 	benchParts     = 4
 	benchSegments  = 3
 )
 
-// benchCorpus is made once: it takes half a minute.
+// benchCorpus is made once, because it takes half a minute.
 var benchCorpus = sync.OnceValue(func() *corpus {
 	c := newCorpus(brittle{}, benchParts)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -71,7 +71,7 @@ var benchCorpus = sync.OnceValue(func() *corpus {
 	return c
 })
 
-// brittle is a test's T before there is one.
+// brittle is a testing.TB that panics, for use outside tests.
 type brittle struct{ testing.TB }
 
 func (brittle) Helper()           {}
@@ -88,8 +88,8 @@ var benchQueries = []struct{ name, query string }{
 	{"site", "site:site40.example w9"},
 }
 
-// BenchmarkCold asks an index that has just been opened, with nothing in memory: what it costs to
-// open it is in the figures.
+// BenchmarkCold measures a query on a new index with an empty cache. The time includes Open; the
+// reads are those of the query.
 func BenchmarkCold(b *testing.B) {
 	c := benchCorpus()
 	for _, q := range benchQueries {
@@ -110,8 +110,8 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// BenchmarkNext asks an index that has answered another query: what is needed for all is in
-// memory, but none of the query's own lists.
+// BenchmarkNext measures a query on an index that has answered another one. Common data is in
+// memory, but not the query's own lists.
 func BenchmarkNext(b *testing.B) {
 	c := benchCorpus()
 	for _, q := range benchQueries {
@@ -134,7 +134,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkWarm asks the same again.
+// BenchmarkWarm measures a repeated query.
 func BenchmarkWarm(b *testing.B) {
 	c := benchCorpus()
 	ix, err := Open(b.Context(), c.memory, testCrawl, Options{})

@@ -20,8 +20,8 @@ import (
 // (BenchmarkNext).
 const (
 	blockSize = 16 << 10
-	// maxBlocks bounds the reads that are kept as blocks. Longer ones, such as long lists of postings, are kept as
-	// they are.
+	// maxBlocks bounds the reads that are cached as blocks. Longer ones, such as long lists of postings, are cached
+	// whole.
 	maxBlocks = 32
 )
 
@@ -31,7 +31,7 @@ type kind uint8
 const (
 	kindBlock   kind = iota // at: its number
 	kindRange               // at: its offset; length: its length
-	kindRun                 // blocks that are being read, from number at on; length: how many
+	kindRun                 // blocks being read; at: number of the first; length: their number
 	kindReader              // an open segment
 	kindColumns             // of the document table, all of them
 	kindTable               // page ranks of a partition
@@ -47,8 +47,8 @@ type key struct {
 	length int64
 }
 
-// cache keeps values that were read, or made of what was read, up to a bound in bytes; the least recently used go
-// first. If a value is being read, others wait for it. It is safe for concurrent use.
+// cache keeps values that were read or derived from reads, up to a bound in bytes. It drops the least recently used
+// first. If a value is being read, other calls wait for it. It is safe for concurrent use.
 type cache struct {
 	max int64
 
@@ -86,7 +86,7 @@ func (c *cache) claim(k key) (e *entry, mine bool) {
 	return e, true
 }
 
-// get returns a value that is kept.
+// get returns a cached value.
 func (c *cache) get(k key) (value any, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *cache) get(k key) (value any, ok bool) {
 	return e.value, true
 }
 
-// fill sets the value of a claimed entry. An error, and a value of kind [kindRun], goes to those who wait, but is not kept.
+// fill sets the value of a claimed entry. Waiting calls get an error or a value of kind [kindRun], but it is not cached.
 func (c *cache) fill(e *entry, value any, size int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,8 +198,8 @@ func (r *reader) source(ctx context.Context, object string, size int64) segment.
 	}
 }
 
-// blocks returns some blocks of an object. It reads those that are missing, and the ones between them, in one call. If
-// another call reads the same blocks at this moment, it waits for that.
+// blocks returns some blocks of an object. It reads the missing ones, and those between them, in one call. If another
+// call is reading the same blocks, it waits for that call.
 func (r *reader) blocks(ctx context.Context, object string, size, first, last int64) ([][]byte, error) {
 	out := make([][]byte, last-first+1)
 	from, to := last+1, first // of the missing blocks, to is behind the last
@@ -226,7 +226,7 @@ func (r *reader) blocks(ctx context.Context, object string, size, first, last in
 		run := slices.Collect(slices.Chunk(data, blockSize))
 		for i, b := range run {
 			if len(run) > 1 {
-				run[i] = bytes.Clone(b) // the cache drops each by itself
+				run[i] = bytes.Clone(b) // the cache drops blocks one by one
 			}
 			if e, mine := r.cache.claim(key{object, kindBlock, from + int64(i), 0}); mine {
 				r.cache.fill(e, run[i], int64(len(b)), nil)

@@ -18,7 +18,7 @@ func newReader(store blobschema.Store, size int64) *reader {
 	return &reader{store, newCache(size), &reads{}}
 }
 
-// TestSource reads random ranges, whose bytes must be right however little is kept.
+// TestSource checks the bytes of random ranges, with caches of different sizes.
 func TestSource(t *testing.T) {
 	data := make([]byte, 20*blockSize+17)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -47,7 +47,7 @@ func TestSource(t *testing.T) {
 		wg.Wait()
 		c := r.cache
 		if c.used > max(size, 0) || c.used < 0 || len(c.entries) != c.order.Len() {
-			t.Errorf("%d bytes of %d are kept, in %d entries of %d", c.used, size, c.order.Len(), len(c.entries))
+			t.Errorf("the cache has %d bytes of %d, in %d entries of %d", c.used, size, c.order.Len(), len(c.entries))
 		}
 		for _, bad := range [][2]int64{{-1, 1}, {0, -1}, {0, int64(len(data)) + 1}, {int64(len(data)), 1}, {1 << 62, 1 << 62}} {
 			if _, err := src(bad[0], bad[1]); err == nil {
@@ -57,7 +57,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestBlocksAreReadOnce counts reads: missing blocks are read in one call, and those that are kept are not read again.
+// TestBlocksAreReadOnce checks that missing blocks are read in one call, and cached blocks are not read again.
 func TestBlocksAreReadOnce(t *testing.T) {
 	data := make([]byte, 6*blockSize)
 	m := &memory{objects: map[string][]byte{"o": data}}
@@ -72,8 +72,8 @@ func TestBlocksAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestCacheWaits: what one is reading another waits for; if the reader fails, those who wait fail
-// with it, but whoever comes later tries again; and if it only gave up, another goes on.
+// TestCacheWaits checks that calls wait for a value that another call loads, and share its error. A
+// later call tries again. If the loading call is cancelled, a waiting call loads the value.
 func TestCacheWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(1000)
@@ -107,7 +107,7 @@ func TestCacheWaits(t *testing.T) {
 			}
 		}
 		if loads != 3 {
-			t.Errorf("an error is kept: %d loads", loads)
+			t.Errorf("an error is cached: %d loads", loads)
 		}
 		wg.Go(func() { _, _ = cached(t.Context(), c, key{object: "c"}, load(0, context.Canceled)) })
 		synctest.Wait()
@@ -115,7 +115,7 @@ func TestCacheWaits(t *testing.T) {
 			t.Errorf("%d, %v", v, err)
 		}
 		wg.Wait()
-		// Whoever waits may give up before.
+		// A waiting call may be cancelled.
 		wg.Go(func() { _, _ = cached(t.Context(), c, key{object: "d"}, load(1, nil)) })
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -136,13 +136,13 @@ func TestCacheIsBounded(t *testing.T) {
 			}
 		}
 		if c.used > 100 {
-			t.Fatalf("%d bytes are kept", c.used)
+			t.Fatalf("the cache has %d bytes", c.used)
 		}
 	}
 	if _, ok := c.entries[key{object: "49"}]; !ok {
-		t.Error("what was used last is not there")
+		t.Error("the last used value is not cached")
 	}
-	func() { // a panic leaves nobody waiting
+	func() { // a panic does not block later calls
 		defer func() { _ = recover() }()
 		_, _ = cached(t.Context(), c, key{object: "p"}, func() (int, int64, error) { panic("p") })
 	}()
@@ -151,8 +151,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestColumnsAreCounted: what is kept of a segment's document table counts as what it takes in memory,
-// not as what was read for it.
+// TestColumnsAreCounted checks that a cached document table counts with its size in memory, not with the
+// bytes read for it.
 func TestColumnsAreCounted(t *testing.T) {
 	var pages []*page
 	for i := range 2000 {

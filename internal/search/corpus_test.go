@@ -22,13 +22,13 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// memory is a blobschema.Store in memory that counts what is read.
+// memory is a blobschema.Store in memory that counts reads.
 type memory struct {
 	mu      sync.Mutex
 	records map[string][]byte
 	objects map[string][]byte
 	reads   int
-	fail    func(object string) error // nil: nothing does
+	fail    func(object string) error // error of a read; nil: none
 }
 
 func (m *memory) Records(_ context.Context, keys ...string) ([][]byte, error) {
@@ -42,7 +42,7 @@ func (m *memory) Records(_ context.Context, keys ...string) ([][]byte, error) {
 }
 
 func (m *memory) List(context.Context, string) iter.Seq2[blobschema.StoredObject, error] {
-	panic("a search lists nothing")
+	panic("a search must not list objects")
 }
 
 func (m *memory) Object(ctx context.Context, name string, off, length int64) ([]byte, error) {
@@ -80,7 +80,7 @@ func (m *memory) put(key string, v any) {
 	m.records[key] = b
 }
 
-// page is a document of a corpus, and what is known of it.
+// page is a page of a corpus.
 type page struct {
 	url, title, headings, body, anchor, aside string
 	lang                                      string
@@ -88,14 +88,14 @@ type page struct {
 	generation                                uint32
 	time                                      time.Time
 	deleted                                   bool
-	rank                                      float64 // of all pages'; 0: unknown
+	rank                                      float64 // the sum of all pages is 1; 0: unknown
 }
 
 func (p *page) fields() [segment.NumFields]string {
 	return [segment.NumFields]string{segment.Title: p.title, segment.Headings: p.headings, segment.Body: p.body, segment.URL: p.url, segment.Aside: p.aside}
 }
 
-// corpus is a crawl that is being indexed.
+// corpus is a crawl with an index.
 type corpus struct {
 	testing.TB
 	*memory
@@ -138,7 +138,7 @@ func tokens(text, lang string) (out []segment.TermPosition) {
 	return out
 }
 
-// segment stores a segment of pages; those that are deleted are marked so.
+// segment stores a segment of pages, or of their anchor texts, and marks deleted pages.
 func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschema.SegmentRef {
 	c.Helper()
 	b := segment.NewBuilder()
@@ -183,7 +183,7 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 		if d := c.document(p); p.deleted {
 			doc, ok := docs[d.Fingerprint]
 			if !ok {
-				c.Fatal("a document is not in its segment")
+				c.Fatal("the segment lacks a document")
 			}
 			gone.Add(doc)
 		}
@@ -192,7 +192,7 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 	return ref
 }
 
-// finish stores what a builder has.
+// finish stores the segment of a builder.
 func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentRef {
 	c.Helper()
 	out := b.Finish()
@@ -215,7 +215,7 @@ func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentR
 	c.put(key, head)
 }
 
-// manifest stores one, and returns the record that names it.
+// manifest stores a manifest, and returns the key and the head that names it.
 func (c *corpus) manifest(id partition.ID, segments, anchors []blobschema.SegmentRef) (string, blobschema.IndexHead) {
 	c.numbers[id]++
 	slices.SortFunc(c.removed[id], blobschema.RemovedDocument.Compare)
@@ -268,7 +268,7 @@ func (c *corpus) open() *Index {
 	return ix
 }
 
-// one is a corpus of one partition with one segment of pages.
+// one returns the index of a corpus of one partition with one segment of pages.
 func one(t testing.TB, pages ...*page) *Index {
 	t.Helper()
 	c := newCorpus(t, 1)
@@ -276,7 +276,7 @@ func one(t testing.TB, pages ...*page) *Index {
 	return c.open()
 }
 
-// urls are those of an answer's results.
+// urls returns the URLs of an answer's results.
 func urls(a *Answer) (out []string) {
 	for _, r := range a.Results {
 		out = append(out, r.URL)

@@ -15,7 +15,7 @@ import (
 const end = math.MaxUint32
 
 // A cursor iterates over the documents that contain one thing in one field: a word, a phrase or alternatives. It
-// stands before the first document until the first call of seek.
+// is before the first document until the first call of seek.
 type cursor interface {
 	// at returns the document, or end.
 	at() uint32
@@ -132,7 +132,7 @@ func (c *formCursor) appendPositions(buf []position) []position {
 
 // anyCursor iterates over the documents of several cursors. Alternatives of one word, such as its forms, or a
 // Chinese word and its pairs of characters, may be at the same position, so only the most frequent one counts.
-// Of different words all count.
+// If all is set, the cursors are of different words, and all count.
 type anyCursor struct {
 	of  []cursor
 	all bool
@@ -182,7 +182,7 @@ func (c *anyCursor) appendPositions(buf []position) []position {
 			buf = o.appendPositions(buf)
 		}
 	}
-	// Of one position the exact place comes first, and stays.
+	// Of equal positions, the exact one comes first and stays.
 	slices.SortFunc(buf[from:], func(a, b position) int { return cmp.Compare(a^1, b^1) })
 	same := func(a, b position) bool { return a>>1 == b>>1 }
 	return buf[:from+len(slices.CompactFunc(buf[from:], same))]
@@ -235,7 +235,7 @@ func (c *rowCursor) find(to uint32) {
 	}
 }
 
-// match finds where the row begins in the document that all cursors are at.
+// match finds the beginnings of the row in the document that all cursors are at.
 func (c *rowCursor) match() bool {
 	c.starts = c.of[0].appendPositions(c.starts[:0])
 	for i := 1; i < len(c.of) && len(c.starts) > 0; i++ {
@@ -273,7 +273,7 @@ type hit struct {
 	length int32 // of all its anchor texts, in tokens
 }
 
-// hitsCursor goes through the documents of anchor texts. It knows no positions.
+// hitsCursor goes through the documents of anchor texts. It has no positions.
 type hitsCursor struct {
 	hits []hit // by document
 	i    int
@@ -301,7 +301,7 @@ type lister struct {
 	lists []*listCursor // of all cursors made
 }
 
-// leaf returns the cursor of a leaf in one field, nil if the field does not have it.
+// leaf returns the cursor of a leaf in one field, or nil if the field lacks it.
 func (l *lister) leaf(x *leaf, f segment.Field) cursor {
 	if !x.fields.has(f) {
 		return nil

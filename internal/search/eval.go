@@ -23,8 +23,8 @@ const (
 )
 
 // evaluation is one query against one snapshot. The segments are evaluated in parallel, document by document. Before
-// that run collects what they need to know of each other: how many documents have each word, and which documents
-// the anchor texts belong to.
+// that, run collects data of all segments: the number of documents with each word, and the documents that anchor
+// texts belong to.
 type evaluation struct {
 	reader
 	ix   *Index
@@ -33,7 +33,7 @@ type evaluation struct {
 	keep int // number of best hits wanted
 
 	memory *semaphore.Weighted // bytes of lists in memory
-	leaves []*leaf             // of the query; those that exclude come last
+	leaves []*leaf             // of the query; excluding ones come last
 	sums   []sums              // by leaf
 	hits   map[*seg][][]hit    // by segment and leaf: documents whose anchor texts have the leaf
 
@@ -49,7 +49,7 @@ type sums struct {
 	idf       float64
 }
 
-// terms holds what the dictionary of a segment says about the query's terms.
+// terms holds the entries of the query's terms in the dictionary of a segment.
 type terms struct {
 	seg      *seg
 	opened   *segment.Reader
@@ -99,13 +99,13 @@ type matches struct {
 	langs map[string]int64
 	short bool // a bound was reached before all documents were examined
 
-	full  bool // there are enough that are not after worst
+	full  bool // enough of the best are not after worst
 	worst found
 }
 
 // run evaluates the query.
 func (e *evaluation) run(ctx context.Context) (*matches, error) {
-	// Find out what the segments have together.
+	// Collect the data of all segments.
 	e.leaves, e.sums = e.q.leaves(), nil
 	e.memory = semaphore.NewWeighted(e.ix.listBytes())
 	if err := e.lookup(ctx); err != nil {
@@ -147,7 +147,7 @@ func (m *matches) cut(keep int) {
 	m.best = m.best[:min(len(m.best), keep)]
 }
 
-// offer adds a match if it may be one of the best: those beyond twice as many are dropped now and then.
+// offer adds a match if it may be one of the best. Once there are more than 2*keep, it drops all but the keep best.
 func (m *matches) offer(f found, keep int) {
 	if m.full && before(f, m.worst) > 0 {
 		return
@@ -251,9 +251,9 @@ func (e *evaluation) expand(t *terms, l *leaf) error {
 	return nil
 }
 
-// sum estimates how many documents have each leaf, because lists do not say which documents they share. For a word it
-// is the number in the field, and in the form, that has the most; for a word of several terms in a row it is the
-// number that have the rarest term.
+// sum estimates the number of documents with each leaf; lists do not show which documents they share. For a word it
+// is the largest number of any field and form. For a word of several terms in a row it is the number with the
+// rarest term.
 func (e *evaluation) sum() {
 	n := float64(e.snap.documents)
 	for _, l := range e.leaves {
@@ -283,7 +283,7 @@ func (e *evaluation) sum() {
 	}
 }
 
-// have estimates how many documents have a word.
+// have estimates the number of documents with a word.
 func (e *evaluation) have(w token.Word, in fields) (most float64) {
 	for f := range segment.NumFields {
 		if !in.has(f) {
@@ -304,7 +304,7 @@ func (e *evaluation) have(w token.Word, in fields) (most float64) {
 	return most
 }
 
-// have estimates how many documents have one of the terms at a place.
+// have estimates the number of documents with one of the terms at a place.
 func (t *terms) have(at token.Term, f segment.Field) (most int) {
 	for _, term := range at.Any {
 		most = max(most, t.infos[term][f].Documents)
@@ -321,7 +321,7 @@ func (e *evaluation) anchors(ctx context.Context) error {
 	}
 	for _, by := range e.hits {
 		for l := range by {
-			// Once slots have moved, two partitions may have texts of one document: the most counts.
+			// Once slots have moved, two partitions may have texts of one document: the largest number counts.
 			slices.SortFunc(by[l], func(a, b hit) int {
 				return cmp.Or(cmp.Compare(a.doc, b.doc), cmp.Compare(b.freq, a.freq), cmp.Compare(a.length, b.length))
 			})

@@ -11,9 +11,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// TestForms: a word is found in other forms that it has in the document's language, and in no others.
+// TestForms checks that a query finds only the forms that a word has in the document's language.
 func TestForms(t *testing.T) {
-	// By their stems in French, "pointer" is "point", and "vital" the Italian "vitale".
+	// "pointer" and "point" have the same stem in French, "vital" and "vitale" in Italian.
 	ix := one(t,
 		&page{url: site + "pointer", lang: "en", body: "A pointer holds an address."},
 		&page{url: site + "pointers", lang: "en", body: "Pointers hold addresses."},
@@ -28,7 +28,7 @@ func TestForms(t *testing.T) {
 		want  []string
 	}{
 		{"pointer", []string{"pointer", "pointers", "fr"}},
-		{"pointers", []string{"pointer", "pointers", "unknown"}}, // in French they are not forms of one word
+		{"pointers", []string{"pointer", "pointers", "unknown"}}, // in French, "pointers" and "pointer" have different stems
 		{"point", []string{"point", "fr"}},
 		{"points", []string{"point", "fr", "unknown"}},
 		{"pointer lang:en", []string{"pointer", "pointers"}},
@@ -57,8 +57,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestWordsOfOnePage: a word that one page has, in whatever form, finds that page alone, though the stem
-// that the word has in another language is a word of many pages.
+// TestWordsOfOnePage checks that a word of one page finds only that page, although its stem in another
+// language is a word of many pages.
 func TestWordsOfOnePage(t *testing.T) {
 	words := strings.Fields(`pointer parser vital manual general nation passer ration fonder porter former order letter
 		master center finder binder tender render sender border corner cover fever silver summer winter hunter butter matter`)
@@ -66,7 +66,7 @@ func TestWordsOfOnePage(t *testing.T) {
 	for i, w := range words {
 		pages = append(pages, &page{url: fmt.Sprint(site, i), lang: "en", title: "One", body: "the " + w + " of one page"})
 	}
-	// The stems of these words in all the other languages are words too.
+	// Other pages have the beginnings of these words, and thus their stems in other languages.
 	for i, w := range words {
 		for n := 3; n < len(w); n++ {
 			pages = append(pages, &page{url: fmt.Sprint(site, "many/", i, "/", n), lang: "en", title: "Many", body: w[:n] + "x " + w[:n], rank: 0.01})
@@ -80,8 +80,8 @@ func TestWordsOfOnePage(t *testing.T) {
 	}
 }
 
-// TestExactFirst: a document that has the words as they were written stands before one that has other forms of
-// them more often, in its title, and with a better rank; and the explanation says so.
+// TestExactFirst checks that a document with the words as written comes before one with other forms, even if these
+// are more frequent and in the title, and the rank is better. It also checks the explanation.
 func TestExactFirst(t *testing.T) {
 	pages := []*page{
 		{url: site + "often", lang: "en", title: "Roasting", headings: "Roasting and roasting", body: strings.Repeat("roasting ", 50), rank: 0.9},
@@ -104,7 +104,7 @@ func TestExactFirst(t *testing.T) {
 		", only in another form\n",
 	} {
 		if x := a.Results[i].Explain.String(); !strings.Contains(x, want) {
-			t.Errorf("%s is explained by\n%s", a.Results[i].URL, x)
+			t.Errorf("explanation of %s:\n%s", a.Results[i].URL, x)
 		}
 	}
 	if x := a.Results[2].Explain; x.Exact != 0 || x.Words[0].Exact {

@@ -94,9 +94,9 @@ type snapshot struct {
 	// The segments of all parts that are not empty.
 	segments, anchors []*seg
 	tables            map[partition.ID]string // objects: ranks of the pages of each partition
-	// moved reports that slots have moved, or depend on addresses. Then several partitions may have something of a document.
+	// moved reports that slots have moved, or depend on addresses. Then several partitions may have data of a document.
 	moved     bool
-	hidden    map[*seg]*segment.Set // documents that another partition knows better, if moved
+	hidden    map[*seg]*segment.Set // documents outdated by another partition, if moved
 	documents int64
 	stored    int64                      // documents, including deleted ones
 	average   [segment.NumFields]float64 // mean lengths
@@ -117,13 +117,13 @@ type seg struct {
 	part    *part
 }
 
-// gone returns a function that reports whether a document of a segment does not count any more.
+// gone returns a function that reports whether a document of a segment is deleted or hidden.
 func (s *snapshot) gone(of *seg) func(doc uint32) bool {
 	hidden := s.hidden[of]
 	return func(doc uint32) bool { return of.deleted.Has(doc) || hidden.Has(doc) }
 }
 
-// Refresh reads the records again, and the manifests that are new. The cache keeps what was read before.
+// Refresh reads the records again, and the manifests that are new. The cache stays.
 func (ix *Index) Refresh(ctx context.Context) error {
 	return ix.Fresh(ctx, 0)
 }
@@ -225,7 +225,7 @@ func (ix *Index) heads(ctx context.Context, n int, ranked *ranks.Job) (heads []b
 	return heads, tables, nil
 }
 
-// is reports whether the records are those that s was made of.
+// is reports whether s was made from these records.
 func (s *snapshot) is(heads []blobschema.IndexHead, tables map[partition.ID]string, moved bool) bool {
 	return s.moved == moved && maps.Equal(s.tables, tables) && slices.EqualFunc(s.parts, heads, func(p *part, h blobschema.IndexHead) bool {
 		return p.head.Partition == h.Partition && p.head.Manifest == h.Manifest
@@ -282,7 +282,7 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	return p, nil
 }
 
-// count collects the segments, and sums up what scores need to know of all documents.
+// count collects the segments, and computes the statistics for scores.
 func (s *snapshot) count() {
 	var lengths, of [segment.NumFields]float64
 	for _, p := range s.parts {

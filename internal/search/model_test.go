@@ -17,17 +17,17 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The model is what the package does, done again in the plainest way: every document, every
-// word of it, in maps.
+// The model is a second, simple implementation of the package: it looks at each word of each
+// document in maps.
 
-// modelDoc is a document as the model knows it: the places of its terms.
+// modelDoc is a document of the model, with the positions of its terms.
 type modelDoc struct {
 	*page
 	id      segment.ID
-	segment int // among all
+	segment int // index among all segments
 	at      [segment.NumFields]map[string][]int32
 	lengths [segment.NumFields]int
-	counts  bool // is the current version
+	counts  bool // it is the current version
 }
 
 type model struct {
@@ -59,7 +59,7 @@ func newModelDoc(c *corpus, p *page, in int) *modelDoc {
 	return m
 }
 
-// rounded is a length as the document table keeps it.
+// rounded returns a length as the document table stores it.
 func rounded(n int) int {
 	if n < 32 {
 		return n
@@ -71,7 +71,7 @@ func rounded(n int) int {
 	return n / step * step
 }
 
-// sum makes the statistics of a model.
+// sum computes the statistics of the model.
 func (m *model) sum() {
 	var lengths, of [segment.NumFields]float64
 	for _, d := range m.docs {
@@ -97,12 +97,12 @@ func (m *model) sum() {
 	}
 }
 
-// meant reports whether an alternative is looked for in a field of the document.
+// meant reports whether an alternative applies to a field of the document.
 func (d *modelDoc) meant(alt *token.Alternative, f segment.Field) bool {
 	return alt.Exact() || f != segment.Anchor && alt.Langs&token.LangOf(d.lang) != 0
 }
 
-// starts are where words in a row begin in a field, and whether they are as they were written.
+// starts returns the positions at which words in a row begin in a field, and whether they are as written.
 func (d *modelDoc) starts(f segment.Field, list []token.Word) map[int32]bool {
 	at := d.at[f]
 	sets := make([]map[int32]bool, len(list))
@@ -140,7 +140,7 @@ func (d *modelDoc) starts(f segment.Field, list []token.Word) map[int32]bool {
 	return out
 }
 
-// freq is how often a field has a leaf, in any form, and as it was written.
+// freq returns the number of occurrences of a leaf in a field, in any form and as written.
 func (d *modelDoc) freq(l *leaf, f segment.Field) (n, exact int) {
 	if !l.fields.has(f) {
 		return 0, 0
@@ -171,7 +171,7 @@ func (d *modelDoc) freq(l *leaf, f segment.Field) (n, exact int) {
 	return n, exact
 }
 
-// documents is how many stored documents of a segment have a term in a field.
+// documents returns the number of stored documents of a segment with a term in a field.
 func (m *model) documents(f segment.Field, in int, has func(map[string][]int32) bool) (n float64) {
 	docs := m.docs
 	if f == segment.Anchor {
@@ -215,7 +215,7 @@ func (m *model) idf(l *leaf) (sum float64) {
 				alt := &w.Alternatives[j]
 				n := 0.0
 				for i := range m.segments {
-					rarest := 0.0 // documents in its languages
+					rarest := 0.0 // starts as the number of documents in its languages
 					for _, d := range slices.Concat(m.docs, m.anchors) {
 						if d.segment == i && (alt.Exact() || alt.Langs&token.LangOf(d.lang) != 0) && (slices.Contains(m.docs, d) || alt.Exact()) {
 							rarest++
@@ -247,7 +247,7 @@ type scored struct {
 	id    segment.ID
 }
 
-// search is the whole of it.
+// search returns the matching documents, best first.
 func (m *model) search(q *Query, nodes float64) (out []scored) {
 	idfs := map[*leaf]float64{}
 	for _, l := range q.leaves() {
@@ -355,7 +355,7 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, nodes float
 	return total, true
 }
 
-// vocabulary of random corpora: few words, so that they meet.
+// vocabulary of random corpora. It has few words, so that queries match documents.
 var vocabulary = strings.Fields("coffee coffees roast roasted roasting tea green leaf leaves kernel TCP tcp_rmem house Haus Häuser schön schöne 搜索引擎 天气预报 天气 搜索引擎天气预报 東京 Москва run running wi-fi a b c")
 
 var langs = []string{"", "en", "de", "zh"}
@@ -406,15 +406,15 @@ func randomQuery(rng *rand.Rand) string {
 		case 5:
 			s = []string{"site:two.example", "site:one.example", "-site:three.example", "lang:en", "-lang:de", "lang:zh"}[rng.IntN(6)]
 		case 6:
-			s = []string{"搜索引擎天气预报", "天气搜索", "天气天气预报引擎"}[rng.IntN(3)] // several words that nothing parts
+			s = []string{"搜索引擎天气预报", "天气搜索", "天气天气预报引擎"}[rng.IntN(3)] // several words without spaces
 		}
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, " ")
 }
 
-// randomCorpus is one of several partitions and segments, with documents that were deleted, or
-// replaced, and, if moved, some that stand in two partitions.
+// randomCorpus returns the index, model and number of ranked pages of a corpus of several partitions
+// and segments, with deleted documents. If moved, some documents are in two partitions.
 func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, float64) {
 	parts := 1 + rng.IntN(3)
 	c := newCorpus(t, parts)
@@ -432,7 +432,7 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 				p.deleted = rng.IntN(8) == 0
 				pages = append(pages, p)
 			}
-			if moved && len(before) > 0 { // some are elsewhere already
+			if moved && len(before) > 0 { // add versions of pages of other partitions
 				for range 5 {
 					p := *before[rng.IntN(len(before))].page
 					if slices.ContainsFunc(all, func(o *page) bool { return o.url == p.url }) || slices.ContainsFunc(pages, func(o *page) bool { return o.url == p.url }) {
@@ -462,7 +462,7 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 			anchors = append(anchors, c.segment(id, linked, true))
 		}
 		if moved {
-			for _, d := range before { // some are gone since
+			for _, d := range before { // remove pages of other partitions
 				if here := slices.ContainsFunc(all, func(p *page) bool { return p.url == d.url }); !here && rng.IntN(10) == 0 {
 					r := blobschema.RemovedDocument{Fingerprint: d.id.Fingerprint, Slot: d.id.Slot, Generation: uint32(rng.IntN(2))}
 					c.removed[id] = append(c.removed[id], r)
@@ -482,7 +482,7 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 	return c.open(), m, nodes
 }
 
-// choose says which documents count: of those of one URL the newest, unless it is removed.
+// choose marks the documents that count: the newest of each URL, unless it is removed.
 func (m *model) choose(removed []blobschema.RemovedDocument) {
 	best := map[segment.ID]*modelDoc{}
 	for _, d := range m.docs {
@@ -514,7 +514,7 @@ func TestModel(t *testing.T) {
 			text := randomQuery(rng)
 			q, err := parse(text, &Request{})
 			if err != nil {
-				continue // nothing but exclusions
+				continue // only exclusions
 			}
 			got := ask(t, ix, Request{Query: text, All: true, Limit: MaxResults, Explain: true})
 			want := m.search(q, nodes)
@@ -532,12 +532,12 @@ func TestModel(t *testing.T) {
 					sum += w.Score
 				}
 				if r.Explain.Score != r.Score || math.Abs(sum-r.Score) > 1e-9 {
-					t.Fatalf("seed %d, %s: %s is explained as %g and %g, not %g", seed, text, r.URL, sum, r.Explain.Score, r.Score)
+					t.Fatalf("seed %d, %s: explanation of %s has parts of %g and a score of %g, want %g", seed, text, r.URL, sum, r.Explain.Score, r.Score)
 				}
 			}
 		}
 	}
 	if asked < 250 || hits < 1500 {
-		t.Errorf("only %d queries with %d hits: the test says little", asked, hits)
+		t.Errorf("only %d queries with %d hits", asked, hits)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// This file reads what a query needs of a segment besides its lists: the index at its end, columns of its
-// documents, and page ranks. All of it is kept in the cache, which may drop it between two queries.
+// This file reads the parts of a segment that a query needs besides lists: the index at its end, columns of its
+// documents, and page ranks. All are kept in the cache, which may drop them between two queries.
 
 // bad adds the name of a segment to an error.
 func bad(s *seg, err error) error {
@@ -42,8 +42,8 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	return opened.With(src), nil
 }
 
-// columns loads the document table without the blocks of the cache, because it is kept as a whole. It reads all
-// columns as one range: hardly any query does without one of them, and a second read costs more than the bytes in
+// columns loads the document table without the blocks of the cache, because it is cached as a whole. It reads all
+// columns as one range: nearly every query needs them all, and a second read costs more than the bytes in
 // between.
 func (r *reader) columns(ctx context.Context, s *seg) (*segment.Columns, error) {
 	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, 0, 0}, func() (*segment.Columns, int64, error) {
@@ -61,11 +61,11 @@ func (r *reader) columns(ctx context.Context, s *seg) (*segment.Columns, error) 
 
 // target is a document that an anchor text belongs to.
 type target struct {
-	seg int32 // in targets.segments; -1: it is not there
+	seg int32 // index in targets.segments; -1: not found
 	doc uint32
 }
 
-// targets are the documents that those of an anchor segment stand for.
+// targets are the documents that the texts of an anchor segment belong to.
 type targets struct {
 	segments []*seg
 	of       []target // by document of the anchor segment
@@ -99,7 +99,7 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 	if err != nil {
 		return nil, err
 	}
-	// Note the documents of the anchor segment, and their slots.
+	// Collect the documents of the anchor segment by ID, and their slots.
 	of := make([]target, a.ref.Documents)
 	by, slots := make(map[segment.ID]int, len(of)), map[partition.Slot]bool{}
 	for doc := range of {
@@ -122,13 +122,13 @@ func (r *reader) findTargets(ctx context.Context, snap *snapshot, a *seg, in []*
 	return of, nil
 }
 
-// hide returns the documents of moved slots that another partition knows better. Of the versions of a document that of the
-// highest generation stays, then that of the latest time, then that of the last partition; and a partition may have
-// found that a document is gone. It reads columns of all segments.
+// hide returns the outdated documents of moved slots. Of the versions of a document, the one with the highest generation
+// stays, then the one with the latest time, then that of the last partition. A partition may also have removed the
+// document. hide reads columns of all segments.
 func (ix *Index) hide(ctx context.Context, snap *snapshot) (map[*seg]*segment.Set, error) {
 	r := &reader{ix.store, ix.cache, &reads{}}
 	tables := map[*seg]*segment.Columns{}
-	// Find the slots that several partitions have documents of, or have removed documents of.
+	// Find the slots of which several partitions have documents or removed documents.
 	in := map[partition.Slot]partition.ID{}
 	several := map[partition.Slot]bool{}
 	note := func(slot partition.Slot, p *part) {
@@ -181,7 +181,7 @@ func hideIn(slot partition.Slot, parts []*part, tables map[*seg]*segment.Columns
 		by         *part
 		generation uint32
 	}
-	// Collect what the partitions have removed from the slot.
+	// Collect the documents that partitions have removed from the slot.
 	removed, best := map[uint64][]removal{}, map[uint64]version{} // by fingerprint
 	for _, p := range parts {
 		first, _ := slices.BinarySearchFunc(p.removed, slot, func(d blobschema.RemovedDocument, slot partition.Slot) int { return cmp.Compare(d.Slot, slot) })

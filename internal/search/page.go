@@ -23,13 +23,13 @@ import (
 
 // Handler serves the search page, below any folder: all links on it are relative.
 //
-//	GET .../            the page: a form, and what was found
+//	GET .../            the page: a form and the results
 //	GET .../search.json the same as JSON, an [Answer]
 //
 // Other names are answered with status 404.
 //
-// Both take q, and may be given site, lang (each several times), offset, limit, all=1 and
-// explain=1. The page needs no script, and is allowed none.
+// Both take q, and optionally site and lang (repeatable), offset, limit, all=1 and explain=1.
+// The page needs no script, and its policy allows none.
 type Handler struct {
 	// Open returns the index; it is called for every query, by several goroutines.
 	Open func(context.Context) (*Index, error)
@@ -116,7 +116,7 @@ func (h *Handler) answer(ctx context.Context, req Request) (*Answer, error) {
 	return ix.Search(ctx, req)
 }
 
-// statusOf returns what an error means to the user. It hides faults of the index, which are for its operator.
+// statusOf returns the status and the message of an error. It hides faults of the index, which are for its operator.
 func statusOf(err error) (int, string) {
 	switch {
 	case err == nil:
@@ -166,7 +166,7 @@ func writeJSON(w http.ResponseWriter, status int, a *Answer, text string) {
 	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
-// shown is what the template shows.
+// shown is the data of the template.
 type shown struct {
 	Style         template.CSS
 	Syntax, Error string
@@ -247,7 +247,7 @@ func functions() template.FuncMap {
 	}
 }
 
-// Summary says how much was found, and how fast.
+// Summary formats the number of results and the time.
 func Summary(a *Answer) string {
 	n := strconv.FormatInt(a.Total, 10) + " results"
 	if a.Total == 1 {

@@ -26,7 +26,7 @@ func handler(ix *Index) *Handler {
 	return &Handler{Open: func(context.Context) (*Index, error) { return ix, nil }}
 }
 
-// nodes are the elements of a page by name.
+// nodes returns the elements of a page by name.
 func nodes(t *testing.T, body string) map[string][]*html.Node {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(body))
@@ -65,7 +65,7 @@ func TestPage(t *testing.T) {
 	if len(all["li"]) != 10 || len(all["mark"]) < 20 || len(all["b"]) != 0 || len(all["script"]) != 0 {
 		t.Errorf("%d results, %d marks, %d of the pages' own elements", len(all["li"]), len(all["mark"]), len(all["b"]))
 	}
-	// The next page, as a browser would find it.
+	// Follow the links to the next page like a browser.
 	base, _ := url.Parse("/any/prefix/?q=coffee")
 	seen := map[string]bool{}
 	for range 5 {
@@ -91,7 +91,7 @@ func TestPage(t *testing.T) {
 	if len(seen) != 25 {
 		t.Errorf("%d results on all pages", len(seen))
 	}
-	// The style is what the policy allows.
+	// The policy allows the style of the page.
 	styles := nodes(t, w.Body.String())["style"]
 	sum := sha256.Sum256([]byte(styles[0].FirstChild.Data))
 	if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, base64.StdEncoding.EncodeToString(sum[:])) || strings.Contains(csp, "unsafe") {
@@ -124,7 +124,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%.60s: %d, %.300s", c.target, w.Code, w.Body)
 		}
 		if strings.Contains(w.Body.String(), "<script") {
-			t.Errorf("%.60s: a script", c.target)
+			t.Errorf("%.60s: the page has a script", c.target)
 		}
 	}
 	var a Answer
@@ -138,8 +138,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestHostileResults: what pages say of themselves stays text, and what is no web address is no
-// link.
+// TestHostileResults checks that texts of pages are escaped, and that only web addresses become
+// links.
 func TestHostileResults(t *testing.T) {
 	a := &Answer{Results: []Result{
 		{URL: "javascript:alert(1)", Title: Marked{Text: `<img src=x onerror=alert(1)>`}, Site: `"><script>`, Lang: `"><i>`},
@@ -153,7 +153,7 @@ func TestHostileResults(t *testing.T) {
 	all := nodes(t, b.String())
 	for _, name := range []string{"script", "img", "i", "u", "s", "em"} {
 		if len(all[name]) > 0 {
-			t.Errorf("there is an element %s:\n%s", name, b.String())
+			t.Errorf("the page has an element %s:\n%s", name, b.String())
 		}
 	}
 	for _, link := range all["a"] {
@@ -162,7 +162,7 @@ func TestHostileResults(t *testing.T) {
 			t.Errorf("a link to %s", href)
 		}
 		if attr(link, "onmouseover") != "" {
-			t.Error("an attribute came of a URL")
+			t.Error("a URL has added an attribute")
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestPageErrors(t *testing.T) {
 	}
 	w := get(t, h, "/?q=x")
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") || len(told) != 1 || told[0] == nil {
-		t.Errorf("%d %s, told %v", w.Code, w.Body, told)
+		t.Errorf("%d %s, errors for Done: %v", w.Code, w.Body, told)
 	}
 	h.Open = func(context.Context) (*Index, error) { return nil, ErrNoIndex }
 	if w := get(t, h, "/?q=x"); w.Code != 503 || !strings.Contains(w.Body.String(), "Nothing is indexed yet") {
@@ -183,7 +183,7 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// TestPaths: the folder does not matter, and of names there is only one.
+// TestPaths checks that the handler serves any folder, and only the name search.json.
 func TestPaths(t *testing.T) {
 	h := handler(one(t, &page{url: site, body: "coffee"}))
 	for path, kind := range map[string]string{

@@ -50,10 +50,10 @@ Case and accents make no difference. Chinese, Japanese and Korean need no spaces
 word with a colon that names no field: "std:vector". A query of only site: and lang: lists
 documents, the most linked first. A query has at most 4096 bytes and 32 words.`
 
-// Query is a parsed query. A document matches if it has all clauses and nothing of not.
+// Query is a parsed query. A document matches if it has all clauses and none of not.
 type Query struct {
 	clauses []clause
-	rows    []leaf // adjoining words, such as Chinese ones: a document scores for having them in a row, but need not
+	rows    []leaf // adjoining words, such as Chinese ones; they add to the score if they are in a row
 	not     []leaf
 
 	atoms              []atom   // its pieces, filters of the request included
@@ -145,20 +145,20 @@ type atom struct {
 	filter string // "site" or "lang"
 	fields fields
 	at     int    // its first character in the query, from 1; 0: it is not in the query's text
-	raw    string // all of it, as it was written
+	raw    string // whole atom, as written
 	before int    // bytes of raw before text
 }
 
 // lexer cuts a query into atoms.
 type lexer struct{ text, rest string }
 
-// at is the character that comes next, from 1 on.
+// at returns the number of the next character, from 1.
 func (l *lexer) at() int { return utf8.RuneCountInString(l.text[:len(l.text)-len(l.rest)]) + 1 }
 
 // quotes are the marks that begin or end a phrase.
 const quotes = "\"“”„«»"
 
-// next returns the next atom; it is not ok at the end.
+// next returns the next atom. ok is false at the end.
 func (l *lexer) next() (a atom, ok bool, err error) {
 	l.rest = strings.TrimLeft(l.rest, " ")
 	if l.rest == "" {
@@ -374,7 +374,7 @@ func (q *Query) filter(a atom) error {
 	return nil
 }
 
-// siteOf reads a site in the forms that people write: a host, or a URL of it.
+// siteOf parses a site, which is a host or a URL.
 func siteOf(text string) (string, error) {
 	if _, rest, found := strings.Cut(text, "://"); found {
 		text = rest
@@ -384,7 +384,7 @@ func siteOf(text string) (string, error) {
 	return string(h), err
 }
 
-// leaves returns all leaves: those of the clauses, the rows, and last those that exclude.
+// leaves returns all leaves: those of the clauses, then the rows, then the excluding ones.
 func (q *Query) leaves() (out []*leaf) {
 	for i := range q.clauses {
 		for j := range q.clauses[i] {
@@ -414,7 +414,7 @@ func (q *Query) count() (terms, prefixes int) {
 	return len(seen), prefixes
 }
 
-// terms yields all terms of the index that a leaf's words stand for, each with its alternative.
+// terms yields all index terms of a leaf's words, each with its alternative.
 func (l *leaf) terms(yield func(*token.Alternative, string) bool) {
 	for _, w := range l.words {
 		for i := range w.Alternatives {

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
-// compounds is a query of words of many parts.
+// compounds returns a query of n words with many parts.
 func compounds(n int) string {
 	var words []string
 	for i := range n {
@@ -24,7 +24,7 @@ func compounds(n int) string {
 	return strings.Join(words, " ")
 }
 
-// show writes a query as it was understood.
+// show formats a parsed query.
 func show(q *Query) string {
 	var parts []string
 	leaf := func(l leaf) string {
@@ -135,7 +135,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestHugeQuery: a query that is too long costs nothing.
+// TestHugeQuery checks that rejecting a query that is too long is cheap.
 func TestHugeQuery(t *testing.T) {
 	ix := one(t, &page{url: site, body: "coffee"})
 	long := Request{Query: strings.Repeat("天 \"", 100_000)}
@@ -146,7 +146,7 @@ func TestHugeQuery(t *testing.T) {
 		}
 	}
 	if took := ledger.Processor() - began; took > 200*time.Millisecond {
-		t.Errorf("a thousand took %v", took)
+		t.Errorf("1000 queries took %v", took)
 	}
 }
 
@@ -156,7 +156,7 @@ var hostile = []string{
 	"\u0301\u0301\u0301", "𝒶𝒷𝒸", "İstanbul", "ß*", "title:\u200d*", "site:..", "site:xn--", "site:" + strings.Repeat("a.", 2000) + "a", "0x7f.1", "site:0x7f.1",
 }
 
-// FuzzSearch: no query does any harm, and whatever is found is shown within bounds.
+// FuzzSearch checks that no query fails except with ErrQuery, and that texts of results are within bounds.
 func FuzzSearch(f *testing.F) {
 	for _, q := range hostile {
 		f.Add(q, 0, 10, false)
@@ -185,7 +185,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// checkMarked checks that marks are ascending, apart, of whole characters, and make up the text.
+// checkMarked checks that the pieces of a text are whole characters, not empty, and make up the text.
 func checkMarked(t testing.TB, m Marked) {
 	t.Helper()
 	var b strings.Builder

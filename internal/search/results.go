@@ -18,7 +18,7 @@ const (
 	window    = 10
 	perSite   = 2
 	lookAhead = 50
-	// maxOthers bounds the near-duplicates that are named.
+	// maxOthers bounds the near-duplicates listed for a result.
 	maxOthers = 5
 )
 
@@ -62,8 +62,8 @@ func collapse(best []found) (out []group) {
 	return out
 }
 
-// spread moves back the third result of a site among ten. A site is a slot here: two sites that share one by
-// chance are spread together now and then, which does no harm.
+// spread moves back the third result of a site among ten. A site is a slot here: two sites that share a slot are
+// spread as one, which is harmless.
 func spread(in []group) []group {
 	out := make([]group, 0, len(in))
 	used := make([]bool, len(in))
@@ -124,7 +124,7 @@ func (e *evaluation) result(g *group, h *highlighter) (r Result, err error) {
 	return r, nil
 }
 
-// explain scores results once more, and fills in how each score came about.
+// explain scores results once more, and fills in the parts of each score.
 func (e *evaluation) explain(ctx context.Context, groups []group, results []Result) error {
 	by := map[*seg][]int{}
 	for i := range groups {

@@ -20,7 +20,7 @@ func TestCollapse(t *testing.T) {
 		&page{url: site + "e", body: "coffee five of them in a longer text too"},
 	)
 	a := ask(t, ix, Request{Query: "coffee"})
-	// b differs from a in three bits; c from a in four, and from b, which stands behind a, in one.
+	// b differs from a in three bits. c differs from a in four, and in one from b, which is grouped with a.
 	if got := urls(a); !slices.Equal(got, []string{site + "a", site + "c", site + "d", site + "e"}) || a.Total != 5 {
 		t.Errorf("%v, %d in all", got, a.Total)
 	}
@@ -53,7 +53,7 @@ func TestSpread(t *testing.T) {
 		{groups(1, 1, 1, 1), []uint32{0, 1, 2, 3}},
 		{groups(1, 1, 1, 2, 3), []uint32{0, 1, 3, 4, 2}},
 		{groups(1, 2, 1, 2, 1, 2, 3), []uint32{0, 1, 2, 3, 6, 4, 5}},
-		// In the next ten the site that stood back has its turn.
+		// The site that was moved back comes first in the next ten.
 		{groups(1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), []uint32{0, 1, 5, 6, 7, 8, 9, 10, 11, 12, 2, 3, 13, 4}},
 	} {
 		if got := order(spread(c.in)); !slices.Equal(got, c.want) {
@@ -69,12 +69,12 @@ func TestSpread(t *testing.T) {
 		in := groups(sites...)
 		got := order(spread(in))
 		if sortedGot := slices.Sorted(slices.Values(got)); !slices.Equal(sortedGot, order(in)) {
-			t.Fatal("results were lost, or doubled")
+			t.Fatal("results are lost or repeated")
 		}
 	}
 }
 
-// TestPages: the pages of results fit together, whatever stands behind or back.
+// TestPages checks that pages of results fit together, although hits are grouped and sites spread.
 func TestPages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	var pages []*page
@@ -97,7 +97,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, urls(whole)) {
-			t.Errorf("%+v: %d results by pages, %d at once, or in another order", req, len(got), len(whole.Results))
+			t.Errorf("%+v: %d results by pages, %d at once, or another order", req, len(got), len(whole.Results))
 		}
 		shown := 0
 		for i, r := range whole.Results {
@@ -107,15 +107,15 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if shown != int(whole.Total) {
-			t.Errorf("%+v: %d of %d are shown or stand behind", req, shown, whole.Total)
+			t.Errorf("%+v: %d of %d documents are results or grouped with one", req, shown, whole.Total)
 		}
 	}
-	// No page has more than two of a site, as long as others have any.
+	// A page has few results of one site, while there are others.
 	a := ask(t, ix, Request{Query: "all", Limit: 20})
 	for at := 0; at < 20; at += 10 {
 		count := map[string]int{}
 		for _, r := range a.Results[at : at+10] {
-			if count[r.Site]++; count[r.Site] > 2*perSite { // two sites may share a slot, not a page's luck
+			if count[r.Site]++; count[r.Site] > 2*perSite { // twice, because lookAhead is bounded
 				t.Errorf("%d results of %s", count[r.Site], r.Site)
 			}
 		}
@@ -157,7 +157,7 @@ func TestSnippet(t *testing.T) {
 	}
 }
 
-// TestManyAlike: what stands behind thousands of near-duplicates is found.
+// TestManyAlike checks that results after thousands of near-duplicates are found.
 func TestManyAlike(t *testing.T) {
 	var pages []*page
 	for i := range 3000 {

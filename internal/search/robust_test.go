@@ -23,20 +23,20 @@ func TestNothingIndexed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Open(t.Context(), c.memory, "other", Options{}); err == nil {
-		t.Error("a crawl that is not there was opened")
+		t.Error("an unknown crawl was opened")
 	}
 	c.commit(1, nil, nil)
 	ix := c.open()
 	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 0 || a.Results == nil || len(a.Notes) != 1 || a.Notes[0] != "The index is empty." {
 		t.Errorf("%+v", a)
 	}
-	c.put(naming.IndexKey(testCrawl, 0), blobschema.IndexHead{}) // of a partition that had nothing to index
+	c.put(naming.IndexKey(testCrawl, 0), blobschema.IndexHead{}) // partition without commits
 	if err := ix.Refresh(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRefresh: what is new is found after a refresh, and what is unchanged is not read again.
+// TestRefresh checks that a refresh finds new documents, and reads no unchanged object again.
 func TestRefresh(t *testing.T) {
 	c := newCorpus(t, 2)
 	coffee := &page{url: site + "a", body: "coffee"}
@@ -62,7 +62,7 @@ func TestRefresh(t *testing.T) {
 	}
 	snap := ix.now.Load()
 	if err := ix.Refresh(t.Context()); err != nil || ix.now.Load().number != snap.number || !ix.now.Load().at.After(snap.at) || c.reads != before+1 {
-		t.Errorf("what has not changed was read again: %v", err)
+		t.Errorf("unchanged objects were read again: %v", err)
 	}
 	a := ask(t, ix, Request{Query: "coffee"})
 	if a.Total != 2 || a.Reads == 0 || a.Reads > 6 {
@@ -70,7 +70,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestFresh: records are read again once they are too old, and not before.
+// TestFresh checks that records are read again only if they are too old.
 func TestFresh(t *testing.T) {
 	c := newCorpus(t, 1)
 	c.commit(0, nil, nil)
@@ -84,8 +84,8 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestRefreshMoved: slots that have moved make a refresh no dearer while nothing is new, and hide what
-// they should once something is.
+// TestRefreshMoved checks that, after slots have moved, a refresh without changes causes no reads, and one with
+// changes hides removed documents.
 func TestRefreshMoved(t *testing.T) {
 	c := newCorpus(t, 2)
 	old, other := &page{url: site + "a", body: "coffee", anchor: "bean"}, &page{url: site + "b", body: "coffee"}
@@ -104,7 +104,7 @@ func TestRefreshMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := ask(t, ix, req); a.Total != 2 || a.Reads != 0 || len(ix.cache.entries) != kept {
-		t.Errorf("%d documents, %d reads, %d things are kept and not %d", a.Total, a.Reads, len(ix.cache.entries), kept)
+		t.Errorf("%d documents, %d reads, %d cache entries, want %d", a.Total, a.Reads, len(ix.cache.entries), kept)
 	}
 	d := c.document(&newer)
 	c.removed[1] = append(c.removed[1], blobschema.RemovedDocument{Fingerprint: d.Fingerprint, Slot: d.Slot, Generation: 2})
@@ -124,11 +124,11 @@ func TestRefreshMoved(t *testing.T) {
 	c.objects[name] = data
 	c.put(naming.IndexKey(testCrawl, 1), blobschema.IndexHead{Partition: 1, Number: 9, Manifest: name})
 	if err := ix.Refresh(t.Context()); !errors.Is(err, wire.ErrDamaged) {
-		t.Errorf("removed documents without order: %v", err)
+		t.Errorf("removed documents out of order: %v", err)
 	}
 }
 
-// TestVanished: segments that were merged and dropped since are looked for again, once.
+// TestVanished checks that a search reads the records again, once, if segments were merged and deleted.
 func TestVanished(t *testing.T) {
 	c := newCorpus(t, 1)
 	old := c.segment(0, []*page{{url: site + "a", body: "coffee"}}, false)
@@ -143,12 +143,12 @@ func TestVanished(t *testing.T) {
 	delete(c.objects, merged.Object)
 	ix.cache = newCache(1 << 20)
 	if _, err := ix.Search(t.Context(), Request{Query: "coffee"}); err == nil || errors.Is(err, wire.ErrDamaged) {
-		t.Errorf("without its segment: %v", err)
+		t.Errorf("segment deleted: %v", err)
 	}
 }
 
-// TestTermsVersion: an index whose words were made otherwise is not searched: it would find little, and
-// nobody would know.
+// TestTermsVersion checks that an index with another version of the terms is an error, because a search would
+// miss results.
 func TestTermsVersion(t *testing.T) {
 	c := newCorpus(t, 1)
 	c.terms++
@@ -158,8 +158,8 @@ func TestTermsVersion(t *testing.T) {
 	}
 }
 
-// TestDamaged: whatever byte of whatever object is wrong, a query says so, and which object it is,
-// or does not depend on it.
+// TestDamaged checks that after damage to an object a query returns an error that names it, or the
+// same answer.
 func TestDamaged(t *testing.T) {
 	c := newCorpus(t, 1)
 	var pages []*page
@@ -206,7 +206,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestRecordsDamaged: records that say what cannot be.
+// TestRecordsDamaged checks that invalid values in records and manifests are errors.
 func TestRecordsDamaged(t *testing.T) {
 	for name, damage := range map[string]func(*corpus, *blobschema.SegmentRef){
 		"size":      func(_ *corpus, r *blobschema.SegmentRef) { r.Bytes++ },
@@ -243,7 +243,7 @@ func TestRecordsDamaged(t *testing.T) {
 	}
 }
 
-// TestBudget: a query that takes too much is cut short, and says so; one that is given up ends.
+// TestBudget checks that a query beyond its bound is cut short and reports it, and that a cancelled query ends.
 func TestBudget(t *testing.T) {
 	c := newCorpus(t, 1)
 	var pages []*page
@@ -260,7 +260,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("cut %v, %d documents: %s", a.Cut, a.Total, Summary(a))
 	}
 	if b := ask(t, ix, Request{Query: "coffee"}); !slices.Equal(urls(a), urls(b)) || a.Total != b.Total {
-		t.Error("cut elsewhere the second time")
+		t.Error("the same query was cut at another place")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.fail = func(string) error { cancel(); return ctx.Err() }
@@ -270,12 +270,12 @@ func TestBudget(t *testing.T) {
 	}
 	c.fail = nil
 	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 3000 {
-		t.Errorf("%d documents after a query was given up", a.Total)
+		t.Errorf("%d documents after a cancelled query", a.Total)
 	}
 }
 
-// TestBudgetWithoutHits: what is looked at counts, not what is found: words that no document has
-// both of, and a phrase that none has, are looked for within bounds too.
+// TestBudgetWithoutHits checks that the bound also holds for queries without results, because it
+// counts the entries examined.
 func TestBudgetWithoutHits(t *testing.T) {
 	var pages []*page
 	for i := range 2000 {
@@ -292,7 +292,7 @@ func TestBudgetWithoutHits(t *testing.T) {
 			t.Errorf("%s: cut %v, %d documents", query, a.Cut, a.Total)
 		}
 		if a := ask(t, c.open(), Request{Query: query}); a.Cut || a.Total > 0 {
-			t.Errorf("%s, with patience: cut %v, %d documents", query, a.Cut, a.Total)
+			t.Errorf("%s, default bound: cut %v, %d documents", query, a.Cut, a.Total)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -301,12 +301,12 @@ func TestBudgetWithoutHits(t *testing.T) {
 		t.Error("used up too early")
 	}
 	if cancel(); m.spend(10_000) || !errors.Is(m.err, context.Canceled) {
-		t.Error("goes on though whoever asked gave up")
+		t.Error("a cancelled query continues")
 	}
 }
 
-// TestListsAreReleased: a query holds the lists of what it is looking at, not those of all that it
-// has been through, and not more at once than fit.
+// TestListsAreReleased checks that a query bounds the memory of its lists, and releases lists that it
+// has evaluated.
 func TestListsAreReleased(t *testing.T) {
 	c := newCorpus(t, 1)
 	var segs []blobschema.SegmentRef
@@ -344,14 +344,14 @@ func TestListsAreReleased(t *testing.T) {
 		}
 	}
 	if !e.memory.TryAcquire(ix.listBytes()) {
-		t.Error("room is not given back")
+		t.Error("memory is not released")
 	}
 	if a := ask(t, ix, Request{Query: `"coffee beans" x*`, Explain: true, Limit: 100}); a.Results[99].Explain.Score != a.Results[99].Score {
 		t.Errorf("%+v", a.Results[99])
 	}
 }
 
-// open2 opens an index whose segments were not read yet, past failures.
+// open2 opens an index with an empty cache, without failures.
 func (c *corpus) open2(t *testing.T) *Index {
 	fail := c.fail
 	c.fail = nil
@@ -363,7 +363,7 @@ func (c *corpus) open2(t *testing.T) *Index {
 	return ix
 }
 
-// TestSideBySide asks many questions at once while the index changes, with a cache that is far too
+// TestSideBySide runs many queries at once while the index changes, with a cache that is far too
 // small.
 func TestSideBySide(t *testing.T) {
 	c := newCorpus(t, 1)

@@ -9,8 +9,8 @@ import (
 // The parameters of scores; see docs/search.md for the formula and its reasons. BM25F is by Robertson, Zaragoza and
 // Taylor (2004); the part of the rank, with its values, by Craswell, Robertson, Zaragoza and Taylor (2005).
 const (
-	// exactWeight is added for a document that has all words as they were written, or a part of it for a part of the
-	// words. It is more than rank and title can add.
+	// exactWeight is added for a document that has all words as written, or a part of it for some of the words. It is
+	// more than rank and title can add.
 	exactWeight = 4
 	k1          = 1.2 // saturation: the larger it is, the longer repetitions of a word add to its score
 	// rankWeight, rankK and rankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank times the number of
@@ -20,7 +20,7 @@ const (
 	titledWeight = 2
 )
 
-// fieldWeights has the weight of a word in each field, and by how much (0 to 1) a long field reduces it.
+// fieldWeights has the weight of a word in each field, and its reduction (0 to 1) by the length of the field.
 var fieldWeights = [segment.NumFields]struct{ weight, b float64 }{
 	segment.Title:    {5, 0.5},
 	segment.Headings: {3, 0.5},
@@ -36,14 +36,14 @@ func idf(n, df float64) float64 {
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
-// fieldPart returns what freq occurrences in a field add, before saturation.
+// fieldPart returns the contribution of freq occurrences in a field, before saturation.
 func fieldPart(f segment.Field, freq, length int, average float64) float64 {
 	w := &fieldWeights[f]
 	return w.weight * float64(freq) / (1 - w.b + w.b*float64(length)/average)
 }
 
-// wordPart returns the factor of a word's idf for the sum of its parts. If the document has the word as it was
-// written, it is 1 more, which no frequency of another form reaches.
+// wordPart returns the factor of a word's idf for the sum of its parts. If the document has the word as written, it
+// is 1 more, which no frequency of another form reaches.
 func wordPart(sum float64, exact bool) float64 {
 	if sum /= k1 + sum; exact {
 		sum++
@@ -51,7 +51,7 @@ func wordPart(sum float64, exact bool) float64 {
 	return sum
 }
 
-// rankPart returns what a page's rank adds. The mean rank is 1.
+// rankPart returns the contribution of a page's rank. The mean rank is 1.
 func rankPart(rank float64) float64 {
 	if rank <= 0 {
 		return 0
@@ -65,33 +65,33 @@ func rankPart(rank float64) float64 {
 type Explanation struct {
 	Score  float64     `json:"score"`
 	Words  []WordScore `json:"words,omitempty"`
-	Exact  float64     `json:"exact,omitempty"`  // for words as they were written
+	Exact  float64     `json:"exact,omitempty"`  // for words as written
 	Titled float64     `json:"titled,omitempty"` // for a title with all words
 	Rank   RankScore   `json:"rank"`
 }
 
-// WordScore is what a word, a phrase or a prefix adds: IDF · Sum/(k1+Sum), plus IDF if the document has it as
-// it was written.
+// WordScore is the contribution of a word, a phrase or a prefix: IDF · Sum/(k1+Sum), plus IDF if the document has
+// it as written.
 type WordScore struct {
 	Word      string       `json:"word"`
-	Documents int64        `json:"documents"` // approximate number of those that have it, or the rarest of several words
+	Documents int64        `json:"documents"` // approximate number with the word, or the rarest of several words
 	IDF       float64      `json:"idf"`       // for several words, their sum
-	Exact     bool         `json:"exact"`     // the document has it as it was written
+	Exact     bool         `json:"exact"`     // the document has it as written
 	Fields    []FieldScore `json:"fields"`
 	Sum       float64      `json:"sum"` // of the fields' parts
 	Score     float64      `json:"score"`
 }
 
-// FieldScore is what a field adds to a word's sum.
+// FieldScore is the contribution of a field to a word's sum.
 type FieldScore struct {
 	Field  string  `json:"field"`
 	Freq   int     `json:"freq"`   // in any form
-	Exact  int     `json:"exact"`  // as it was written
+	Exact  int     `json:"exact"`  // as written
 	Length int     `json:"length"` // approximate length of the field, in words
 	Part   float64 `json:"part"`
 }
 
-// RankScore is what the PageRank adds.
+// RankScore is the contribution of the PageRank.
 type RankScore struct {
 	Rank  float64 `json:"rank"` // times the number of pages: 1 is the mean; 0: unknown
 	Score float64 `json:"score"`

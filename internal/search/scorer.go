@@ -27,11 +27,11 @@ type scorer struct {
 
 // leafCursor goes through the documents of a leaf.
 type leafCursor struct {
-	fields [segment.NumFields]cursor // nil where it is not
+	fields [segment.NumFields]cursor // nil: no document has the leaf in the field
 	doc    uint32
 	docs   float64
 
-	// Of the document that was scored last: it has the leaf as it was written, or in its title.
+	// The last scored document has the leaf as written, or in its title.
 	exact, titled bool
 }
 
@@ -82,7 +82,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) *scorer {
 			c.fields[segment.Anchor] = &hitsCursor{hits: by[i]}
 		}
 	}
-	// The clauses come first among the leaves, then the rows, then those that exclude.
+	// The clauses come first among the leaves, then the rows, then the excluding ones.
 	next := 0
 	for _, clause := range e.q.clauses {
 		any := make([]*leafCursor, len(clause))
@@ -147,7 +147,7 @@ func (s *scorer) next() uint32 {
 				break
 			}
 		}
-		// Each clause goes on to its first document that is not before; the rarest clause skips most.
+		// Each clause moves to its first document that is not before; the rarest clause skips most.
 		for _, clause := range s.clauses {
 			least := uint32(end)
 			for _, l := range clause {
@@ -202,7 +202,7 @@ func speaks(lang string, list []string) bool {
 // the order of the query, so that the sum is the same to the last bit.
 func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	e := s.e
-	// Add up what each field of each leaf gives.
+	// Add up the contributions of the fields of each leaf.
 	for i := range len(s.leaves) - len(s.not) {
 		l := &s.leaves[i]
 		l.exact, l.titled = false, false
@@ -237,7 +237,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, l.exact, parts, sum, score})
 		}
 	}
-	// Words as they were written, and a title that has all words, count extra.
+	// Words as written, and a title with all words, count extra.
 	exact, titled := 0, len(s.clauses)
 	for _, clause := range s.clauses {
 		if slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.exact }) {
@@ -259,7 +259,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			x.Titled = part
 		}
 	}
-	// The rank of the page counts whatever the words.
+	// Add the rank of the page.
 	rank := 0.0
 	if s.ranks != nil {
 		rank = float64(s.ranks[doc])

@@ -36,7 +36,7 @@ type Answer struct {
 	More      bool     `json:"more"` // there are more results, within MaxResults
 	Results   []Result `json:"results"`
 	Languages []Count  `json:"languages,omitempty"` // of all matching documents, the most frequent first
-	// Suggestions is a corrected query with results, if this one has none.
+	// Suggestions contains a corrected query with results if this query has no results.
 	Suggestions []Suggestion `json:"suggestions,omitempty"`
 
 	Cut       bool     `json:"cut_short,omitempty"` // a bound was reached before all documents were examined
@@ -71,7 +71,7 @@ type Result struct {
 	Explain   *Explanation `json:"explain,omitempty"`
 }
 
-// Date returns when the page was published, or otherwise fetched.
+// Date returns the time of publication, or of the fetch if that is not known.
 func (r *Result) Date() time.Time {
 	if r.Published.IsZero() {
 		return r.Fetched

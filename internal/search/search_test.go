@@ -8,7 +8,7 @@ import (
 
 const site = "https://example.org/"
 
-// TestQueries: each query finds these pages, whatever their order.
+// TestQueries checks the set of pages that each query finds.
 func TestQueries(t *testing.T) {
 	ix := one(t,
 		&page{url: site + "a", lang: "en", title: "Roasting coffee", headings: "Beans", body: "Coffee beans are roasted. A light roast keeps the taste."},

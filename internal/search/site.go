@@ -56,7 +56,7 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 	key, _ := by.Key(string(host))
 	out := []partition.Slot{e.ix.hash.Slot(key)}
 	other := "a." + host
-	if host.IsIP() { // there are no names below an address
+	if host.IsIP() { // an address has no names below it
 		other = host + ":1"
 	}
 	if another, _ := by.Key(string(other)); exact || another == key {

@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
-// TestSites: a site is itself, at all its ports, and all names below it, whatever has a slot, and whatever words its name
-// is made of.
+// TestSites checks that a site includes all its ports and all names below it, for each way of partitioning and any words
+// in its name.
 func TestSites(t *testing.T) {
 	news, home, shop, local := "https://news1.163.com/a", "https://163.com/", "https://x.shop.co.uk/", "https://a_b.-._/"
 	port, below := "http://ports.example:8080/", "http://a.ports.example:8081/"

@@ -21,7 +21,7 @@ type Piece struct {
 	Mark bool
 }
 
-// Pieces cuts the text where marks begin and end.
+// Pieces splits the text at the ends of marks.
 func (m Marked) Pieces() (out []Piece) {
 	at := 0
 	for _, mark := range m.Marks {
@@ -39,7 +39,7 @@ func (m Marked) Pieces() (out []Piece) {
 
 const (
 	snippetBytes = 260
-	snippetLead  = 60 // of those, before the first word that matches
+	snippetLead  = 60 // bytes of it before the first matching word
 	// snippetText bounds the text that is searched for a snippet.
 	snippetText = 256 << 10
 )
@@ -135,7 +135,7 @@ func (h *highlighter) snippet(text, lang string) Marked {
 	return Marked{lead + text[from:to] + tail, ranges(marks, from, to, len(lead))}
 }
 
-// best returns where the best stretch begins.
+// best returns the start of the best stretch.
 func (h *highlighter) best(marks []mark) (start int) {
 	top := 0.0
 	last := 0
@@ -204,8 +204,8 @@ func cutText(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "")
 }
 
-// oneLine replaces characters that move the text around by spaces: controls, which terminals obey, and those that
-// change the direction of writing.
+// oneLine replaces control characters, which terminals obey, and characters that change the direction of writing, by
+// spaces.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029 {

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/token"
 )
 
-// Suggestion is another query, which finds something.
+// Suggestion is another query, which has results.
 type Suggestion struct {
 	Query     string `json:"query"`
 	Documents int64  `json:"documents"`
@@ -24,7 +24,7 @@ const (
 )
 
 // suggest returns the query with nearby spellings of words that no document has, and without the quotes of phrases that
-// no document has. It returns nothing if that is the query itself, or finds nothing.
+// no document has. It returns nil if the result is the query itself or finds nothing.
 func (e *evaluation) suggest(ctx context.Context, req *Request) ([]Suggestion, error) {
 	var parts []string
 	changed := false
@@ -51,7 +51,7 @@ func (e *evaluation) suggest(ctx context.Context, req *Request) ([]Suggestion, e
 	return []Suggestion{{text, m.total}}, nil
 }
 
-// spell returns an atom as it was written, or corrected.
+// spell returns an atom as written, or corrected.
 func (e *evaluation) spell(ctx context.Context, a *atom) (string, error) {
 	if a.or || a.not || a.prefix || a.filter != "" {
 		return a.raw, nil

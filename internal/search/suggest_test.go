@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSuggest: a query that finds nothing is answered with a corrected one that finds something.
+// TestSuggest checks that a query without results gets a corrected one with results.
 func TestSuggest(t *testing.T) {
 	pages := []*page{
 		{url: site + "a", lang: "en", title: "Roasting coffee", body: "Coffee beans are roasted."},
@@ -14,7 +14,7 @@ func TestSuggest(t *testing.T) {
 		{url: site + "c", lang: "en", title: "Toffee", body: "Toffee, and tea of Äthiopien"},
 		{url: site + "d", lang: "zh", title: "搜索引擎", body: "搜索引擎"},
 	}
-	for i := range 3000 { // more words than one block of the dictionary has
+	for i := range 3000 { // more words than a block of the dictionary holds
 		pages = append(pages, &page{url: fmt.Sprint(site, i), body: fmt.Sprintf("filler%dx c%dx", i*7919%10000, i*104729%100000)})
 	}
 	ix := one(t, pages...)
@@ -43,13 +43,13 @@ func TestSuggest(t *testing.T) {
 		if !slices.Equal(a.Suggestions, c.want) {
 			t.Errorf("%s: %v, want %v", c.query, a.Suggestions, c.want)
 		}
-		for _, s := range a.Suggestions { // as it says
+		for _, s := range a.Suggestions { // the number is right
 			if b := ask(t, ix, Request{Query: s.Query}); b.Total != s.Documents {
 				t.Errorf("%s finds %d, not %d", s.Query, b.Total, s.Documents)
 			}
 		}
 	}
-	// Filters beside the query stay, and what a page of results cannot show is not suggested.
+	// The filters of the request apply to suggestions too.
 	if a := ask(t, ix, Request{Query: "cofee", Sites: []string{"elsewhere.example"}}); a.Suggestions != nil {
 		t.Errorf("on another site: %v", a.Suggestions)
 	}
