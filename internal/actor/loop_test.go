@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// call is an effect of these tests; what it asks for is its name.
+// call is an effect of these tests, identified by its name.
 type call string
 
 func (call) effect() {}
 
-// names are the effects issued since the last flush, and byName their numbers.
+// names returns the names of the effects issued since the last flush; byName holds their IDs.
 func names(issues []Issue) (out []string) {
 	for _, is := range issues {
 		out = append(out, string(is.Effect.(call)))
@@ -34,7 +34,7 @@ func (n numbers) take(t *testing.T, issues []Issue, want ...string) {
 	}
 }
 
-// deliver is what every actor does with a reply.
+// deliver handles a reply as every actor does.
 func deliver(l *Loop, r Reply) []Issue {
 	l.Deliver(l.now, r)
 	l.Turn()
@@ -47,7 +47,7 @@ func newLoop() *Loop {
 	return l
 }
 
-// TestTasksTakeTurns: each task gets the replies to its own effects, whatever their order.
+// TestTasksTakeTurns checks that each task gets the replies to its own effects, in any order.
 func TestTasksTakeTurns(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	var log []string
@@ -62,7 +62,7 @@ func TestTasksTakeTurns(t *testing.T) {
 	}
 	n.take(t, l.Flush(), "a0", "b0")
 	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 1}), "b1")
-	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 2})) // again: nobody waits for it any more
+	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 2})) // again: nothing waits for it
 	n.take(t, deliver(l, Reply{ID: 12345, Value: 3}))
 	n.take(t, deliver(l, Reply{ID: n["b1"], Err: ErrConflict}))
 	n.take(t, deliver(l, Reply{ID: n["a0"], Value: 4}), "a1")
@@ -79,8 +79,8 @@ func TestTasksTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAwait: a task goes on when its condition holds, also if it is another task that has
-// made it hold, in whichever order they began.
+// TestAwait checks that a task continues when its condition holds, also if another task has made it true, in any order of
+// their starts.
 func TestAwait(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	stage := 0
@@ -92,7 +92,7 @@ func TestAwait(t *testing.T) {
 			return err
 		})
 	}
-	n.take(t, l.Flush(), "0") // a condition that holds already is not waited for
+	n.take(t, l.Flush(), "0") // Await does not wait for a condition that holds already
 	l.Turn()
 	n.take(t, l.Flush(), "1", "2", "3")
 	if stage != 4 {
@@ -100,8 +100,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestErrorEndsActor: the first error is the actor's; all other tasks are unwound, with
-// what they deferred, and nothing is issued and nothing runs any more.
+// TestErrorEndsActor checks that the first error ends the actor. All other tasks are unwound, including their deferred calls;
+// nothing is issued or run afterwards.
 func TestErrorEndsActor(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	broken := errors.New("broken")
@@ -119,7 +119,7 @@ func TestErrorEndsActor(t *testing.T) {
 	work("b", broken)
 	l.Spawn(func(t *Task) error {
 		defer func() { unwound = append(unwound, "c") }()
-		t.Await(func() bool { return len(ran) == 1 }) // holds when it is too late
+		t.Await(func() bool { return len(ran) == 1 }) // becomes true too late
 		ran = append(ran, "c")
 		return nil
 	})
@@ -142,7 +142,7 @@ func TestErrorEndsActor(t *testing.T) {
 	}
 }
 
-// TestEndWell: an actor ends without an error too, and then no callback is called.
+// TestEndWell checks that no callback is called after an actor has ended without an error.
 func TestEndWell(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	l.Issue(call("x"), func(Reply) { t.Error("a callback after the end") })
@@ -155,7 +155,7 @@ func TestEndWell(t *testing.T) {
 	}
 }
 
-// TestPanicIsNotSwallowed: unwinding a task uses a panic of its own; others go through.
+// TestPanicIsNotSwallowed checks that panics pass through a task, except the one that unwinds it.
 func TestPanicIsNotSwallowed(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	l.Spawn(func(t *Task) error {
@@ -172,8 +172,8 @@ func TestPanicIsNotSwallowed(t *testing.T) {
 	t.Error("went on after a panic")
 }
 
-// TestNoCoroutineIsLeft: tasks that wait when their actor ends, those begun by others too,
-// leave nothing behind.
+// TestNoCoroutineIsLeft checks that tasks that wait when their actor ends leave no goroutine behind, even if other tasks
+// started them.
 func TestNoCoroutineIsLeft(t *testing.T) {
 	const tasks = 50
 	l := newLoop()
@@ -206,7 +206,7 @@ func TestNoCoroutineIsLeft(t *testing.T) {
 // noneLeft fails if there are more goroutines than before.
 func noneLeft(t *testing.T, before int) {
 	t.Helper()
-	for range 10_000 { // one that has ended may be counted for a moment
+	for range 10_000 { // a goroutine that has ended may be counted for a moment
 		if runtime.NumGoroutine() <= before {
 			return
 		}
@@ -215,7 +215,7 @@ func noneLeft(t *testing.T, before int) {
 	t.Errorf("%d coroutines are left", runtime.NumGoroutine()-before)
 }
 
-// TestClock: the wall clock counts once, at the start; from then on only the monotonic one.
+// TestClock checks that the wall clock is read once, at the start, and that only the monotonic clock counts from then on.
 func TestClock(t *testing.T) {
 	l := &Loop{}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

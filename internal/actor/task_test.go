@@ -11,8 +11,7 @@ import (
 
 var errDown = errors.New("down")
 
-// carry carries a procedure to its end: of what is under way the last is answered first. It returns
-// how long it has slept.
+// carry runs a procedure to its end and answers the latest effect first. It returns the total time of its sleeps.
 func carry(t *testing.T, body func(*Task) error, answer func(Effect) (any, error)) (slept time.Duration, err error) {
 	t.Helper()
 	p := &Procedure{Body: body}
@@ -35,7 +34,7 @@ func carry(t *testing.T, body func(*Task) error, answer func(Effect) (any, error
 	return 0, nil
 }
 
-// failing answers a number of times with an error, and then as it should.
+// failing returns an answer that fails a number of times and then succeeds.
 func failing(times int, err error, answer func(Effect) (any, error)) func(Effect) (any, error) {
 	return func(e Effect) (any, error) {
 		if times--; times >= 0 {
@@ -45,8 +44,8 @@ func failing(times int, err error, answer func(Effect) (any, error)) func(Effect
 	}
 }
 
-// TestAll: as many effects as are allowed are under way at once, each reply comes with its number, and
-// after an error nothing is begun any more, but what is under way is waited for.
+// TestAll checks that at most limit effects are under way at once and that each reply comes with its index. After an error no
+// further effect begins, but All waits for those under way.
 func TestAll(t *testing.T) {
 	var effects []Effect
 	for i := range 7 {
@@ -77,7 +76,7 @@ func TestAll(t *testing.T) {
 			}
 			issued(l.Flush())
 			for step := 0; len(open) > 0; step++ {
-				name := slices.Max(mapKeys(open)) // the last that was begun
+				name := slices.Max(mapKeys(open)) // the latest effect
 				r := Reply{ID: open[name], Value: name}
 				if delete(open, name); fails >= 0 && step >= fails {
 					r.Err = fmt.Errorf("%w %d", errDown, step)
@@ -116,7 +115,7 @@ func mapKeys(m map[string]uint64) (keys []string) {
 	return keys
 }
 
-// tried holds the pauses by number of failures.
+// tried returns the total pause after a number of failures.
 func tried(times int) (slept time.Duration) {
 	for i := range times {
 		slept += 50 * time.Millisecond << min(i, 7)
@@ -124,7 +123,7 @@ func tried(times int) (slept time.Duration) {
 	return slept
 }
 
-// TestReads: a read that fails is tried again eight times, over some seconds; one of nothing is not.
+// TestReads checks that a failed read is retried eight times over some seconds, but a missing object is not.
 func TestReads(t *testing.T) {
 	stored := func(e Effect) (any, error) {
 		if g, ok := e.(GetObject); ok {
@@ -160,7 +159,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestPut: a write that fails is tried ten times in all; races that are lost do not count.
+// TestPut checks that a failing write is attempted ten times in all, not counting lost races.
 func TestPut(t *testing.T) {
 	pauses := []time.Duration{0, 50, 150, 350, 750, 1550, 3150, 6350, 9550, 12750} // milliseconds, by number of failures
 	for times := range 12 {
@@ -181,18 +180,18 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// table is a table of one record, which fails as configured: with the record written, or not.
+// table is a table of one record whose writes fail as configured, before or after the record is written.
 type table struct {
 	rec   Record
 	fails []fault
-	reads int // that fail, after the first write that did
+	reads int // number of reads that fail after the first failed write
 	down  bool
 }
 
 type fault struct {
 	err     error
 	written bool
-	meant   func(*table) // what another does then
+	meant   func(*table) // what another writer does then
 }
 
 func (x *table) answer(e Effect) (any, error) {
@@ -226,7 +225,7 @@ func (x *table) answer(e Effect) (any, error) {
 	return nil, f.err
 }
 
-// TestWrite: after an error the record says whether it was written; whose it is, if there was a conflict.
+// TestWrite checks that after an error the record shows whether the write took place, and after a conflict whose it is.
 func TestWrite(t *testing.T) {
 	another := func(x *table) { x.rec = Record{Value: []byte(`"theirs"`), Revision: 7, Found: true} }
 	for name, c := range map[string]struct {
@@ -253,7 +252,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestUpdate: a change is made once, whatever becomes of the writes, and upon what others have written.
+// TestUpdate checks that a change is made exactly once, whatever happens to the writes, and on top of what others wrote.
 func TestUpdate(t *testing.T) {
 	add := func(n *int) bool { *n++; return true }
 	set := func(v string) func(*table) {
@@ -309,7 +308,7 @@ func TestEncodeRecords(t *testing.T) {
 	Encode(func() {})
 }
 
-// TestDrop: of an actor that is given up nothing is left.
+// TestDrop checks that a dropped actor leaves nothing behind.
 func TestDrop(t *testing.T) {
 	unwound := 0
 	p := &Procedure{Body: func(t *Task) error {

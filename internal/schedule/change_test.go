@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// rateOf is the mean of what is believed, in changes an hour.
+// rateOf returns the mean of the believed rate, in changes per hour.
 func rateOf(c blobschema.Change) float64 {
 	b := of(c)
 	return b.shape / b.hours
@@ -43,7 +43,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// bayes is Bayes' rule on many rates, without the family of distributions.
+// bayes applies Bayes' rule on a grid of rates, without assuming a family of distributions.
 func bayes(b belief, likelihood func(rate float64) float64) (mean, variance float64) {
 	var sum, first, second float64
 	for x := -40.0; x < 12; x += 0.001 { // of the logarithm of rate times hours
@@ -55,7 +55,7 @@ func bayes(b belief, likelihood func(rate float64) float64) (mean, variance floa
 	return mean, second/sum - mean*mean
 }
 
-// TestLearnIsBayes: one revisit, against the rule on a grid.
+// TestLearnIsBayes compares one revisit with Bayes' rule on a grid.
 func TestLearnIsBayes(t *testing.T) {
 	for _, b := range []belief{{0.5, 120}, {1, 1}, {7.5, 3}, {40, 4000}} {
 		for _, gap := range []float64{0.02, 1, 24, 700} {
@@ -76,7 +76,7 @@ func TestLearnIsBayes(t *testing.T) {
 	}
 }
 
-// TestLearnFindsRates: many revisits of pages of known rates.
+// TestLearnFindsRates checks that many revisits find the known rates of pages.
 func TestLearnFindsRates(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, rate := range []float64{1.0 / 2000, 1.0 / 100, 1, 20} {
@@ -96,7 +96,7 @@ func TestLearnFindsRates(t *testing.T) {
 	}
 }
 
-// TestHintedRevisitsAreNotBiased: revisits that come right after each change.
+// TestHintedRevisitsAreNotBiased checks that revisits right after each change do not bias the estimate.
 func TestHintedRevisitsAreNotBiased(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := 0.0
@@ -110,7 +110,7 @@ func TestHintedRevisitsAreNotBiased(t *testing.T) {
 	near(t, "rate", sum/100, 0.1, 0.05)
 }
 
-// TestBeliefsFollow: a page that was still for years, and one that was not.
+// TestBeliefsFollow checks that estimates follow pages whose rate changes after years.
 func TestBeliefsFollow(t *testing.T) {
 	var c blobschema.Change
 	for range 200 {
@@ -139,7 +139,7 @@ func TestBeliefsFollow(t *testing.T) {
 	}
 }
 
-// worthOn is Worth by integration.
+// worthOn computes Worth by integration.
 func worthOn(b belief, gap float64) float64 {
 	var sum, all float64
 	for x := -60.0; x < 12; x += 0.001 {
@@ -163,7 +163,7 @@ func TestWorth(t *testing.T) {
 			last = got
 		}
 	}
-	// Of a rate that is known it is the formula.
+	// For a known rate it equals the formula.
 	for _, gap := range []float64{0.1, 1, 10} {
 		near(t, "worth at a known rate", of(blobschema.Change{Shape: 4000, Hours: 8000}).worth(gap), 2*(1-(1+gap/2)*math.Exp(-gap/2)), 2e-3)
 	}
@@ -194,7 +194,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever is stored or counted, results are within bounds.
+// TestHostile checks that results are within bounds for any stored values and counts.
 func TestHostile(t *testing.T) {
 	odd := []float64{0, math.Copysign(0, -1), 1e-320, 1e-30, 1, 1e30, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), -1}
 	for _, a := range odd {
@@ -250,12 +250,12 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 	}
 }
 
-// TestSteer: a population whose rates are not known to it is revisited as often as wanted, from
-// any first threshold on, and does not swing.
+// TestSteer checks that pages with unknown rates are revisited as often as wanted, from any first threshold, without
+// oscillation.
 func TestSteer(t *testing.T) {
 	for _, factor := range []float64{1, 10, 0.1} {
 		r := rand.New(rand.NewPCG(3, 4))
-		const pages, perHour = 2000, 40 // so one revisits of each in 50 hours
+		const pages, perHour = 2000, 40 // one revisit of each page in 50 hours
 		beliefs := make([]blobschema.Change, pages)
 		due := make([]float64, pages)
 		threshold := factor * FirstThreshold(pages, perHour)

@@ -2,7 +2,7 @@ package schedule
 
 import "slices"
 
-// check works out all that the schedule keeps count of, and compares.
+// check recomputes all counts that the schedule keeps, and compares.
 func (r *rig) check() {
 	r.t.Helper()
 	s := r.s
@@ -48,7 +48,7 @@ func (r *rig) check() {
 	}
 }
 
-// checkQueues looks at the ready queues and the timers.
+// checkQueues checks the ready queues and the timers.
 func (r *rig) checkQueues() {
 	r.t.Helper()
 	s := r.s
@@ -69,7 +69,7 @@ func (r *rig) checkQueues() {
 	}
 }
 
-// checkPool looks at the items and queues of a pool.
+// checkPool checks the items and queues of a pool.
 func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 	r.t.Helper()
 	spare, text, waits, asked, urgent, busyLanes, revisits := 0, 0, 0, 0, 0, 0, 0
@@ -134,7 +134,7 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 	}
 }
 
-// checkKey looks at a key's topic queues and lanes.
+// checkKey checks the topic queues and lanes of a key.
 func (r *rig) checkKey(k *Key, frozen bool) {
 	r.t.Helper()
 	if k.inFlight < 0 || k.inFlight > k.allowed || (k.state == busy) != (k.inFlight == k.allowed || k.starting != nil) || k.starting != nil && k.inFlight == 0 {
@@ -165,7 +165,7 @@ func (r *rig) checkKey(k *Key, frozen bool) {
 	}
 }
 
-// checkOrigins looks at a site's origins and their lanes, and counts the robots.txt files under way.
+// checkOrigins checks the origins of a site and their lanes, and counts the requests for robots.txt under way.
 func (r *rig) checkOrigins(st *site) (asking int) {
 	r.t.Helper()
 	for i := range st.origins {

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// TestBest: the best of a politeness key's queues are what sorting them would find.
+// TestBest checks that the best URLs of a politeness key's queues are those that sorting finds.
 func TestBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	r := newRig(t, Config{})
@@ -73,7 +73,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestRevisitsComeTogether: at few moments, none of them before its time or much after it.
+// TestRevisitsComeTogether checks that revisits come in few groups, none before its time or much after it.
 func TestRevisitsComeTogether(t *testing.T) {
 	s := New(Config{Partition: 5})
 	moments := map[int64]int{}

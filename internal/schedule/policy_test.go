@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestPolicies: what each policy makes of two politeness keys and of two URLs.
+// TestPolicies checks how each policy ranks two politeness keys and two URLs.
 func TestPolicies(t *testing.T) {
 	const ms = time.Millisecond
 	// near has the better URLs, quick the shorter times, and many the most requests per second.
@@ -78,7 +78,7 @@ func byName(t *testing.T, name string, source Quality) Policy {
 	return p
 }
 
-// ranked is a politeness key to be ranked.
+// ranked is a politeness key to rank.
 type ranked struct {
 	conn, resp time.Duration
 	per        float64
@@ -96,7 +96,7 @@ func (r ranked) rank(t *testing.T, p Policy) float64 {
 	return p.KeyRank(&KeyView{Pending: len(r.depths), Pace: &pace, topicQueues: rig.s.keys["a.example"].topicQueues})
 }
 
-// TestConnectionsOfAHost: over HTTP/2 several requests share a connection.
+// TestConnectionsOfAHost checks that over HTTP/2 several requests share a connection.
 func TestConnectionsOfAHost(t *testing.T) {
 	pace := polite.Pace{ConnTime: 100 * time.Millisecond, RespTime: 100 * time.Millisecond, PerConnection: 8}
 	view := KeyView{Pending: 100, Allowed: 4, Pace: &pace}
@@ -133,7 +133,7 @@ func TestPolicyByName(t *testing.T) {
 	}
 }
 
-// TestRanks: ranks fall as quality rises, are 1 to 2^21-1, and give the quality back.
+// TestRanks checks that ranks fall as quality rises, are from 1 to 2^21-1, and can be converted back to the quality.
 func TestRanks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 100_000 {
@@ -167,7 +167,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestSources: what each source says of a few URLs.
+// TestSources checks the quality that each source gives a few URLs.
 func TestSources(t *testing.T) {
 	table, err := ParseHostRanks([]byte("a.example\t5\n"))
 	if err != nil {
@@ -220,7 +220,7 @@ func named(t *testing.T, name string) Quality {
 	return q
 }
 
-// TestZipf: of URLs with random fingerprints one in n is as good as 1/n or better.
+// TestZipf checks that one in n URLs with random fingerprints has quality 1/n or better.
 func TestZipf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	zipf := named(t, "zipf")

@@ -86,7 +86,7 @@ func (r *rig) drop() {
 	}
 }
 
-// someOutcome is one of those that a request may have.
+// someOutcome returns a random outcome of a request.
 func (r *rig) someOutcome(rng *rand.Rand, t Task) *actor.Outcome {
 	o := &actor.Outcome{Started: r.now, Response: 100 * time.Millisecond, Closed: rng.IntN(3) == 0}
 	o.Page.Time, o.Page.Status = r.now, 200
@@ -108,7 +108,7 @@ func (r *rig) someOutcome(rng *rand.Rand, t Task) *actor.Outcome {
 	return o
 }
 
-// TestSchedules: whatever comes and ends, every URL and key is in the queue that it belongs in.
+// TestSchedules checks after random additions and ends that every URL and key is in the right queue.
 func TestSchedules(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))

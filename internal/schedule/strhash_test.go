@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// TestPublished compares with what Partow's General Purpose Hash Function Algorithms print for
-// their key, and with sums made by hand.
+// TestPublished compares with the output of Partow's General Purpose Hash Function Algorithms for its key, and with sums
+// computed by hand.
 func TestPublished(t *testing.T) {
 	const key = "abcdefghijklmnopqrstuvwxyz1234567890"
 	for _, c := range []struct {
@@ -20,7 +20,7 @@ func TestPublished(t *testing.T) {
 		{"", 0, 0, 0},
 		{"a", 97, 97, 97},
 		{"ab", 97*131 + 98, 97*16 + 98, 97*65_599 + 98},
-		{"\xff", 255, 255, 255}, // bytes have no sign
+		{"\xff", 255, 255, 255}, // bytes are unsigned
 		{key, 3_153_586_616, 126_631_744, 3_449_571_336},
 	} {
 		for by, want := range map[blobschema.QueueBy]uint32{
@@ -33,7 +33,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// TestReduce checks that each number below k occurs about as often as the others, also where the hash
+// TestReduce checks that all numbers below k occur about equally often, even if the hash
 // modulo k is always the same.
 func TestReduce(t *testing.T) {
 	const n = 20_000

@@ -49,7 +49,7 @@ func TestSubQueue(t *testing.T) {
 			}
 		}
 	}
-	// All below one first segment are one queue by SURT.
+	// With SURT, everything below one first segment is one queue.
 	first := subQueue(blobschema.QueueBySURT, 64, parse("https://portal.example/news"))
 	for _, s := range []string{"/news/", "/news/a", "/news?x=1", "/news/a/b/c?x#y"} {
 		if q := subQueue(blobschema.QueueBySURT, 64, parse("https://portal.example"+s)); q != first {
