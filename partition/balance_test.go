@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// loads are those of the partitions of a map, by ID.
+// loads returns the loads of the partitions of a map, by ID.
 func loads(m *partition.Map, load []float64) map[partition.ID]float64 {
 	out := map[partition.ID]float64{}
 	for s := range m.Slots() {
@@ -21,7 +21,7 @@ func loads(m *partition.Map, load []float64) map[partition.ID]float64 {
 	return out
 }
 
-// fullest is the largest load of a partition.
+// fullest returns the largest load of a partition.
 func fullest(m *partition.Map, load []float64) (top float64) {
 	for _, l := range loads(m, load) {
 		top = max(top, l)
@@ -29,7 +29,7 @@ func fullest(m *partition.Map, load []float64) (top float64) {
 	return top
 }
 
-// applied is the map after moves, which must be well formed.
+// applied returns the map after moves, which must be well formed.
 func applied(t testing.TB, m *partition.Map, moves []partition.Move) *partition.Map {
 	t.Helper()
 	for i, mv := range moves {
@@ -53,7 +53,7 @@ func withOwners(t testing.TB, owners ...partition.ID) *partition.Map {
 	return m
 }
 
-// zipf is a load with a few heavy slots and many light ones, in any order.
+// zipf returns a load with a few heavy slots and many light ones, in random order.
 func zipf(rng *rand.Rand, slots int, exponent float64) []float64 {
 	out := make([]float64, slots)
 	for i, s := range rng.Perm(slots) {
@@ -176,8 +176,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// TestBalanceMost: an eighth of the slots may move, at least one; all where partitions come
-// or go.
+// TestBalanceMost checks that at most an eighth of the slots move, or one if that is more. All may move if the number of
+// partitions changes.
 func TestBalanceMost(t *testing.T) {
 	for _, c := range []struct{ slots, partitions, want int }{{64, 2, 8}, {63, 2, 7}, {7, 2, 1}, {64, 3, 41}, {64, 1, 1}} {
 		owners := make([]partition.ID, c.slots)
@@ -192,8 +192,8 @@ func TestBalanceMost(t *testing.T) {
 	}
 }
 
-// TestBalanceGrows: where all slots are equal, a new partition gets ⌊M/(n+1)⌋ of them and
-// nothing else moves, as it is with Plan.
+// TestBalanceGrows checks that, with equal slots, a new partition gets ⌊M/(n+1)⌋ of them and nothing else moves, as with
+// Plan.
 func TestBalanceGrows(t *testing.T) {
 	for _, slots := range []int{100, 1000, 4096} {
 		for _, n := range []int{1, 2, 3, 4, 7, 16, 31, 99} {
@@ -207,7 +207,7 @@ func TestBalanceGrows(t *testing.T) {
 					t.Fatalf("%d slots, %d to %d partitions: %+v", slots, n, n+1, mv)
 				}
 			}
-			// And back: what the last one has, and nothing else.
+			// And back: only the slots of the last one move.
 			grown := applied(t, m, moves)
 			back := grown.Balance(uniform(slots), partition.BalanceOptions{Partitions: grown.Active(n)})
 			if len(back) != len(moves) {
@@ -217,8 +217,8 @@ func TestBalanceGrows(t *testing.T) {
 	}
 }
 
-// TestBalanceFew: small plans are compared with the shortest that make the loads as even, found by
-// trying all. Most are as short, and few moves are wasted on the others.
+// TestBalanceFew compares small plans with the shortest plans for equally even loads, found by trying all. Most are as
+// short, and the others have few unnecessary moves.
 func TestBalanceFew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	needed, wasted, longer := 0, 0, 0
@@ -248,7 +248,7 @@ func TestBalanceFew(t *testing.T) {
 	}
 }
 
-// fewestTo is the least number of moves after which no partition has more than top.
+// fewestTo returns the least number of moves after which no partition has more than top.
 func fewestTo(m *partition.Map, load []float64, n int, top float64) int {
 	best, sums := m.Slots(), make([]float64, n)
 	var try func(s, moved int)
@@ -277,8 +277,8 @@ func fewestTo(m *partition.Map, load []float64, n int, top float64) int {
 	return best
 }
 
-// TestBalanceEvens: loads as skewed as those of hosts end as even as Stop says, with far
-// fewer moves than there are slots.
+// TestBalanceEvens checks that loads as skewed as those of hosts become as even as Stop requires, with far fewer moves than
+// slots.
 func TestBalanceEvens(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, exponent := range []float64{0, 0.5, 0.8, 1} {
@@ -349,7 +349,7 @@ func TestBalanceProperties(t *testing.T) {
 	}
 }
 
-// checkBalance asks for plans until there is none, and checks what Balance promises.
+// checkBalance applies plans until there is none, and checks the promises of Balance.
 func checkBalance(t *testing.T, m *partition.Map, load []float64, o partition.BalanceOptions) {
 	t.Helper()
 	want := o.Partitions
@@ -463,8 +463,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestSizeSettles: a constant load comes to a fixed point from any number, upward in one
-// step and downward one by one, and never turns around.
+// TestSizeSettles checks that a constant load leads to a fixed point from any number of partitions, upward in one step and
+// downward one by one, without changing direction.
 func TestSizeSettles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for range 3000 {

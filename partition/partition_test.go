@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// referenceKey is the key of the vectors that were published with SipHash: 00 01 … 0f.
+// referenceKey is the key of the test vectors published with SipHash: 00 01 … 0f.
 var referenceKey = [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
 func newHash(t testing.TB, slots int) partition.Hash {
@@ -26,9 +26,8 @@ func newHash(t testing.TB, slots int) partition.Hash {
 	return h
 }
 
-// TestReferenceVectors pins the library: the message of n bytes is 00 01 … n-1, the sums
-// are those of the authors (Aumasson, Bernstein: SipHash, appendix A; vectors_sip64 of
-// their implementation, as little-endian numbers).
+// TestReferenceVectors checks the library against the authors' sums of the messages 00 01 … n-1 (Aumasson, Bernstein:
+// SipHash, appendix A; vectors_sip64 of their implementation, as little-endian numbers).
 func TestReferenceVectors(t *testing.T) {
 	h := newHash(t, 1)
 	for n, want := range map[int]uint64{
@@ -45,13 +44,12 @@ func TestReferenceVectors(t *testing.T) {
 	}
 }
 
-// TestSlot pins host → slot, which is frozen within a crawl (I2): other numbers here
-// make every crawl that was ever begun unreadable.
+// TestSlot pins host → slot, which is fixed within a crawl (I2). Other numbers would make all existing crawls unreadable.
 func TestSlot(t *testing.T) {
 	sizes := []int{1 << 14, 1000, 1 << 16}
 	for _, c := range []struct {
 		host string
-		want []partition.Slot // by size
+		want []partition.Slot // by number of slots
 	}{
 		{"example.org", []partition.Slot{13540, 826, 54162}},
 		{"www.example.org", []partition.Slot{5401, 329, 21605}},
@@ -99,8 +97,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestKeyMatters: with another key hosts and URLs fall elsewhere, whichever bit of the
-// key differs, so a site cannot prepare collisions.
+// TestKeyMatters checks that every bit of the key changes slots and fingerprints, so a site cannot prepare collisions.
 func TestKeyMatters(t *testing.T) {
 	const host, url = "example.org", "https://example.org/"
 	base := newHash(t, partition.MaxSlots)
@@ -117,13 +114,13 @@ func TestKeyMatters(t *testing.T) {
 		}
 		slots[h.Slot(host)] = true
 	}
-	if len(slots) < 120 { // 129 balls into 65,536 bins: one collision at most is likely
+	if len(slots) < 120 { // 129 balls in 65,536 bins: more than one collision is unlikely
 		t.Errorf("129 keys lead to %d slots", len(slots))
 	}
 }
 
-// TestSlotsAreEven: Pearson's statistic of hosts per slot is what chance gives. Its mean
-// is M-1, its variance 2(M-1); five deviations are far beyond any doubt, either way.
+// TestSlotsAreEven checks that Pearson's statistic of hosts per slot is that of a random distribution, with mean M-1 and
+// variance 2(M-1), within five standard deviations.
 func TestSlotsAreEven(t *testing.T) {
 	for _, m := range []int{7, 1000, 1 << 14} {
 		h := newHash(t, m)
@@ -209,7 +206,7 @@ func TestNewMap(t *testing.T) {
 	newMap(t, partition.MaxSlots, partition.MaxPartitions)
 }
 
-// TestGrowByOne: from n to n+1 equal partitions ⌊M/(n+1)⌋ slots move, all to the new one.
+// TestGrowByOne checks that from n to n+1 equal partitions ⌊M/(n+1)⌋ slots move, all to the new one.
 func TestGrowByOne(t *testing.T) {
 	for _, slots := range []int{1000, 1 << 14} {
 		for _, n := range []int{1, 2, 3, 7, 31, 200, 999} {
@@ -230,8 +227,7 @@ func TestGrowByOne(t *testing.T) {
 	}
 }
 
-// TestRemove: what a partition leaves behind is dealt evenly to those that stay, and
-// nothing else moves.
+// TestRemove checks that the slots of a removed partition are dealt evenly to the others, and that nothing else moves.
 func TestRemove(t *testing.T) {
 	m := newMap(t, 1000, 5)
 	stay := []partition.ID{0, 1, 3, 4}
@@ -256,8 +252,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// fewest is the least number of moves, worked out another way: a partition may keep at
-// most the even share, and as many as there is a remainder may keep one slot more.
+// fewest returns the least number of moves, computed in another way: each partition keeps at most the even share, and as
+// many partitions as the remainder keep one slot more.
 func fewest(m *partition.Map, want []partition.ID) int {
 	share, rest := m.Slots()/len(want), m.Slots()%len(want)
 	kept := 0
@@ -271,7 +267,7 @@ func fewest(m *partition.Map, want []partition.ID) int {
 	return m.Slots() - kept
 }
 
-// pick returns n different partitions, in any order.
+// pick returns n different partitions in random order.
 func pick(rng *rand.Rand, n, of int) []partition.ID {
 	out := make([]partition.ID, n)
 	for i, p := range rng.Perm(of)[:n] {
@@ -280,8 +276,7 @@ func pick(rng *rand.Rand, n, of int) []partition.ID {
 	return out
 }
 
-// TestPlanProperties changes maps at random, again and again, and checks all that Plan
-// and Apply promise of each change.
+// TestPlanProperties changes maps at random and checks the promises of Plan and Apply for each change.
 func TestPlanProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
@@ -305,7 +300,7 @@ func checkPlan(t *testing.T, m *partition.Map, want []partition.ID) *partition.M
 	if err != nil {
 		t.Fatalf("%d slots to %v: %v", m.Slots(), want, err)
 	}
-	again, err := m.Plan(append(slices.Clone(want), want[0])) // a name given twice counts once
+	again, err := m.Plan(append(slices.Clone(want), want[0])) // a repeated name counts once
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,8 +371,8 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// TestApplyRefuses: a plan for another map, or another epoch of it, changes nothing.
-// TestToward: a plan made at one epoch is carried out at later ones, slot by slot.
+// TestApplyRefuses checks that a plan for another map or epoch changes nothing.
+// TestToward carries out a plan of one epoch at later epochs, slot by slot.
 func TestToward(t *testing.T) {
 	m := newMap(t, 4, 2)
 	target, err := m.WithOwners([]partition.ID{0, 2, 2, 1})
@@ -421,7 +416,7 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-// encoded returns the map's bytes, and fails unless the map read back is the same.
+// encoded returns the map's bytes and checks that they decode to the same map.
 func encoded(t testing.TB, m *partition.Map) []byte {
 	t.Helper()
 	b, err := m.MarshalBinary()
@@ -462,8 +457,7 @@ func TestMapEncoding(t *testing.T) {
 	}
 }
 
-// TestMapDamaged: whatever is cut short, too long or out of bounds is refused, and leaves
-// the map as it was.
+// TestMapDamaged checks that bytes that are cut, too long or out of bounds are refused and leave the map unchanged.
 func TestMapDamaged(t *testing.T) {
 	whole := encoded(t, newMap(t, 300, 200))
 	bad := map[string][]byte{
@@ -496,8 +490,8 @@ func TestMapDamaged(t *testing.T) {
 	}
 }
 
-// FuzzMap: no bytes make UnmarshalBinary panic, and what it takes is a map that keeps
-// within the bounds and is stored as itself.
+// FuzzMap checks that UnmarshalBinary never panics, and that an accepted map is within the bounds and encodes to the same
+// map.
 func FuzzMap(f *testing.F) {
 	for _, c := range []struct{ slots, n int }{{1, 1}, {5, 3}, {300, 200}} {
 		f.Add(encoded(f, newMap(f, c.slots, c.n)))

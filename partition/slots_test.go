@@ -50,8 +50,7 @@ func TestSlotsEncoding(t *testing.T) {
 	}
 }
 
-// FuzzSlots: no text makes ParseSlots panic or grow without bound, and what it takes is
-// stored as itself.
+// FuzzSlots checks that ParseSlots neither panics nor grows without bound, and that accepted slots are stored the same.
 func FuzzSlots(f *testing.F) {
 	for _, s := range []string{"3,8-15,100-400/4", "0-65535,0-65535,0-65535", "1-3/2", ",", "5-"} {
 		f.Add(s)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// articlePage is a page of about 30 KB with 50 links, most of them relative, as a
-// small news site or a forum writes it. Inline scripts are a share of it.
+// articlePage returns a page of about 30 KB with 50 links, most of them relative, like that of a small news site or a
+// forum. It includes inline scripts of scriptBytes.
 func articlePage(scriptBytes int) []byte {
 	var b strings.Builder
 	b.WriteString(`<!DOCTYPE html>
@@ -74,7 +74,7 @@ func BenchmarkHTML(b *testing.B) {
 	}
 }
 
-// BenchmarkIrregular has the tokenizer read all.
+// BenchmarkIrregular reads a page with the tokenizer only.
 func BenchmarkIrregular(b *testing.B) {
 	self := mustParse(b, "https://gazette.example.org/2024/loom/")
 	for _, p := range benchmarkPages {
@@ -107,7 +107,7 @@ func BenchmarkTokenizerOnly(b *testing.B) {
 	}
 }
 
-// fullSitemap lists as much as a sitemap may, about 9 MB of it.
+// fullSitemap returns a sitemap of the largest permitted size, about 9 MB.
 func fullSitemap() []byte {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>

@@ -35,16 +35,15 @@ func TestCharset(t *testing.T) {
 	}
 }
 
-// TestQueryCharset: the path of a link is sent in UTF-8, the query in the charset
-// of the document.
+// TestQueryCharset checks that the path of a link is encoded in UTF-8 and the query in the charset of the document.
 func TestQueryCharset(t *testing.T) {
 	for _, tt := range []struct{ contentType, href, want string }{
 		{"charset=utf-8", "/é?é=é", "/%C3%A9?%C3%A9=%C3%A9"},
 		{"charset=windows-1252", "/\xe9?\xe9=\xe9", "/%C3%A9?%E9=%E9"},
 		{"charset=windows-1252", "/\xe9?&eacute;&amp;a=&copy=&#x2f;", "/%C3%A9?%E9&a=&copy=/"},
 		{"charset=windows-1252", "?a=&amp;b=\xe9#\xe9", "/dir/page.html?a=&b=%E9"},
-		// A character the charset lacks. The tag has to have another byte above 0x7F,
-		// or it is not converted; either way the reference stands for the same URL.
+		// A character that the charset lacks. The tag needs another byte above 0x7F to be converted; either way the
+		// reference means the same URL.
 		{"charset=windows-1252", "?\xe9=&#26085;", "/dir/page.html?%E9=%26%2326085%3B"},
 		{"charset=windows-1252", "?e=&#26085;", "/dir/page.html?e=%26%2326085%3B"},
 		{"charset=windows-1252", "?e=&#233;", "/dir/page.html?e=%E9"},
@@ -65,7 +64,7 @@ func TestQueryCharset(t *testing.T) {
 	}
 }
 
-// TestConvertedBound: converting tags is dear, so there is an end to it.
+// TestConvertedBound checks the bound on converted tags, because conversion is expensive.
 func TestConvertedBound(t *testing.T) {
 	body := strings.Repeat("<a href=\xe9>", maxConverted+3) + "<a href=1>"
 	r := HTML([]byte(body), "text/html; charset=windows-1252", mustParse(t, selfURL), Options{})

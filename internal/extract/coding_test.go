@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestDecode decodes in turns with one decoder, at once and in steps.
+// TestDecode decodes all codings with one decoder, as a whole and in steps.
 func TestDecode(t *testing.T) {
 	var d Decoder
 	page := htmlPage(100 << 10)
@@ -30,7 +30,7 @@ func TestDecode(t *testing.T) {
 			if coding == "" {
 				continue
 			}
-			// Damaged anywhere it gives a beginning of the text, or all that came out of the damage.
+			// Damaged input gives a beginning of the text, or everything that was decoded from it.
 			for cut := 0; cut < len(body); cut += 1 + len(body)/50 {
 				d.Open(body[:cut], coding)
 				if got := string(d.UpTo(1 << 20)); !strings.HasPrefix(text, got) && got != string(body[:cut]) {
@@ -121,7 +121,7 @@ func TestDecodeBomb(t *testing.T) {
 	}
 }
 
-// TestDecodeWindows has streams that claim large windows.
+// TestDecodeWindows decodes streams that claim large windows.
 func TestDecodeWindows(t *testing.T) {
 	text := strings.Repeat("some text and more ", 1<<20) // more than a window of 8 MiB
 	frame := func(window int) []byte {
@@ -154,7 +154,7 @@ func TestDecodeWindows(t *testing.T) {
 	}
 }
 
-// TestDecodeLongBrotli has more than is worth decoding: what is within the bound comes out.
+// TestDecodeLongBrotli checks that a text longer than the bound is decoded up to the bound.
 func TestDecodeLongBrotli(t *testing.T) {
 	noise := make([]byte, maxBrotli+1<<20)
 	for i, n := 0, uint32(1); i < len(noise); i++ {
@@ -172,7 +172,7 @@ func TestDecodeLongBrotli(t *testing.T) {
 	}
 }
 
-// FuzzDecode gives any body in any coding, to one decoder that goes on and to a fresh one.
+// FuzzDecode decodes any body in any coding, with a used decoder and with a new one.
 func FuzzDecode(f *testing.F) {
 	for i, coding := range codings {
 		f.Add(byte(i), encode(f, coding, htmlPage(500)), uint16(100))
@@ -212,7 +212,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// codings are all content codings; "" is none.
+// codings lists all content codings; "" means no coding.
 var codings = []string{"", "gzip", "br", "zstd"}
 
 // encode returns s in a content coding.

@@ -29,8 +29,8 @@ var kindNames = [...]string{
 	actor.LinkHeader: "header", actor.LinkImage: "image", actor.LinkSitemap: "sitemap", actor.LinkListed: "listed", actor.LinkEntry: "entry",
 }
 
-// show writes a link as "kind URL", then "!" if it is not to be followed, then
-// the anchor text in quotes, then what a sitemap says, if there is any.
+// show returns a link as "kind URL", then "!" if it must not be followed, then the anchor text in quotes and the values
+// from a sitemap, if any.
 func show(l actor.Link) string {
 	s := kindNames[l.Kind] + " " + l.URL.String()
 	if l.NoFollow {
@@ -56,7 +56,7 @@ func showAll(links []actor.Link) []string {
 	return out
 }
 
-// HTML reads a body of one of the types of HTML.
+// HTML reads a body with a content type of HTML.
 func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result {
 	return readHTML(body, contentType, self, opt, strings.EqualFold(essence(contentType), typeXHTML))
 }
@@ -127,7 +127,7 @@ func TestLinks(t *testing.T) {
 		{"follow wins, earlier", `<a href=1><a rel=nofollow href=1><a rel=nofollow href=./1>`, []string{"anchor http://example.com/dir/1"}},
 		{"nofollow for the page", `<a href=1><meta name=robots content=nofollow>`, []string{"anchor http://example.com/dir/1 !"}},
 
-		// What is text and what is not.
+		// Text and other content.
 		{"script, style, comment, textarea, title, xmp", `<title><a href=1></title><script>"<a href=2>"</script><style><a href=3></style>` +
 			`<!-- <a href=4> --><textarea><a href=5></textarea><xmp><a href=6></xmp><noembed><a href=7></noembed><a href=8>`, []string{"anchor http://example.com/dir/8"}},
 		{"long scripts", `<script>` + strings.Repeat(`"<a href=1>";`, 100) + `</SCRIPT ><a href=2><script>` + strings.Repeat("</scripts>", 100) + `</script><a href=3>`,
@@ -175,7 +175,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPastMaxToken puts each kind of token across the bound and links behind it.
+// TestPastMaxToken places each kind of token across the bound, with links after it.
 func TestPastMaxToken(t *testing.T) {
 	fill := strings.Repeat("x", maxToken+1000)
 	for _, tt := range []struct{ name, body string }{
@@ -201,7 +201,7 @@ func TestPastMaxToken(t *testing.T) {
 			}
 		})
 	}
-	// Wherever in a tag, or in the end tag of raw text, the bound falls.
+	// The bound falls anywhere in a tag, or in the end tag of raw text.
 	for n := maxToken - 12; n <= maxToken+2; n++ {
 		for _, body := range []string{
 			fill[:n] + `<a href=1>`,
@@ -344,7 +344,7 @@ func TestByContentType(t *testing.T) {
 	}
 }
 
-// TestNothing: the zero URL and no bytes are input as any other.
+// TestNothing checks that the zero URL and an empty body are valid input.
 func TestNothing(t *testing.T) {
 	r := HTML(nil, "", weburl.URL{}, Options{})
 	if diff := cmp.Diff([]string(nil), showAll(r.Links)); diff != "" {

@@ -66,7 +66,7 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestXMLCharset: whatever a feed says of its charset, its links are found.
+// TestXMLCharset checks that the links of a feed are found, whatever charset it declares.
 func TestXMLCharset(t *testing.T) {
 	const rest = `<rss><channel><item><title>%</title><link>http://example.com/a</link></item></channel></rss>`
 	with := func(declaration, title string) string { return declaration + strings.Replace(rest, "%", title, 1) }

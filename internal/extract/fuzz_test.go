@@ -44,13 +44,13 @@ func FuzzHTML(f *testing.F) {
 		if !bytes.Equal(given, body) {
 			t.Error("the body was changed")
 		}
-		// What the pool brings back must not show.
+		// Reused scanners must give the same result.
 		if diff := cmp.Diff(r, HTML(body, contentType, self, Options{Token: "orbweaver"}), compareURLs); diff != "" {
 			t.Errorf("second time (-first +second):\n%s", diff)
 		}
 		Links(body, contentType, self, Options{})
 
-		// What the tokenizer makes of all of it is the same.
+		// The tokenizer alone gives the same result.
 		d := newDocument(self, Options{Token: "orbweaver"})
 		defer d.release()
 		d.irregular = maxIrregular + 1
@@ -58,14 +58,14 @@ func FuzzHTML(f *testing.F) {
 			t.Errorf("result (-ours +the tokenizer's):\n%s", diff)
 		}
 
-		// Stepping over and setting down the tokenizer must not show either.
+		// Starting and stopping the tokenizer in between must give the same result.
 		if len(body) < maxToken && detect(body, contentType, false).enc == nil && !strings.HasPrefix(contentType, "app") {
 			d := newDocument(self, Options{})
 			defer d.release()
 			d.open(body, false)
 			d.read()
 			var got []string
-			others := make(map[string]bool) // first met in another element
+			others := make(map[string]bool) // first found in another element
 			for _, ref := range d.refs {
 				if ref.kind == actor.LinkAnchor {
 					got = append(got, ref.href)
@@ -81,7 +81,7 @@ func FuzzHTML(f *testing.F) {
 	})
 }
 
-// checkResult checks what holds for any document.
+// checkResult checks the properties of every result.
 func checkResult(t *testing.T, r Result, self weburl.URL, limit int) {
 	t.Helper()
 	if len(r.Links) > limit {
@@ -109,7 +109,7 @@ func checkResult(t *testing.T, r Result, self weburl.URL, limit int) {
 	}
 }
 
-// anchors finds the hrefs of a and area as plainly as can be: the oracle.
+// anchors is the oracle: the simplest way to find the hrefs of a and area elements.
 func anchors(body []byte) []string {
 	var hrefs []string
 	templates := 0

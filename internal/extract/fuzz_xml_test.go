@@ -61,7 +61,7 @@ func FuzzFeed(f *testing.F) {
 	})
 }
 
-// checkLinks checks what holds for Links of anything.
+// checkLinks checks the properties of Links for any input.
 func checkLinks(t *testing.T, body []byte, contentType string, self weburl.URL, opt Options) Result {
 	t.Helper()
 	given := bytes.Clone(body)
@@ -117,9 +117,9 @@ func FuzzXML(f *testing.F) {
 	})
 }
 
-// xmlTokens reads with encoding/xml. It reports false for a document that is not well-formed, and where
-// the two differ on purpose: declarations, instructions that hold a bracket, references to control
-// characters, names that do not begin with a letter of ASCII, and comments that end at once in HTML.
+// xmlTokens reads with encoding/xml. ok is false if the document is not well-formed, or if the two differ on purpose:
+// declarations, instructions that contain a bracket, references to control characters, names that do not begin with an
+// ASCII letter, and comments that end at once in HTML.
 func xmlTokens(body []byte) (tokens []string, ok bool) {
 	if bytes.Contains(body, []byte("&#")) || bytes.ContainsRune(body, '\r') || bytes.Contains(body, []byte("<!-->")) {
 		return nil, false
@@ -164,7 +164,7 @@ func xmlTokens(body []byte) (tokens []string, ok bool) {
 	}
 }
 
-// appendText appends text to the tokens, as one with text before it.
+// appendText appends text to the tokens, joined with preceding text.
 func appendText(tokens []string, text string) []string {
 	switch n := len(tokens); {
 	case text == "":
@@ -205,7 +205,7 @@ func FuzzSrcset(f *testing.F) {
 	f.Fuzz(func(t *testing.T, srcset []byte) {
 		rest := srcset
 		for url := range images(srcset) {
-			// In order, and each as it is written between what may separate it.
+			// In order, each as written between separators.
 			at := bytes.Index(rest, url)
 			if at < 0 {
 				t.Fatalf("%q: no %q", srcset, url)

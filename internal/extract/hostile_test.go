@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// longScript is the length of a script, in bytes, that a search passes faster than a tokenizer.
+// longScript is the length in bytes from which a search skips a script faster than a tokenizer.
 const longScript = 512
 
 var hostileBytes = flag.Int("hostile", 512<<10, "size of the hostile inputs, in bytes")
 
-// hostile inputs are made to be slow or large where something is not linear.
+// hostile inputs would be slow or large if a part of the scanner were not linear.
 var hostile = []struct {
 	name        string
 	contentType string
@@ -94,8 +94,8 @@ func attributeBomb(n int) string {
 	return string(b)
 }
 
-// TestMemory: one huge token of any kind takes no more than a few buffers. All
-// that is allocated is counted, so it bounds what is held at any time.
+// TestMemory checks that a huge token of any kind takes only a few buffers. It counts all allocations, which bound the
+// memory in use at any time.
 func TestMemory(t *testing.T) {
 	self := mustParse(t, selfURL)
 	fill := strings.Repeat("x", 4<<20)
@@ -105,7 +105,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		HTML(body, "text/html; charset=utf-8", self, Options{})
 		runtime.ReadMemStats(&after)
-		// Text in the open is read piece by piece, so count per piece.
+		// Text outside elements is read in pieces, so count per piece.
 		pieces := uint64(len(body)/maxToken + 1)
 		if got := after.TotalAlloc - before.TotalAlloc; got > pieces*6*maxToken {
 			t.Errorf("%q and 4 MB: %d bytes allocated", head, got)

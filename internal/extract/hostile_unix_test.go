@@ -47,8 +47,7 @@ func TestHostileXML(t *testing.T) {
 	}
 }
 
-// TestAfterManyAttributes: small tags are as fast behind a tag of many attributes
-// as by themselves.
+// TestAfterManyAttributes checks that small tags are as fast after a tag with many attributes as without it.
 func TestAfterManyAttributes(t *testing.T) {
 	self := mustParse(t, selfURL)
 	small := strings.Repeat("<b a>", 200_000)

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// hostileXML is made to be slow or large where something is not linear.
+// hostileXML would be slow or large if a part of the scanner were not linear.
 type hostileXML struct {
 	name string
 	make func(n int) string
 }
 
-// hostileMarkup is hostile in any document, behind its first tag.
+// hostileMarkup is hostile after the first tag of any document.
 var hostileMarkup = []hostileXML{
 	{"levels", func(n int) string { return strings.Repeat("<a>", n/3) }},
 	{"end tags", func(n int) string { return strings.Repeat("</a>", n/4) }},
@@ -66,7 +66,7 @@ var hostileFeeds = behind("<rss><item>", append([]hostileXML{
 	{"atom links", func(n int) string { return strings.Repeat("<link href=a/>", n/14) }},
 }, hostileMarkup...))
 
-// behind puts all behind the same beginning.
+// behind prepends the same head to all.
 func behind(head string, list []hostileXML) []hostileXML {
 	out := make([]hostileXML, len(list))
 	for i, h := range list {
@@ -75,8 +75,8 @@ func behind(head string, list []hostileXML) []hostileXML {
 	return out
 }
 
-// TestMemoryXML: nesting and huge tokens take no memory of their own. What is
-// allocated is counted, so it bounds what is held at any time.
+// TestMemoryXML checks that nesting and huge tokens take no additional memory. It counts all allocations, which bound the
+// memory in use at any time.
 func TestMemoryXML(t *testing.T) {
 	self := mustParse(t, selfURL)
 	for _, h := range []struct{ name, body string }{
@@ -92,7 +92,7 @@ func TestMemoryXML(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		Links([]byte(h.body), "text/xml; charset=utf-8", self, Options{})
 		runtime.ReadMemStats(&after)
-		// The body is copied for the call. A token that is too long costs two tokenizers, whose buffers double.
+		// The call copies the body. A token above the limit takes two tokenizers, whose buffers double.
 		if got := after.TotalAlloc - before.TotalAlloc - uint64(len(h.body)); got > 10*maxToken {
 			t.Errorf("%s: %d bytes allocated", h.name, got)
 		}

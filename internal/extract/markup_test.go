@@ -11,8 +11,7 @@ import (
 
 var mixes = flag.Int("mixes", 5_000, "number of mixed pages")
 
-// TestRegular compares pages mixed of all that may matter with what the tokenizer
-// makes of them.
+// TestRegular compares the scanner with the tokenizer on pages mixed from all relevant markup.
 func TestRegular(t *testing.T) {
 	pieces := []string{
 		"<", ">", "/", "=", "'", `"`, " ", "\n", "\f", "\r", "\x00", "&", ";", "-", "!", "?", "x", "é", "<!", "</", "/>", "\">", "'>",
@@ -50,7 +49,7 @@ func TestRegular(t *testing.T) {
 	}
 }
 
-// TestMostIsRegular: the tokenizer is not needed for pages as they are.
+// TestMostIsRegular checks that typical pages do not need the tokenizer.
 func TestMostIsRegular(t *testing.T) {
 	for _, p := range benchmarkPages {
 		d := newDocument(mustParse(t, selfURL), Options{})

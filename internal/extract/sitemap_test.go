@@ -67,9 +67,8 @@ func TestSitemap(t *testing.T) {
 	}
 }
 
-// TestForms: what a body is read as depends on its type, its bytes, and on whether
-// it is known to be a sitemap. An
-// application/xml document that is HTML, not XHTML, is nothing.
+// TestForms checks that the form of a body depends on its type, its bytes, and whether it is known to be a sitemap. An
+// application/xml document with HTML, not XHTML, has no form.
 func TestForms(t *testing.T) {
 	const (
 		urlset = `<?xml version="1.0"?><urlset><url><loc>http://example.com/a</loc></url></urlset>`
@@ -80,7 +79,7 @@ func TestForms(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		contentType, path, body string
-		want                    string // kind of the link, or "" for none
+		want                    string // kind of the link; "" if there is no link
 		known                   string // the same if it is known to be a sitemap
 		wanted                  bool   // by its first bytes
 		certain                 bool   // by its type
@@ -110,7 +109,7 @@ func TestForms(t *testing.T) {
 		{"application/gzip", "/", zipped(urlset), "", "listed", true, false},
 		{"application/gzip", "/sitemap.xml.gz", zipped(urlset), "listed", "listed", true, false},
 		{"application/x-gzip", "/sitemap.xml.gz", zipped(urlset), "listed", "listed", true, false},
-		{"application/x-gzip", "/sitemap.xml.gz", urlset, "listed", "listed", true, false}, // of which fetch has undone the coding
+		{"application/x-gzip", "/sitemap.xml.gz", urlset, "listed", "listed", true, false}, // already decoded by fetch
 		{"text/xml", "/sitemap.xml.gz", zipped(urlset), "listed", "listed", true, true},
 		{"", "/sitemap.xml.gz", zipped(urlset), "listed", "listed", true, false},
 		{"application/gzip", "/sitemap.xml.gz", zipped(zipped(urlset)), "", "", true, false},
@@ -170,7 +169,7 @@ func TestTextSitemapCharset(t *testing.T) {
 	}
 }
 
-// TestSitemapCutOff: what was said of the last entry counts, though its end is missing.
+// TestSitemapCutOff checks that the last entry counts even if its end is missing.
 func TestSitemapCutOff(t *testing.T) {
 	r := Links([]byte("<urlset><url><loc>/a</loc><lastmod>2024-01-01</lastmod>"), "text/xml", mustParse(t, selfURL), Options{Sitemap: true})
 	if len(r.Links) != 1 || r.Links[0].Modified != 1_704_067_200 {

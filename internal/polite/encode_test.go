@@ -77,7 +77,7 @@ func TestDecodeHostile(t *testing.T) {
 	}
 }
 
-// TestEncodeLargest: whatever is read can be stored.
+// TestEncodeLargest checks that the largest parsed file can be stored.
 func TestEncodeLargest(t *testing.T) {
 	for name, line := range map[string]string{
 		"many rules":   "Allow:x\n",
@@ -100,7 +100,7 @@ func TestEncodeLargest(t *testing.T) {
 	}
 }
 
-// TestEncodeTypical pins the size of what most hosts have.
+// TestEncodeTypical pins the stored size of a typical file.
 func TestEncodeTypical(t *testing.T) {
 	b := ParseRobots([]byte(typicalRobots), "bot").Encode()
 	if len(b) > 600 {
@@ -186,7 +186,7 @@ Sitemap: https://www.example.org/sitemap_index.xml
 Sitemap: https://www.example.org/news-sitemap.xml
 `
 
-// The benchmarks' worst files: as many rules as 500 KiB hold.
+// manyRules returns the benchmarks' worst file: 500 KiB of rules.
 func manyRules(format string) []byte {
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// naive decides as RFC 9309 says it, rule by rule, with a regular expression each.
+// naive decides as RFC 9309 describes, rule by rule, with one regular expression each.
 type naive struct {
 	rules    []rule
 	patterns []*regexp.Regexp
@@ -53,7 +53,7 @@ func randomText(rng *rand.Rand, alphabet string, most int) string {
 	return string(b)
 }
 
-// TestDecideAgainstNaive uses few letters, so that nearly all rules nest and overlap.
+// TestDecideAgainstNaive compares with naive. It uses few letters, so that nearly all rules nest and overlap.
 func TestDecideAgainstNaive(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	decided := map[verdict]int{}
@@ -125,7 +125,7 @@ func FuzzNormalForm(f *testing.F) {
 		if again := normalPattern([]byte(pattern)); again != pattern {
 			t.Errorf("pattern %q: %q, then %q", s, pattern, again)
 		}
-		// A URI is a pattern of itself, once its special characters are escaped.
+		// A URI is a pattern that matches itself, if its special characters are escaped.
 		r := newRule(1, disallow, normalPattern([]byte(uri)))
 		if newRobots(&Robots{rules: []rule{r}}).decide(uri) != 0 {
 			t.Errorf("%q does not match itself", uri)
@@ -133,7 +133,7 @@ func FuzzNormalForm(f *testing.F) {
 	})
 }
 
-// TestDeepPrefixes: every rule begins the next; lookups walk up all of them.
+// TestDeepPrefixes uses rules that are prefixes of each other; a lookup visits all of them.
 func TestDeepPrefixes(t *testing.T) {
 	r := ParseRobots([]byte(deepRules()), "bot")
 	deep := "/" + strings.Repeat("a", 500)
@@ -142,8 +142,8 @@ func TestDeepPrefixes(t *testing.T) {
 	}
 }
 
-// TestTooCostly: a file full of wildcards cannot take more than its share of time, and is
-// obeyed in full for URIs of a common length.
+// TestTooCostly checks that the time for a file full of wildcards is bounded, and that all its rules apply to URIs of
+// common lengths.
 func TestTooCostly(t *testing.T) {
 	r := ParseRobots(manyRules("Disallow:*a%d\n"), "bot")
 	if len(r.rules) < 20_000 {

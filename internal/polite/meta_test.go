@@ -43,7 +43,7 @@ func TestParseMeta(t *testing.T) {
 
 func TestParseXRobotsTag(t *testing.T) {
 	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct{ values, want string }{ // values apart by "|"
+	for _, c := range []struct{ values, want string }{ // values, separated by "|"
 		{"", ""},
 		{"noindex", "i"},
 		{"NOINDEX, nofollow", "if"},
@@ -105,7 +105,7 @@ func FuzzDirectives(f *testing.F) {
 		ParseMeta(s)
 		now := time.Unix(1e9, 0)
 		d := ParseXRobotsTag([]string{s}, "bot", now)
-		// As time goes by, only more is withdrawn.
+		// Later, permissions are only withdrawn.
 		if later := ParseXRobotsTag([]string{s}, "bot", now.AddDate(50, 0, 0)); later.Or(d) != later {
 			t.Errorf("%q: %v, later %v", s, d, later)
 		}

@@ -9,14 +9,13 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// The oracle is another parser, asked only what it gets right: agents of which none
-// begins another, plain prefixes without escapes, no pattern that is both allowed and
-// disallowed in what applies to one agent, no Crawl-delay between User-agent lines, no
-// rule before the first one.
+// The oracle is another parser, used only for files that it reads right: no agent is a prefix of another, patterns are plain
+// prefixes without escapes, no pattern is both allowed and disallowed for one agent, no Crawl-delay is between User-agent
+// lines, and no rule comes before the first of them.
 
 var oracleAgents = []string{"foobot", "barbot", "quxbot", "*"}
 
-// oracleFile writes a robots.txt of that kind as pick decides; pick(n) is in [0, n).
+// oracleFile returns a random robots.txt of that kind; pick(n) returns a number in [0, n).
 func oracleFile(pick func(int) int) string {
 	var b strings.Builder
 	eol := []string{"\n", "\r\n", "\r"}[pick(3)]
@@ -106,7 +105,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// FuzzOracle lets the fuzzer's bytes write the file.
+// FuzzOracle generates the file from the fuzzer's bytes.
 func FuzzOracle(f *testing.F) {
 	f.Add([]byte("0123456789 the quick brown fox jumps over the lazy dog"))
 	f.Fuzz(func(t *testing.T, choices []byte) {
@@ -121,7 +120,7 @@ func FuzzOracle(f *testing.F) {
 	})
 }
 
-// BenchmarkOracle parses as much as this package does at most, and asks it a question.
+// BenchmarkOracle parses the largest file that this package reads, and makes one decision.
 func BenchmarkOracle(b *testing.B) {
 	body := manyRules("Disallow: /*a%d*b\n")
 	b.Run("parse", func(b *testing.B) {

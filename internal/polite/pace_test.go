@@ -24,7 +24,7 @@ const (
 	serverErr = blobschema.OutcomeServerError
 )
 
-// ready says whether a request may start now.
+// ready reports whether a request may start now.
 func (p *Pace) ready(now time.Time) bool { return !now.Before(p.ReadyAt()) }
 
 func TestEffectiveDelay(t *testing.T) {
@@ -62,8 +62,8 @@ func TestStart(t *testing.T) {
 	if !p.ready(epoch.Add(time.Second)) {
 		t.Error("not ready when due")
 	}
-	p.Start(epoch.Add(300*time.Millisecond), time.Second) // the same request, begun later
-	p.Start(epoch, time.Second)                           // and the first booking once more
+	p.Start(epoch.Add(300*time.Millisecond), time.Second) // the same request, started later
+	p.Start(epoch, time.Second)                           // and its first time again
 	if want := epoch.Add(1300 * time.Millisecond); !p.ReadyAt().Equal(want) {
 		t.Errorf("ready at %v, want %v", p.ReadyAt(), want)
 	}
@@ -100,7 +100,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestDone: what a first request's end makes of the host.
+// TestDone checks the state of a host after its first request.
 func TestDone(t *testing.T) {
 	for _, c := range []struct {
 		outcome  blobschema.Outcome
@@ -153,7 +153,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// TestDoneUnit: pauses scale with the unit, and a host's own longer delay counts.
+// TestDoneUnit checks that pauses scale with the unit, and that a longer delay of the host counts.
 func TestDoneUnit(t *testing.T) {
 	for _, c := range []struct {
 		outcome     blobschema.Outcome
@@ -254,7 +254,7 @@ func TestClamp(t *testing.T) {
 	p.Start(epoch, time.Second)
 	p.Done(epoch, End{Outcome: serverErr, Status: 503, RetryAfter: time.Hour}, 0)
 	for _, c := range []struct {
-		back          time.Duration // how far the clock was set back
+		back          time.Duration // time by which the clock was set back
 		next, backoff time.Duration // from the new now
 	}{
 		{0, time.Second, time.Hour},
@@ -278,10 +278,9 @@ func TestClamp(t *testing.T) {
 	}
 }
 
-// TestPaceHolds is invariant I9 for one host: over random requests and ends, takeovers,
-// stores and loads, and clocks set back, no two starts are closer in real time than the
-// delay of the first, no start is within a Retry-After, and the host is always ready
-// again in time.
+// TestPaceHolds checks invariant I9 for one host, with random requests, ends, takeovers, stores, loads and clocks that are set
+// back. No two starts are closer in real time than the delay of the first, no start is within a Retry-After, and the host
+// is always ready again in time.
 func TestPaceHolds(t *testing.T) {
 	outcomes := []struct {
 		o blobschema.Outcome
@@ -293,7 +292,7 @@ func TestPaceHolds(t *testing.T) {
 		p := NewPace()
 		actual, offset := epoch, time.Duration(0) // the wall clock shows actual + offset
 		wall := func() time.Time { return actual.Add(offset) }
-		var floor time.Time // in real time: the next start may not be before
+		var floor time.Time // earliest next start, in real time
 		starts := 0
 		for range 300 {
 			switch rng.IntN(12) {
@@ -346,7 +345,7 @@ func TestPaceHolds(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	p := NewPace()
-	p.ObserveConnection(0) // a connection that served before
+	p.ObserveConnection(0) // a connection that was used before
 	p.ObserveResponse(-1)
 	p.ObserveClosed(0)
 	if diff := cmp.Diff(NewPace(), p); diff != "" {
@@ -434,7 +433,7 @@ func TestPaceCBOR(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := p
-	want.Next = epoch.Truncate(time.Millisecond).Add(time.Millisecond) // up, never down
+	want.Next = epoch.Truncate(time.Millisecond).Add(time.Millisecond) // rounded up
 	want.BackoffUntil = want.Next.Add(time.Minute)
 	want.Delay = 1501 * time.Millisecond
 	want.PerConnection = 12.346
@@ -460,7 +459,7 @@ func TestPaceCBOR(t *testing.T) {
 	}
 	got = want
 
-	// In a larger record, under options that would have cut times to seconds.
+	// In a larger record, with options that would cut times to seconds.
 	type host struct {
 		Name string `cbor:"1,keyasint"`
 		Pace Pace   `cbor:"2,keyasint"`

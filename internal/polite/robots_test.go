@@ -14,7 +14,7 @@ import (
 // lines joins the lines of a robots.txt.
 func lines(l ...string) string { return strings.Join(l, "\n") + "\n" }
 
-// verdicts asks a Robots about paths and says which are allowed.
+// verdicts returns "+" for each allowed path and "-" for each other.
 func verdicts(r *Robots, paths []string) string {
 	var b strings.Builder
 	for _, p := range paths {
@@ -27,15 +27,14 @@ func verdicts(r *Robots, paths []string) string {
 	return b.String()
 }
 
-// TestAllowed: the paths of a case are apart by blanks, want has "+" or "-" for each.
+// TestAllowed checks paths, separated by spaces; want has "+" or "-" for each.
 func TestAllowed(t *testing.T) {
 	const token = "FooBot"
 	star := func(rules ...string) string { return lines(append([]string{"User-agent: *"}, rules...)...) }
 	for _, c := range []struct {
 		name, robots, paths, want string
 	}{
-		// RFC 9309 section 2.2.2, the examples of the table, escaped on either side or on
-		// both.
+		// RFC 9309 section 2.2.2, the examples of the table, escaped on one side or both.
 		{"rfc query", star("Disallow: /foo/bar?baz=quz"), "/foo/bar?baz=quz /foo/bar?baz=qu /foo/bar", "-++"},
 		{"rfc query with URL", star("Disallow: /foo/bar?baz=https://foo.bar"), "/foo/bar?baz=https://foo.bar", "-"},
 		{"rfc query with escaped URL", star("Disallow: /foo/bar?baz=https%3A%2F%2Ffoo.bar"), "/foo/bar?baz=https%3a%2f%2ffoo.bar", "-"},
@@ -359,8 +358,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestRefusal: a host that cannot be reached is refused for that reason; one that answers
-// badly, because its robots.txt is missing.
+// TestRefusal checks the reasons: a host that cannot be reached is refused as unreachable, and one with wrong answers for its
+// missing robots.txt.
 func TestRefusal(t *testing.T) {
 	for o, want := range map[blobschema.Outcome]blobschema.Outcome{
 		blobschema.OutcomeDNS: blobschema.OutcomeDNS, blobschema.OutcomeForbidden: blobschema.OutcomeForbidden,

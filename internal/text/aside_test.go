@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAside: what is mostly links, or notes, is kept apart from the text; navigation is dropped.
+// TestAside checks that link lists and notes are kept apart from the text, and that navigation is dropped.
 func TestAside(t *testing.T) {
 	prose := strings.Repeat("A paragraph of running text that says what the page is about, at some length. ", 3)
 	links := func(n int, word string) string {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// madePage is a page with about 5 KB of text in 15 KB of HTML: a menu, paragraphs with links in
-// them, a side bar, a script.
+// madePage returns a page with about 5 KB of text in 15 KB of HTML: a menu, paragraphs with links, a side bar, a script.
 func madePage() []byte {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>How a crawler waits</title><meta name="description" content="On politeness">`)
@@ -53,7 +52,7 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(len(d.Body)), "textbytes")
 }
 
-// BenchmarkMarkup is the reading alone, without language and SimHash.
+// BenchmarkMarkup measures the reading alone, without language and SimHash.
 func BenchmarkMarkup(b *testing.B) {
 	page := madePage()
 	b.SetBytes(int64(len(page)))

@@ -48,8 +48,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOut has pages of several kinds, with words that belong to the text and
-// words that do not.
+// TestWhatIsLeftOut reads pages of several kinds, with words that belong to the text and words that do not.
 func TestWhatIsLeftOut(t *testing.T) {
 	links := func(n int, word string) string {
 		var b strings.Builder
@@ -299,7 +298,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// check holds a document to what is promised.
+// check checks the promises of a document.
 func check(t *testing.T, d Document) {
 	t.Helper()
 	for _, f := range []struct {
@@ -318,7 +317,7 @@ func check(t *testing.T, d Document) {
 	}
 }
 
-// TestHostile has bodies that cost most: a megabyte takes a second at most, where much else runs.
+// TestHostile reads the most expensive bodies: a megabyte takes at most a second, even on a busy machine.
 func TestHostile(t *testing.T) {
 	const size = 1 << 20
 	fill := func(s string) []byte { return bytes.Repeat([]byte(s), size/len(s)+1)[:size] }
