@@ -32,7 +32,7 @@ func benchRun(b *testing.B, run *Run) {
 func BenchmarkRunSettled1M(b *testing.B) { benchRun(b, newWeb(b, 1).run(1e6, 0, 0)) }
 func BenchmarkRunQueued1M(b *testing.B)  { benchRun(b, newWeb(b, 1).run(0, 1e6, 0)) }
 
-// BenchmarkRunCommit is the run of one commit: small, over all its slots.
+// BenchmarkRunCommit encodes the run of one commit: small, over all its slots.
 func BenchmarkRunCommit(b *testing.B) { benchRun(b, newWeb(b, 1).run(2_000, 28_000, 300)) }
 
 func BenchmarkMerge1M(b *testing.B) {

@@ -84,7 +84,7 @@ func TestCommitRoundTrip(t *testing.T) {
 	want := fullCommit(t)
 	before := cloneRun(want.State)
 	runs := want.Manifest.Runs[:1:1]
-	want.Manifest.Runs = make([]RunRef, 1, 10) // room that is not EncodeCommit's to use
+	want.Manifest.Runs = make([]RunRef, 1, 10) // EncodeCommit must not use this spare room
 	copy(want.Manifest.Runs, runs)
 	data, manifest, err := EncodeCommit(want, testCommit, h)
 	if err != nil {
@@ -139,7 +139,7 @@ func TestCommitEmpty(t *testing.T) {
 	}
 }
 
-// TestCommitHostileText: what a server sends cannot make a commit unreadable.
+// TestCommitHostileText checks that no text from a server makes a commit unreadable.
 func TestCommitHostileText(t *testing.T) {
 	bad := "a\xffb\xed\xa0\x80"
 	p := Page{URL: bad, MIME: bad, Truncated: bad, Redirect: bad, ETag: bad, Modified: bad, Detail: bad, Digest: bad, WARC: bad,
@@ -172,8 +172,8 @@ func TestCommitHostileText(t *testing.T) {
 	}
 }
 
-// TestCommitHandsOver: a hand-over names the runs that may hold anything of its slots, that of its
-// own commit among them.
+// TestCommitHandsOver checks that a hand-over names all runs that may hold entries of its slots, including that of its own
+// commit.
 func TestCommitHandsOver(t *testing.T) {
 	run := func(object string, first, last partition.Slot) RunRef {
 		return RunRef{Object: object, First: first, Last: last}
@@ -231,7 +231,7 @@ func TestCommitDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	eachDamage(data, func(what string, b []byte) {
-		err := readPack(b) // which a reader of all sections does on its way
+		err := readPack(b) // a reader of all sections does this too
 		if err == nil {
 			_, err = readCommit(b)
 		}
@@ -239,7 +239,7 @@ func TestCommitDamage(t *testing.T) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
-	// Right checksums around what no writer of ours wrote.
+	// Right checksums around content that our writer never writes.
 	withSection := func(name string, raw []byte) []byte {
 		p, err := wire.Open(data)
 		if err != nil {
@@ -296,7 +296,7 @@ func TestCommitDamage(t *testing.T) {
 	}
 }
 
-// TestLinksSize pins what links cost: a page of a site with a menu.
+// TestLinksSize pins the stored size of links, for a site with a menu.
 func TestLinksSize(t *testing.T) {
 	links := newWeb(t, 1).links(500, 50)
 	raw, err := encodeLinks(&Commit{Links: links})
@@ -383,7 +383,7 @@ func FuzzCommit(f *testing.F) {
 	})
 }
 
-// FuzzPages: pages that were read are written and read the same.
+// FuzzPages checks that pages that were read are written and read the same.
 func FuzzPages(f *testing.F) {
 	raw, err := encodePages(fullCommit(f))
 	if err != nil {
@@ -405,7 +405,7 @@ func FuzzPages(f *testing.F) {
 		}
 		again, err := encodePages(&Commit{Pages: pages})
 		if err != nil {
-			t.Skip() // a year that RFC 3339 has no text for
+			t.Skip() // a year that RFC 3339 cannot express
 		}
 		got, err := decodeSequence[Page](again)
 		if err != nil {

@@ -28,8 +28,8 @@ var words = strings.Fields(`news article category product archive image video bl
 	forum thread topic help about contact search result list detail view item shop cart world sport science
 	health travel music culture opinion weather local market finance review guide recipe event calendar`)
 
-// web makes URLs as crawls meet them: few large hosts and many small ones, three
-// kinds of site, slugs, numbers and dates.
+// web generates URLs like those of crawls: few large hosts and many small ones, three kinds of site, slugs, numbers and
+// dates.
 type web struct {
 	r    *rand.Rand
 	h    partition.Hash
@@ -146,7 +146,7 @@ func (w *web) links(pages, each int) []PageLinks {
 	return out
 }
 
-// mailURLs are URLs as mail has them.
+// mailURLs returns URLs with the fields of mail.
 func (w *web) mailURLs(n int) []Queued {
 	out := w.queued(n)
 	for i := range out {

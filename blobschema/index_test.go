@@ -67,7 +67,7 @@ func FuzzIndexManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Time, n.Time = time.Time{}, time.Time{} // kept to the precision of what is stored
+		m.Time, n.Time = time.Time{}, time.Time{} // stored with less precision
 		if d := cmp.Diff(m, n, cmp.AllowUnexported(RemovedDocument{})); d != "" {
 			t.Error(d)
 		}

@@ -42,7 +42,7 @@ func TestMailRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMailGolden: mail of the first version must go on being read.
+// TestMailGolden checks that mail of the first version can still be read.
 func TestMailGolden(t *testing.T) {
 	want := Mail{Crawl: "web", From: 1, To: 2, Number: 3, Epoch: 4, URLs: []Queued{
 		{URL: "https://a.example/", Depth: 1, Flags: FlagSeed}, {URL: "https://a.example/x", Depth: 2, Rank: 9, Key: "[192.0.2.1]", Flags: FlagPlaced}, {URL: "https://b.example/", Generation: 5, Topic: 2}}}
@@ -61,7 +61,7 @@ func TestMailGolden(t *testing.T) {
 	}
 }
 
-// TestMailFields: what does not travel comes back empty.
+// TestMailFields checks that fields that mail does not carry come back empty.
 func TestMailFields(t *testing.T) {
 	q := Queued{URL: "u", Slot: 5, Key: "h", Attempts: 3, NotBefore: 9, Depth: 2}
 	b, err := EncodeMail(Mail{Crawl: "c", URLs: []Queued{q}})
@@ -100,7 +100,7 @@ func TestMailBounds(t *testing.T) {
 	if _, err := EncodeMail(Mail{Crawl: "c", URLs: long[1:]}); err != nil {
 		t.Errorf("as much text as is allowed: %v", err)
 	}
-	// A reader keeps the bounds too, whoever wrote.
+	// The reader enforces the bounds too.
 	for name, b := range map[string][]byte{
 		"text":  sealLetter(letterMail, []byte("\x01c\x01\x01\x01\x01"), long),
 		"URLs":  sealLetter(letterMail, []byte("\x01c\x01\x01\x01\x01"), make([]Queued, MaxMailURLs+1)),
@@ -234,7 +234,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// FuzzMail goes past checksum and compression, where bugs would be.
+// FuzzMail fuzzes the content below checksum and compression.
 func FuzzMail(f *testing.F) {
 	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), encodeURLs(newWeb(f, 1).mailURLs(5)))
 	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), encodeURLs(nil))
@@ -267,7 +267,7 @@ func FuzzMail(f *testing.F) {
 	})
 }
 
-// FuzzLetter takes whatever a queue may hold.
+// FuzzLetter decodes any message of a queue.
 func FuzzLetter(f *testing.F) {
 	b, err := EncodeMail(Mail{Crawl: "web", URLs: newWeb(f, 1).mailURLs(3)})
 	if err != nil {

@@ -36,7 +36,7 @@ func TestCommitNames(t *testing.T) {
 		}
 		break
 	}
-	// Ranges that no manifest may hold still come to an end.
+	// Impossible ranges end too.
 	m.Commits = []CommitRange{{1, 5, math.MaxUint64}}
 	if n := len(slices.Collect(CommitNames(&m))); n != 2 {
 		t.Errorf("%d names of a range without end", n)

@@ -58,7 +58,7 @@ func TestMergeRules(t *testing.T) {
 	}
 }
 
-// smallRun makes a run of few URLs, so that the same ones meet often, unsorted.
+// smallRun returns an unsorted run of few URLs, so that runs often share URLs.
 func smallRun(r *rand.Rand, h partition.Hash) *Run {
 	urls := []string{"https://a.example/1", "https://a.example/2", "https://b.example/1", "https://b.example/2", "https://c.example/"}
 	run := &Run{}
@@ -87,7 +87,7 @@ func someRef(r *rand.Rand) RecordRef {
 	return RecordRef{Partition: partition.ID(r.IntN(2)), Seq: uint32(r.IntN(3))}
 }
 
-// mergeSlowly is what merging means, entry by entry.
+// mergeSlowly defines a merge, entry by entry.
 func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	type key struct {
 		slot partition.Slot
@@ -155,7 +155,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	return out
 }
 
-// TestMergeProperties: merging is a join, the same in any order and grouping.
+// TestMergeProperties checks that a merge is a join: its result does not depend on order and grouping.
 func TestMergeProperties(t *testing.T) {
 	h, r := testHash(t), newRand(6)
 	for i := range 5000 {
@@ -184,8 +184,7 @@ func TestMergeProperties(t *testing.T) {
 	}
 }
 
-// TestMergeLarge: sorted runs that share half of their URLs, and one that is not
-// sorted.
+// TestMergeLarge merges sorted runs that share half of their URLs, and an unsorted one.
 func TestMergeLarge(t *testing.T) {
 	h := testHash(t)
 	var runs []*Run
@@ -217,7 +216,7 @@ func TestSortPieces(t *testing.T) {
 	r := newRand(7)
 	for range 2000 {
 		var s []int
-		for range r.IntN(40) { // more pieces than are merged, too
+		for range r.IntN(40) { // also more pieces than one merge takes
 			piece := make([]int, r.IntN(5))
 			for i := range piece {
 				piece[i] = r.IntN(20)

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestHandoverRoundTrip: what a manifest says of moves comes back as it was.
+// TestHandoverRoundTrip checks that the moves of a manifest are decoded as they were encoded.
 func TestHandoverRoundTrip(t *testing.T) {
 	want := Manifest{Version: wire.Version, Crawl: "web", Seq: 1, Fence: 1, Time: time.Unix(0, 0).UTC(),
 		Moved: []Moved{{Epoch: 2, Slots: partition.Slots{1, 5, 9, 13}}, {Epoch: 3, Received: true, Slots: partition.Slots{7}}},
@@ -30,7 +30,7 @@ func TestHandoverRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMapObjectName: the object is named by its content, which is the map.
+// TestMapObjectName checks that the name of a map object depends on its content.
 func TestMapObjectName(t *testing.T) {
 	m, err := partition.NewMap(6, 2)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestMapObjectName(t *testing.T) {
 	}
 }
 
-// TestHolding: the newest hand-over of a slot decides, in whatever order they are seen.
+// TestHolding checks that the newest hand-over of a slot decides, in any order of calls.
 func TestHolding(t *testing.T) {
 	first, err := partition.NewMap(6, 2)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestHolding(t *testing.T) {
 		t.Errorf("partition 1 of 2 begins with %s", got)
 	}
 	h.Add(Moved{Epoch: 4, Received: false, Slots: partition.Slots{1, 3}})
-	h.Add(Moved{Epoch: 2, Received: true, Slots: partition.Slots{0, 1}}) // 1 is older than what was seen
+	h.Add(Moved{Epoch: 2, Received: true, Slots: partition.Slots{0, 1}}) // slot 1 has a newer hand-over
 	h.Add(Moved{Epoch: 5, Received: true, Slots: partition.Slots{3}})
 	h.Add(Moved{Epoch: 5, Received: false, Slots: partition.Slots{3}}) // I3: one hand-over of an epoch
 	if got := h.Slots().String(); got != "0,3,5" {

@@ -38,7 +38,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestOutcomeEncodings: people read JSON, so it has names; CBOR has numbers.
+// TestOutcomeEncodings checks that JSON, which people read, has names, and CBOR has numbers.
 func TestOutcomeEncodings(t *testing.T) {
 	p := Page{URL: "u", Outcome: OutcomeClientError}
 	b, err := json.Marshal(p)

@@ -32,12 +32,12 @@ func sorted(r *Run) *Run {
 func diffRuns(want, got *Run) string {
 	want, got = sorted(want), sorted(got)
 	if reflect.DeepEqual(want, got) {
-		return "" // cmp takes its time
+		return "" // cmp is slow
 	}
 	return cmp.Diff(want, got, cmpopts.EquateEmpty())
 }
 
-// inSlots is the part of a run that is of the slots first to last.
+// inSlots returns the entries of a run in the slots first to last.
 func inSlots(r *Run, first, last partition.Slot) *Run {
 	return cloneRun(r).Only(func(s partition.Slot) bool { return first <= s && s <= last })
 }
@@ -113,7 +113,7 @@ func TestRunEmpty(t *testing.T) {
 	}
 }
 
-// TestRunSizes pins what state costs in storage.
+// TestRunSizes pins the stored size of the state.
 func TestRunSizes(t *testing.T) {
 	h, w := testHash(t), newWeb(t, 1)
 	for _, tt := range []struct {
@@ -230,7 +230,7 @@ func TestRunFilter(t *testing.T) {
 	}
 }
 
-// goldenRun is a run as this version of the format is written; it must go on being read.
+// goldenRun is a run in this version of the format; later versions must read it.
 const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtcGxlAQQCAAABAQIBAAEBAAEBANAPAQABAQACAQAD" +
 	"AQCAgID+AwEAgICAjgQAEgEBeHkBBQEABwkABWEuZXhhbXBsZXN0YXRlAwEDAiIiAmXkPhQCBQA9PQIPn3JbBAlhLmV4YW1wbGUDBQAWFgF84N6RAQcVAFTEQBV0FHUAAAAAAAAAuqgciQVPV1I="
 
@@ -331,8 +331,7 @@ func TestRunCheck(t *testing.T) {
 	}
 }
 
-// FuzzBlock goes past the checksum: what is in a block that was written by someone
-// else, or by a bug.
+// FuzzBlock fuzzes the content below the checksum of a block, as a foreign or faulty writer could write it.
 func FuzzBlock(f *testing.F) {
 	h := testHash(f)
 	for _, run := range []*Run{newWeb(f, 1).run(5, 0, 0), newWeb(f, 1).run(0, 5, 0), newWeb(f, 1).run(0, 0, 5)} {

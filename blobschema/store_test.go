@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// maps is a Store in two maps.
+// maps is a Store that consists of two maps.
 type maps struct{ records, objects map[string]string }
 
 func (m maps) Records(_ context.Context, keys ...string) ([][]byte, error) {

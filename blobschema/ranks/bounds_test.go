@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// sections are those of a pack.
+// sections returns the sections of a pack.
 func sections(t *testing.T, pack []byte) (all []wire.Section) {
 	t.Helper()
 	p, err := wire.Open(pack)
@@ -32,7 +32,7 @@ func sections(t *testing.T, pack []byte) (all []wire.Section) {
 	return all
 }
 
-// reseal puts other bytes in one section of a pack, compressed if those before were.
+// reseal replaces the bytes of one section of a pack, compressed if the old ones were.
 func reseal(t *testing.T, pack []byte, section string, change func(raw []byte) []byte) []byte {
 	t.Helper()
 	all := sections(t, pack)
@@ -48,8 +48,8 @@ func reseal(t *testing.T, pack []byte, section string, change func(raw []byte) [
 	return wire.Append(nil, all)
 }
 
-// TestRankObjectsThatLie does to what is under the checksums of each kind of object what damage
-// does to it from outside: cuts are refused, and what is taken nonetheless is taken again.
+// TestRankObjectsThatLie damages the content below the checksums of each kind of object. Cuts are refused, and an object
+// that is accepted is accepted again after encoding.
 func TestRankObjectsThatLie(t *testing.T) {
 	for kind, o := range rankObjects(t) {
 		refused := func(what string, b []byte) {
@@ -61,7 +61,7 @@ func TestRankObjectsThatLie(t *testing.T) {
 			size := 0
 			reseal(t, o.data, s.Name, func(raw []byte) []byte { size = len(raw); return raw })
 			for n := range size {
-				if kind != "values" || n%8 != 0 { // nothing says how many there are
+				if kind != "values" || n%8 != 0 { // the object does not contain their number
 					refused(s.Name+" cut", reseal(t, o.data, s.Name, func(raw []byte) []byte { return raw[:n] }))
 				}
 				for _, x := range []byte{0x01, 0x80} {
@@ -151,7 +151,7 @@ func TestGraphBounds(t *testing.T) {
 	}
 }
 
-// TestLinksInOrder: a link names a node that a link before has named, or the next one.
+// TestLinksInOrder checks that a link names a node that an earlier link has named, or the next one.
 func TestLinksInOrder(t *testing.T) {
 	g := &Graph{Hosts: []Host{{"a", 0}}, Nodes: []Node{{1, 0}, {2, 0}}, Texts: []string{""}, Pages: []Page{{Links: 2}}, Links: []Link{{0, 0}, {1, 0}}}
 	b, err := EncodeGraph([]*Graph{g})
@@ -205,7 +205,7 @@ func TestAnchorBounds(t *testing.T) {
 			t.Errorf("%s, with targets: %v", name, err)
 		}
 	}
-	// So many that they are not one section.
+	// Too many for one section.
 	many := append(make([]AnchorTarget, anchorsAtOnce), most()...)
 	for i := range many {
 		many[i].Fingerprint = uint64(i)
@@ -218,14 +218,14 @@ func TestAnchorBounds(t *testing.T) {
 	if err != nil || len(got) != len(many) || !reflect.DeepEqual(got[anchorsAtOnce:], many[anchorsAtOnce:]) || len(sections(t, b)) != 2 {
 		t.Errorf("%d of %d targets, %v", len(got), len(many), err)
 	}
-	// Texts that are not as many as those of the targets.
+	// Another number of texts than targets.
 	a := []AnchorTarget{{Host: "h", Texts: []AnchorText{{Text: "t"}, {Text: "u"}}}}
 	if b, err = EncodeAnchors(a); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []byte{1, 3, MaxAnchorTexts + 1} {
 		bad := reseal(t, b, "anchors0", func(raw []byte) []byte {
-			raw[3+1+8+2+2+1] = n // behind hosts, number, fingerprint, slot, host: a constant
+			raw[3+1+8+2+2+1] = n // a constant, after hosts, number, fingerprint, slot and host
 			return raw
 		})
 		if got, err := DecodeAnchors(bad); got != nil || !errors.Is(err, wire.ErrDamaged) {
@@ -268,7 +268,7 @@ func TestTargetBounds(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	// Texts are neither read nor looked at if they are not wanted.
+	// Texts that are not wanted are neither read nor checked.
 	b, err := EncodeTargets(whole())
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestLayoutBounds(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	// Bits are in whole bytes.
+	// Bits fill whole bytes.
 	for _, n := range []int{0, 8, 9, 16} {
 		l := whole()
 		l.HostNames, l.First, l.Nodes, l.Crawled = []string{"a"}, []uint32{0, uint32(n)}, make([]uint64, n), make([]byte, (n+7)/8)

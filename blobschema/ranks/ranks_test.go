@@ -18,7 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// rankObjects are small objects of each kind, and their decoders, which also encode again what they took.
+// rankObjects returns a small object of each kind with its decoder, which also encodes the result again.
 func rankObjects(t testing.TB) map[string]rankObject {
 	t.Helper()
 	must := func(b []byte, err error) []byte {
@@ -71,7 +71,7 @@ func rankObjects(t testing.TB) map[string]rankObject {
 	}
 }
 
-// there decodes, and encodes what it got.
+// there returns a function that decodes an object and encodes the result.
 func there[T any](decode func([]byte) (T, error), encode func(T) ([]byte, error)) func(b []byte) (any, []byte, error) {
 	return func(b []byte) (any, []byte, error) {
 		v, err := decode(b)
@@ -119,7 +119,7 @@ func TestRankObjects(t *testing.T) {
 	}
 }
 
-// deref shows what a list of pointers points to.
+// deref returns the values that a list of pointers points to.
 func deref(v any) any {
 	list, ok := v.([]*Graph)
 	if !ok {
@@ -171,13 +171,13 @@ func TestRankTable(t *testing.T) {
 	}
 }
 
-// FuzzRank holds that what a decoder takes is encoded to what it takes again, whatever the kind.
+// FuzzRank checks for each kind that an accepted object is encoded to one that is accepted again.
 func FuzzRank(f *testing.F) {
 	objects := rankObjects(f)
 	kinds := []string{"graph", "anchors", "targets", "layout", "values", "hosts", "table"}
 	for i, k := range kinds {
 		f.Add(uint8(i), objects[k].data)
-		// What is inside, so that the fuzzer gets past the checksums.
+		// The contents of sections, so that the fuzzer gets past the checksums.
 		p, err := wire.Open(objects[k].data)
 		if err != nil {
 			f.Fatal(err)
@@ -336,7 +336,7 @@ func TestRankJob(t *testing.T) {
 	}
 }
 
-// TestRankRecordsFit holds the records of a thousand partitions to the 400 KB of a table's item.
+// TestRankRecordsFit checks that the records of a thousand partitions fit into the 400 KB of a table's item.
 func TestRankRecordsFit(t *testing.T) {
 	const limit = 400 << 10
 	j := Job{Params: DefaultParams(), Residuals: slices.Repeat([]Residual{{math.Pi * 1e-9, math.E * 1e-9}}, MaxRankResiduals)}
@@ -377,7 +377,7 @@ func TestRankLines(t *testing.T) {
 	}
 }
 
-// TestTotals: of a sum each field is one.
+// TestTotals checks that sums add every field.
 func TestTotals(t *testing.T) {
 	count := func(by int64) (of Totals) { // its fields are by, 2*by, ...
 		v := reflect.ValueOf(&of).Elem()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// benchDocs are documents of some 5 KB of text, 800 tokens.
+// benchDocs returns documents of about 5 KB of text, 800 tokens.
 func benchDocs(n int) []document {
 	w := newWeb(1, n/20+1, 800)
 	docs := make([]document, n)
@@ -44,8 +44,7 @@ func BenchmarkMerge(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(docs)), "µs/doc")
 }
 
-// BenchmarkQuery looks terms up in 100,000 short documents and goes through lists of
-// some lengths.
+// BenchmarkQuery looks up terms in 100,000 short documents and reads lists of several lengths.
 func BenchmarkQuery(b *testing.B) {
 	w := newWeb(1, 5000, 40)
 	bl := NewBuilder()

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// checked150 has every kind of list: inline, short, and of full blocks.
+// checked150 returns a segment with every kind of list: inline, short, and of full blocks.
 func checked150(t testing.TB) (data []byte, docs []document) {
 	w := newWeb(6, 20, 3)
 	for i := range 150 {
@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckFindsDamage turns bytes over anywhere: no byte is without a checksum.
+// TestCheckFindsDamage inverts single bytes anywhere: every byte has a checksum.
 func TestCheckFindsDamage(t *testing.T) {
 	data, _ := checked150(t)
 	step := 1 + len(data)/400
@@ -81,7 +81,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestCheckFindsDisagreement makes segments whose parts are whole, and do not agree.
+// TestCheckFindsDisagreement checks segments whose parts are intact but disagree.
 func TestCheckFindsDisagreement(t *testing.T) {
 	make := func(change func(*writer), list func([]uint64)) []byte {
 		w := newWriter()

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// walk reads all that a segment has, and merges it.
+// walk reads everything in a segment, and merges it.
 func walk(src Source, size int64) error {
 	r, err := Open(src, size)
 	if err != nil {
@@ -61,7 +61,7 @@ func known(err error) bool {
 	return err == nil || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrVersion)
 }
 
-// smallSegment has every kind of list: inline, short, and of full blocks.
+// smallSegment returns a segment with every kind of list: inline, short, and of full blocks.
 func smallSegment(t testing.TB) []byte {
 	w := newWeb(6, 20, 3)
 	var docs []document
@@ -74,7 +74,7 @@ func smallSegment(t testing.TB) []byte {
 	return data
 }
 
-// TestDamageIsFound turns every byte of a segment over, one at a time.
+// TestDamageIsFound inverts every byte of a segment, one at a time.
 func TestDamageIsFound(t *testing.T) {
 	data := smallSegment(t)
 	if err := walk(InMemory(data), int64(len(data))); err != nil {
@@ -107,8 +107,8 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestSourceFails keeps the source's own errors, and takes no other length.
-// TestReadsStayInside: no offset or number, whatever it is, is asked of the source or looked up outside of what there is.
+// TestSourceFails checks that the source's errors are returned, and that a wrong length is an error.
+// TestReadsStayInside checks that no offset or number in a segment leads to a read outside it.
 func TestReadsStayInside(t *testing.T) {
 	data := smallSegment(t)
 	size := int64(len(data))
@@ -196,7 +196,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzIndex is about indexes with a right checksum.
+// FuzzIndex fuzzes indexes with a right checksum.
 func FuzzIndex(f *testing.F) {
 	data := smallSegment(f)
 	r, _ := open(f, data)
@@ -359,7 +359,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// FuzzBuild holds what a builder makes to what was added.
+// FuzzBuild compares a built segment with the added documents.
 func FuzzBuild(f *testing.F) {
 	f.Add("a b c a", "x a", "example.org", uint64(7), int64(1))
 	f.Fuzz(func(t *testing.T, body, title, host string, fp uint64, seconds int64) {

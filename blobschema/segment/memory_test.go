@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSizeOfBuilder fills a builder with little but tokens, as texts of links do. Its size covers the memory of Finish; what
-// Finish allocates also counts the garbage of lists that grow.
+// TestSizeOfBuilder fills a builder with almost only tokens, like texts of links. Its size covers the memory of Finish; the
+// allocations of Finish include the garbage of growing lists.
 func TestSizeOfBuilder(t *testing.T) {
 	b := NewBuilder()
 	for doc := range 2000 {

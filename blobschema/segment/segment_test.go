@@ -75,7 +75,7 @@ func TestMerge(t *testing.T) {
 		for _, in := range inputs {
 			all, stored = all+in.Reader.size, stored+in.Reader.Documents()
 		}
-		most := rng.IntN(3) * 100 // documents of an output, about
+		most := rng.IntN(3) * 100 // approximate number of documents in an output
 		out, err := Merge(inputs, int64(most)*all/int64(max(stored, 1)))
 		if err != nil {
 			t.Fatal(err)
@@ -200,13 +200,13 @@ func TestHostKey(t *testing.T) {
 	}
 }
 
-// termWith is a term with its info in one field.
+// termWith is a term and its info in one field.
 type termWith struct {
 	Term string
 	TermInfo
 }
 
-// termsOf are the terms of a field that begin with prefix.
+// termsOf returns the terms of a field that begin with prefix.
 func termsOf(r *Reader, f Field, prefix string) (list []termWith, err error) {
 	cut, err := r.Terms(prefix, 1<<30, func(term string, infos [NumFields]TermInfo) {
 		if infos[f].Documents > 0 {
@@ -257,7 +257,7 @@ func TestTerms(t *testing.T) {
 			}
 		}
 	}
-	// No more of the dictionary is read than is allowed, however many terms are wanted.
+	// The part of the dictionary that is read is bounded, however many terms are wanted.
 	for blocks := range len(r.x.dict) + 2 {
 		terms := 0
 		cut, err := r.Terms("", blocks, func(string, [NumFields]TermInfo) { terms++ })
@@ -272,7 +272,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestReads holds a cold query to few small reads: they are what it costs.
+// TestReads pins the number and size of a cold query's reads, which are its cost.
 func TestReads(t *testing.T) {
 	w := newWeb(2, 100, 60)
 	var docs []document
@@ -324,7 +324,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestReaderIsShared is for the race detector, and for scratch memory that is not.
+// TestReaderIsShared uses one reader from several goroutines, for the race detector and for shared scratch memory.
 func TestReaderIsShared(t *testing.T) {
 	w := newWeb(8, 20, 50)
 	var docs []document
@@ -492,7 +492,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestSize holds the parts of a segment to what they take today.
+// TestSize pins the sizes of the parts of a segment.
 func TestSize(t *testing.T) {
 	var docs []document
 	for i, w := 0, newWeb(1, 50, 800); i < 1000; i++ {

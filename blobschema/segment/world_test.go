@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// bytesSource is a segment in memory. It counts, and checks what it is requested.
+// bytesSource is a segment in memory. It counts and checks reads.
 type bytesSource struct {
 	t     testing.TB
 	data  []byte
@@ -44,13 +44,12 @@ func open(t testing.TB, data []byte) (*Reader, *bytesSource) {
 	return r, s
 }
 
-// web makes documents up: words are as frequent as in texts, hosts have few or many
-// pages.
+// web generates documents: words have natural frequencies, and hosts have few or many pages.
 type web struct {
 	rng   *rand.Rand
 	zipf  *rand.Zipf
 	hosts int
-	words int // of a body, about
+	words int // approximate number of words in a body
 }
 
 func newWeb(seed uint64, hosts, words int) *web {
@@ -91,7 +90,7 @@ func (w *web) tokens(n int) (out []TermPosition) {
 
 func isForm(t TermPosition) bool { return strings.HasSuffix(t.Term, FormMark) }
 
-// countWords is the length of a field.
+// countWords returns the length of a field in words.
 func countWords(tokens []TermPosition) int {
 	return len(slices.DeleteFunc(slices.Clone(tokens), isForm))
 }
@@ -107,7 +106,7 @@ func text(tokens []TermPosition) string {
 	return b.String()
 }
 
-// page is a document of a given number: the same host, URL and fingerprint each time.
+// page returns the document with number n: its host, URL and fingerprint are always the same.
 func (w *web) page(n uint64, generation uint32) document {
 	mix := n * 0x9e3779b97f4a7c15
 	mix = (mix ^ mix>>31) * 0xbf58476d1ce4e5b9
@@ -150,7 +149,7 @@ func build(t testing.TB, docs []document) ([]byte, Summary) {
 	return out.Data, out.Summary
 }
 
-// inOrder is the truth: the documents of a segment, each once.
+// inOrder returns the expected documents of a segment, each once.
 func inOrder(docs []document) []document {
 	newest := map[ID]document{}
 	for _, d := range docs {
@@ -175,7 +174,7 @@ func (p posting) equal(q posting) bool {
 	return p.Doc == q.Doc && slices.Equal(p.Positions, q.Positions)
 }
 
-// invert is the index of documents as a map.
+// invert returns the index of documents as a map.
 func invert(docs []document) map[string]*[NumFields][]posting {
 	out := map[string]*[NumFields][]posting{}
 	for i, d := range docs {
@@ -278,7 +277,7 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 	}
 }
 
-// countLang counts a document of a language.
+// countLang adds a document to the count of its language.
 func countLang(counts []LangCount, lang string) []LangCount {
 	if lang == "" {
 		return counts

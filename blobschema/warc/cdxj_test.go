@@ -86,7 +86,7 @@ func TestCompareCDXJ(t *testing.T) {
 	}
 }
 
-// An index that cdxj-indexer made leads to the records of the file it was made of.
+// TestCDXJForeign checks that an index by cdxj-indexer leads to the records of its file.
 func TestCDXJForeign(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join("testdata", "foreign.cdxj"))
 	if err != nil {

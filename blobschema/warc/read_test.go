@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// asRead is what a reader must return for r.
+// asRead returns the record that a reader must return for r.
 func asRead(r *Record, start, end int) *Record {
 	w := *r
 	w.ContentType = contentType(r)
@@ -91,9 +91,8 @@ func TestReaderMixedFile(t *testing.T) {
 	}
 }
 
-// A record is cut at each byte, and each bit of it is turned: the reader either
-// says that it is damaged, naming the record's offset, or returns the record as it
-// was written (some bits of a gzip header mean nothing).
+// TestReaderDamage cuts a record at each byte and inverts each bit. The reader either reports damage with the record's
+// offset, or returns the record as written (some bits of a gzip header have no meaning).
 func TestReaderDamage(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "deflated", true: "packed"}[packed], func(t *testing.T) { testDamage(t, packed) })
@@ -138,7 +137,7 @@ func testDamage(t *testing.T, packed bool) {
 		}
 	}
 	// 6 bytes of time, flags and system in the gzip header, 3 times padding, and matches
-	// that may as well lie elsewhere.
+	// with several possible distances.
 	if undetected > 80 {
 		t.Errorf("%d turned bits went unnoticed", undetected)
 	}
@@ -226,7 +225,7 @@ func TestReaderTolerates(t *testing.T) {
 	}
 }
 
-// What a header claims costs nothing until the bytes come.
+// TestReaderMemory checks that a claimed length takes no memory until the bytes come.
 func TestReaderMemory(t *testing.T) {
 	file := "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\nContent-Length: 67108864\r\n\r\nab"
 	var before, after runtime.MemStats
@@ -271,7 +270,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Files that warcio wrote, in both forms, are read record by record.
+// TestForeign reads files that warcio wrote, compressed and not, record by record.
 func TestForeign(t *testing.T) {
 	types := []Type{TypeInfo, TypeResponse, TypeRequest, TypeRevisit, "metadata"}
 	for _, name := range []string{"foreign.warc", "foreign.warc.gz"} {
@@ -324,8 +323,8 @@ func BenchmarkReader(b *testing.B) {
 	}
 }
 
-// FuzzReader: hostile bytes give records or an error, never a panic, a stall
-// or a block over the bound; what was read and can be written is read again alike.
+// FuzzReader checks that hostile bytes give records or an error, never a panic, a stall or a block above the bound. A record
+// that can be written again is read the same.
 func FuzzReader(f *testing.F) {
 	for _, c := range []Compression{GzipFast, None} {
 		records := sampleRecords(f)

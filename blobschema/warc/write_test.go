@@ -25,8 +25,7 @@ import (
 
 var leapDay = time.Date(2024, 2, 29, 23, 59, 58, 123456789, time.UTC)
 
-// sampleRecords is a capture as a crawl writes it: info, request, response, and the
-// other types in forms that the sections allow.
+// sampleRecords returns a capture as a crawl writes it (info, request, response), and the other types in permitted forms.
 func sampleRecords(t testing.TB) []*Record {
 	t.Helper()
 	const page = "https://www.example.org/a%20b?q=1&r=(x)#frag"
@@ -70,15 +69,14 @@ func packFile(t testing.TB, c Compression, records []*Record) (file []byte, star
 	return file, append(starts, len(file))
 }
 
-// plainRecord is what the independent reader below makes of one record.
+// plainRecord is a record as read by the independent reader below.
 type plainRecord struct {
 	version string
 	fields  textproto.MIMEHeader
 	block   []byte
 }
 
-// readPlain reads one record with nothing but the standard library, by the letter
-// of section 4.
+// readPlain reads one record with the standard library only, exactly as section 4 describes.
 func readPlain(r *bufio.Reader) (p plainRecord, err error) {
 	text := textproto.NewReader(r)
 	if p.version, err = text.ReadLine(); err != nil {
@@ -129,7 +127,7 @@ func sha1Text(b ...[]byte) string {
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
 }
 
-// blockDigest is the block digest that a record has: none if the payload's digest covers the body.
+// blockDigest returns the block digest of a record; "" if the payload's digest covers the body.
 func blockDigest(r *Record) string {
 	if r.Type == TypeResponse && r.Chunks == nil {
 		return ""
@@ -186,8 +184,8 @@ func TestEncoderByAnIndependentReader(t *testing.T) {
 	}
 }
 
-// The bytes of a plain record are pinned: stored records never change their form
-// unnoticed, and ids of captures already stored must not either.
+// TestEncoderGolden pins the bytes of a plain record, so that the form and the ids of stored records never change
+// unnoticed.
 func TestEncoderGolden(t *testing.T) {
 	r := &Record{
 		Type: TypeResponse, Date: leapDay, TargetURI: "http://example.org/", IPAddress: "192.0.2.1",
@@ -230,8 +228,8 @@ func TestEncoderGolden(t *testing.T) {
 	}
 }
 
-// What was encoded before leaves no trace, so the same capture has the same bytes;
-// and a member says nothing of when or where it was made.
+// TestEncoderRepeats checks that the same capture always has the same bytes, independent of earlier records, time and
+// machine.
 func TestEncoderRepeats(t *testing.T) {
 	records := append(sampleRecords(t), benchRecords()...)
 	var sizes []int
@@ -260,8 +258,8 @@ func TestEncoderRepeats(t *testing.T) {
 	}
 }
 
-// The body of a packed record is in the member byte for byte, and the standard library
-// and our reader find the record that is also found deflated.
+// TestEncoderPacked checks that a packed record contains the body byte for byte, and that the standard library and our
+// reader find the same record as in its deflated form.
 func TestEncoderPacked(t *testing.T) {
 	noise := make([]byte, 3*maxStored)
 	for i, n := 0, uint32(1); i < len(noise); i++ {
@@ -278,7 +276,7 @@ func TestEncoderPacked(t *testing.T) {
 			}
 			r.Packed = true
 			e := NewEncoder(c)
-			for range 2 { // what was encoded before leaves no trace
+			for range 2 { // earlier records leave no trace
 				packed, id2, err := e.Append([]byte("before"), r)
 				if err != nil || id2 != id || string(packed[:6]) != "before" {
 					t.Fatalf("%d bytes, %d: id %s, want %s, %v", n, c, id2, id, err)
@@ -401,7 +399,7 @@ func TestEncoderRefuses(t *testing.T) {
 		}
 	}
 	e := NewEncoder(GzipFast)
-	for _, r := range []*Record{&response, &info} { // what the cases above started from is fine
+	for _, r := range []*Record{&response, &info} { // the unchanged records are valid
 		if _, _, err := e.Append(nil, r); err != nil {
 			t.Error(err)
 		}
@@ -436,8 +434,7 @@ func TestURI(t *testing.T) {
 	}
 }
 
-// TestWARCIO has an independent implementation read what is written here. WARCIO
-// is the path of warcio's executable.
+// TestWARCIO checks written files with an independent implementation. WARCIO is the path of warcio's executable.
 func TestWARCIO(t *testing.T) {
 	warcio := os.Getenv("WARCIO")
 	if warcio == "" {
@@ -482,7 +479,7 @@ func TestEncoderAllocations(t *testing.T) {
 	}
 }
 
-// benchRecords are a response of 30 KiB of HTML-like text and its request.
+// benchRecords returns a response with 30 KiB of HTML-like text and its request.
 func benchRecords() []*Record {
 	const page = "https://www.example.org/some/path/to/article-12345.html?x=1"
 	var body []byte
@@ -512,7 +509,7 @@ func benchRecords() []*Record {
 	}
 }
 
-// BenchmarkPacked encodes a page that came as gzip, stored as it came and deflated again.
+// BenchmarkPacked encodes a page received as gzip, once stored as received and once deflated again.
 func BenchmarkPacked(b *testing.B) {
 	var body bytes.Buffer
 	z := stdgzip.NewWriter(&body)
@@ -554,8 +551,7 @@ func BenchmarkEncoder(b *testing.B) {
 	}
 }
 
-// FuzzEncoder: whatever values a record has, it is refused or an independent
-// reader finds exactly them.
+// FuzzEncoder checks that any record is refused, or that an independent reader finds exactly its values.
 func FuzzEncoder(f *testing.F) {
 	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"), true)
 	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"), false)
@@ -590,7 +586,8 @@ func FuzzEncoder(f *testing.F) {
 	})
 }
 
-// TestChunks: a body in chunks is stored as received, read without them, and has a digest of its payload that is not stored.
+// TestChunks checks that a chunked body is stored as received, read without chunks, and has a payload digest that is not
+// stored.
 func TestChunks(t *testing.T) {
 	const head, chunks = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "2;x\r\nbo\r\n2\r\ndy\r\n0\r\nA: b\r\n\r\n"
 	for _, c := range []Compression{GzipFast, None} {

@@ -36,7 +36,7 @@ func TestCompressed(t *testing.T) {
 				t.Errorf("%s: a buffer of %d bytes is not used", name, cap(buf))
 			}
 		}
-		// What no frame of this length can hold is refused without an attempt to allocate it.
+		// A size that a frame of this length cannot hold is refused before it is allocated.
 		for _, n := range []int{len(raw) + 1, len(raw) - 1, 1 << 45} {
 			if n < 0 {
 				continue
@@ -107,7 +107,7 @@ func TestUvarint(t *testing.T) {
 	}
 }
 
-// TestCursor reads one thing of each kind, from all of its bytes and from fewer.
+// TestCursor reads one value of each kind, from all of its bytes and from fewer.
 func TestCursor(t *testing.T) {
 	input := []byte("\x01\x02\x03\x04\x05\x06\x07\x08" + "\x09\x0a\x0b\x0c" + "\x03abc" + "de")
 	read := func(c *wire.Cursor) string {
@@ -122,7 +122,7 @@ func TestCursor(t *testing.T) {
 		if read(c); !errors.Is(c.End(), wire.ErrDamaged) || c.Rest != nil {
 			t.Errorf("cut to %d bytes: %v", n, c.End())
 		}
-		// Nothing can be read after a failure, and it stays the first.
+		// After a failure nothing can be read, and the first error stays.
 		first := c.Err
 		if got := read(c); got != "0 0  " || c.Count(1) != 0 || c.Texts(9) != nil || c.End() != first {
 			t.Errorf("after a failure: %s, %v", got, c.Err)
@@ -141,13 +141,13 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestCount: a number of things is never more than the bytes that follow can hold.
+// TestCount checks that a count never exceeds what the following bytes can hold.
 func TestCount(t *testing.T) {
 	for _, c := range []struct{ claimed, follow, size, want int }{
 		{0, 0, 8, 0},
 		{2, 16, 8, 2},
 		{2, 17, 8, 2},
-		{2, 15, 8, -1}, // the number itself is not of them
+		{2, 15, 8, -1}, // the count itself does not belong to them
 		{3, 3, 1, 3},
 		{4, 3, 1, -1},
 		{1 << 40, 30, 1, -1},
@@ -189,7 +189,7 @@ func TestTexts(t *testing.T) {
 func TestColumn(t *testing.T) {
 	for _, c := range []struct {
 		values []uint64
-		want   string // bytes; of no value there is none
+		want   string // bytes; "" if there is no value
 	}{
 		{nil, ""},
 		{[]uint64{5}, "\x00\x05"},

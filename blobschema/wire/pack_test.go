@@ -14,7 +14,7 @@ import (
 
 func TestPackGolden(t *testing.T) {
 	got := wire.Append([]byte("before"), []wire.Section{{Name: "a", Data: []byte("one")}, {Name: "empty", Data: nil}, {Name: "b", Data: []byte("three")}})
-	const want = "6265666f7265" + // what was there
+	const want = "6265666f7265" + // existing bytes
 		"4f57504b05" + "6f6e65" + "7468726565" + // header, sections
 		"03" + "016103" + "e9b2942a" + "05656d70747900" + "00000000" + "016205" + "bc51441c" + // table
 		"1a000000" + "1f9d235d" + "4b50574f" // tail
@@ -62,7 +62,7 @@ func TestPackDamage(t *testing.T) {
 	}
 }
 
-// TestPackBounds: as many sections as there may be, with names as long as they may be.
+// TestPackBounds writes the largest number of sections, with the longest names.
 func TestPackBounds(t *testing.T) {
 	sections := make([]wire.Section, 64)
 	for i := range sections {
@@ -90,7 +90,7 @@ func TestPackBounds(t *testing.T) {
 	}
 }
 
-// TestPackThatLies: packs that nobody wrote like this, with the right checksums.
+// TestPackThatLies reads impossible packs with right checksums.
 func TestPackThatLies(t *testing.T) {
 	forge := func(data, table string, size int) []byte {
 		head := "OWPK" + string(rune(wire.Version))
@@ -121,7 +121,7 @@ func TestPackThatLies(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A section is found wrong when it is requested, not before.
+	// A damaged section is reported when it is read, not before.
 	p, err := wire.Open(forge("onx", one, len(one)))
 	if err != nil {
 		t.Fatal(err)

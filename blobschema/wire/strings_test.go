@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// unpack reads n texts and gives them out.
+// unpack reads n texts and returns them.
 func unpack(u *wire.TextUnpacker, b []byte, after string, n, each, whole int) (texts []string, err error) {
 	c := &wire.Cursor{Rest: b}
 	u.Read(c, n, each, whole)
@@ -29,12 +29,12 @@ func TestTextPacker(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, fmt.Sprintf("https://a.example/%d/page", i*7919))
 	}
-	var p wire.TextPacker // used again, as what reads is
+	var p wire.TextPacker // reused, like the unpacker
 	var u wire.TextUnpacker
 	for _, c := range []struct {
 		name, after string
 		texts       []string
-		packed      int // bytes of text that are kept; -1: not told
+		packed      int // bytes of text that are kept; -1: not checked
 	}{
 		{"nothing", "", nil, 0},
 		{"one", "", []string{"abc"}, 3},
@@ -98,7 +98,7 @@ func TestTextsThatLie(t *testing.T) {
 	}
 }
 
-// TestTextsShareMemory: short texts are given out of chunks, and few of them cost little.
+// TestTextsShareMemory checks that short texts share chunks, and that a few of them take little memory.
 func TestTextsShareMemory(t *testing.T) {
 	var p wire.TextPacker
 	var u wire.TextUnpacker

@@ -18,7 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// lists are the files that crawl files name.
+// lists opens the files that crawl files name.
 func lists(name string) (io.ReadCloser, error) {
 	text, ok := map[string]string{
 		"list.txt":  "# of a.example\nhttps://a.example/1\n\nhttps://a.example/2 # the second\n",
@@ -110,7 +110,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestMergeKeys: a key of the topic itself wins over a merged one, and an earlier merged mapping over a later one.
+// TestMergeKeys checks that a topic's own key overrides a merged one, and an earlier merged mapping a later one.
 func TestMergeKeys(t *testing.T) {
 	f, set, err := parseText("topics:\n  - &a {name: a, priority: 3, slice: 7s, seeds: [https://a.example/]}\n" +
 		"  - &b {<<: *a, name: b, slice: 9s, seeds: [https://b.example/]}\n  - {name: c, seeds: [https://c.example/], <<: [*b, *a]}\n")
@@ -221,14 +221,14 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// parseError is what is wrong with a URL.
+// parseError returns the error of a URL.
 func parseError(raw string) string {
 	_, err := weburl.Parse(raw)
 	return err.Error()
 }
 
-// TestBombs: a file makes no more of itself by aliases than its bounds, and problems are told
-// only a limited number of times.
+// TestBombs checks that aliases cannot expand a file beyond its bounds, and that the number of reported problems is
+// limited.
 func TestBombs(t *testing.T) {
 	bomb := "a: &a [https://a.example/, https://a.example/]\n"
 	for c := 'b'; c <= 'z'; c++ {
@@ -281,7 +281,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestJoin: what a changed file does to the topics of a crawl.
+// TestJoin checks how a changed file changes the topics of a crawl.
 func TestJoin(t *testing.T) {
 	const a, b = "topics:\n  - name: a\n    seeds: [https://a.example/]\n", "  - name: b\n    seeds: [https://b.example/]\n"
 	const own = "  - name: u\n    granularity: url\n    priority: 5\n    seeds:\n      - https://u.example/\n      - {url: 'https://u.example/1', priority: 7}\n"
@@ -395,9 +395,9 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the file, it is refused or makes settings that hold to their bounds,
-// and joining it to what it made changes nothing.
-// TestReadList: a list may begin with a byte order mark, and a line of any length is one line.
+// FuzzParse checks that any file is refused or gives settings within their bounds, and that joining it to its own result
+// changes nothing.
+// TestReadList checks that a list may begin with a byte order mark, and that a line of any length is one line.
 func TestReadList(t *testing.T) {
 	long := strings.Repeat("x", 3*maxListLine)
 	for _, list := range []string{
@@ -457,7 +457,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzValues: what a flag takes it writes so that it reads the same again.
+// FuzzValues checks that an accepted value of a flag is written so that it is read the same.
 func FuzzValues(f *testing.F) {
 	for _, s := range []string{"a.example=8,100ms", "[::1]:80=2s", "500/h", "7/d", "1e9/h", "bkdr 8", "surt:1", "100/10m", "9/1h1ns", "off", "host"} {
 		f.Add(s)

@@ -11,10 +11,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestSettings sets each setting to values, and reads them back; no other value is taken.
+// TestSettings sets each setting to valid values and reads them back; other values are refused.
 func TestSettings(t *testing.T) {
 	for name, values := range map[string]struct {
-		good map[string]string // with what is written of them
+		good map[string]string // valid values, each with its written form
 		bad  []string
 	}{
 		"max-body": {map[string]string{"1048576": "1MiB", "7b": "7", "16MiB": "16MiB", "16 mib": "16MiB", "1.5MiB": "1536KiB", "3KB": "3000", "5mb": "5000000"},
@@ -49,7 +49,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNetworks: networks are added to those kept, unless these are removed.
+// TestNetworks checks that networks are added to the existing ones, unless those are removed.
 func TestNetworks(t *testing.T) {
 	var c blobschema.Crawl
 	s := Find("allow-net")
@@ -67,7 +67,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestDefaults: the defaults are in the record, and a list is replaced as a whole.
+// TestDefaults checks that the defaults are in the record, and that a list is replaced as a whole.
 func TestDefaults(t *testing.T) {
 	c := Defaults("x/1")
 	for i := range Settings {
@@ -88,7 +88,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestKinds: the help lists the policies and qualities that there are.
+// TestKinds checks that the help lists all policies and qualities.
 func TestKinds(t *testing.T) {
 	for name, by := range map[string]func(string) error{
 		"policy":  func(s string) error { _, err := schedule.PolicyByName(s, ""); return err },
@@ -102,7 +102,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestReference: docs/crawl-file.md has the table that is made of the settings.
+// TestReference checks that docs/crawl-file.md contains the table generated from the settings.
 func TestReference(t *testing.T) {
 	b, err := os.ReadFile("../../docs/crawl-file.md")
 	if err != nil {
@@ -113,7 +113,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// reference is the table of the keys of settings, in Markdown, for docs/crawl-file.md.
+// reference returns the Markdown table of the keys of settings, for docs/crawl-file.md.
 func reference() string {
 	var b strings.Builder
 	b.WriteString("| key | value | default | on resume | |\n|---|---|---|---|---|\n")
@@ -131,7 +131,7 @@ func reference() string {
 	return b.String()
 }
 
-// TestPatterns: a list of patterns differs from one pattern with a space.
+// TestPatterns checks that a list of patterns differs from one pattern with a space.
 func TestPatterns(t *testing.T) {
 	var one, two blobschema.Crawl
 	s := Find("include")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestSorter compares it with sorting everything at once, in memory and in pieces.
+// TestSorter compares the sorter, in memory and in pieces, with sorting everything at once.
 func TestSorter(t *testing.T) {
 	for _, memory := range []int{1 << 20, 5000, 100} {
 		t.Run(fmt.Sprint(memory), func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSorter(t *testing.T) {
 	}
 }
 
-// BenchmarkSorter sorts lines such as an index has, half of them through files.
+// BenchmarkSorter sorts lines like those of an index, half of them through files.
 func BenchmarkSorter(b *testing.B) {
 	lines := make([][]byte, 200_000)
 	rng := rand.New(rand.NewPCG(1, 2))

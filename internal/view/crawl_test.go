@@ -27,7 +27,7 @@ var smallWeb = simweb.Config{
 	Links:      simweb.LinkShares{NoFollow: 0.1},
 }
 
-// crawlInto crawls the generated web, or that many pages of it, on an open platform.
+// crawlInto crawls the generated web on an open platform, up to maxPages pages.
 func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -68,7 +68,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 	return srv.Web()
 }
 
-// folder is a folder with a crawl that nobody works on.
+// folder returns a folder with a crawl and no owner.
 func folder(t testing.TB, maxPages int64) (dir string, web *simweb.Web) {
 	t.Helper()
 	dir = t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestHostsOfRules: a host with a rule of its own has that rule's delay, and is done so much sooner.
+// TestHostsOfRules checks that a host with its own rule has that rule's delay, and finishes accordingly earlier.
 func TestHostsOfRules(t *testing.T) {
 	s := newHandmade(t)
 	host, other := s.hostIn(0), s.hostIn(1)

@@ -52,7 +52,7 @@ func newHandmade(t *testing.T) *handmade {
 	return s
 }
 
-// clone is the store as it is now, to go on from in another way.
+// clone returns a copy of the store, which can be changed independently.
 func (s *handmade) clone() *handmade {
 	c := *s
 	c.records, c.objects = map[string][]byte{}, map[string][]byte{}
@@ -74,7 +74,7 @@ func (s *handmade) write(key string, v any) {
 	s.records[key] = b
 }
 
-// commit makes a partition's next commit from its last: change may change all of it.
+// commit makes the next commit of a partition from its last one, as modified by change.
 func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) {
 	s.t.Helper()
 	var c blobschema.Commit
@@ -153,7 +153,7 @@ func (s *handmade) List(context.Context, string) iter.Seq2[blobschema.StoredObje
 	return func(func(blobschema.StoredObject, error) bool) {}
 }
 
-// hostIn is a host whose slot is the wanted one.
+// hostIn returns a host in a slot.
 func (s *handmade) hostIn(slot partition.Slot, but ...string) string {
 	for n := 0; ; n++ {
 		if h := fmt.Sprintf("h%d.example", n); s.hash.Slot(h) == slot && !slices.Contains(but, h) {
@@ -175,7 +175,7 @@ func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Se
 	}
 }
 
-// page is one without an answer: what is stored of it is its record alone.
+// page returns a page without an answer, of which only the record is stored.
 func page(url string, at int) blobschema.Page {
 	return blobschema.Page{URL: url, Time: time.Unix(1e9+int64(at), 0).UTC(), Outcome: blobschema.OutcomeRobots}
 }

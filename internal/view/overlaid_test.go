@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// overlaid is a crawl of so many pages in memory, and a view of it in which a test puts records.
+// overlaid returns a crawl of that many pages in memory, and a view of it with the test's own records.
 func overlaid(t *testing.T, pages int64) (*simweb.Web, overlay, *view.View) {
 	t.Helper()
 	p, err := drivers.Memory(nil)

@@ -59,7 +59,7 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// TestLeftOut asks about URLs that traps and caps keep out.
+// TestLeftOut explains URLs that traps and caps exclude.
 func TestLeftOut(t *testing.T) {
 	web, s, v := overlaid(t, 0)
 	c, err := v.Crawl(t.Context())
@@ -90,7 +90,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestRequested says of a URL that a request for it waits, until that is applied.
+// TestRequested checks that a waiting request for a URL is shown until it is applied.
 func TestRequested(t *testing.T) {
 	web, s, v := overlaid(t, 5)
 	before, err := v.Status(t.Context())
@@ -132,7 +132,7 @@ func TestRequested(t *testing.T) {
 	}
 }
 
-// TestPayload reads the payload of a revisit, and refuses what is not the one meant.
+// TestPayload reads the payload of a revisit, and refuses another payload.
 func TestPayload(t *testing.T) {
 	p, err := drivers.Memory(nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestPayload(t *testing.T) {
 	}
 }
 
-// TestWhyItWaits: a URL that may not be requested yet has failed, or waits for a revisit.
+// TestWhyItWaits checks the reasons for a URL that is not due yet: a failure, or a later revisit.
 func TestWhyItWaits(t *testing.T) {
 	for attempts, want := range map[uint8]string{0: "it was fetched before, and waits for a revisit", 2: "attempt 2 failed"} {
 		s := newHandmade(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The slot that moves in these tests is movedSlot: partition 0's at epoch 1, then 2's,
-// which is new, then 0's again.
+// In these tests movedSlot belongs to partition 0 at epoch 1, then to the new partition 2, then to 0 again.
 const movedSlot = partition.Slot(4)
 
 // moves is a crawl in which a slot moves.
@@ -55,12 +54,12 @@ func newMoves(t *testing.T) *moves {
 	return m
 }
 
-// What a look at the moves should find.
+// Expected findings.
 type want struct {
 	partition partition.ID // of the slot
 	move      *view.Move
-	underWay  bool // by the map record; move is nil once the slot was taken
-	mailed    bool // the URL found on the way is known
+	underWay  bool // according to the map record; move is nil after the slot was received
+	mailed    bool // the URL found during the move is known
 	done      bool // the pending URL is settled
 	pending   int64
 	held      []int // by partition
@@ -68,7 +67,7 @@ type want struct {
 	awaits    int
 }
 
-// phases changes the crawl step by step, and says each time what it looks like.
+// phases changes the crawl step by step, with the expected view of each phase.
 func (m *moves) phases() []struct {
 	name string
 	do   func()
@@ -165,8 +164,8 @@ func (m *moves) phases() []struct {
 	}
 }
 
-// TestMoves: in every phase of a move what is known of the slot is found, once, and page
-// records wherever they were made.
+// TestMoves checks that in every phase of a move the state of the slot is found once, and page records wherever they were
+// made.
 func TestMoves(t *testing.T) {
 	m := newMoves(t)
 	for _, ph := range m.phases() {
@@ -188,7 +187,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// check looks at single URLs and hosts.
+// check checks single URLs and hosts.
 func (m *moves) check(t *testing.T, v *view.View, w want) {
 	t.Helper()
 	for _, tt := range []struct {
@@ -227,7 +226,7 @@ func (m *moves) check(t *testing.T, v *view.View, w want) {
 	}
 }
 
-// checkWhole looks at the crawl as a whole.
+// checkWhole checks the crawl as a whole.
 func (m *moves) checkWhole(t *testing.T, v *view.View, w want) {
 	t.Helper()
 	pending := int64(0)
@@ -282,8 +281,7 @@ func (m *moves) checkWhole(t *testing.T, v *view.View, w want) {
 	}
 }
 
-// TestMovesWhileLookedAt: a slot that is given, taken or confirmed between two reads of one
-// look is found all the same.
+// TestMovesWhileLookedAt checks that a slot is found even if it is given, received or confirmed between two reads.
 func TestMovesWhileLookedAt(t *testing.T) {
 	m := newMoves(t)
 	phases := m.phases()
@@ -293,7 +291,7 @@ func TestMovesWhileLookedAt(t *testing.T) {
 			continue
 		}
 		for at := 0; ; at++ {
-			// What the rest of the move changes is put in place before read number at.
+			// The changes of the rest of the move are stored before read number at.
 			later := newMoves(t)
 			for _, p := range later.phases()[:min(i+4, len(phases))] {
 				p.do()
@@ -321,8 +319,8 @@ func TestMovesWhileLookedAt(t *testing.T) {
 	}
 }
 
-// TestOwnersOfMoves: the partitions that may get records of a URL are those it belongs to,
-// comes from, or belonged to; of one that stays it is one.
+// TestOwnersOfMoves checks that the partitions that may get records of a URL are its owner, the giver and earlier owners. For
+// a URL that stays it is one partition.
 func TestOwnersOfMoves(t *testing.T) {
 	m := newMoves(t)
 	for _, ph := range m.phases() {
@@ -345,8 +343,7 @@ func TestOwnersOfMoves(t *testing.T) {
 	}
 }
 
-// TestEstimatesOfMoves: of a host with records of several partitions the one is taken that
-// has counted most.
+// TestEstimatesOfMoves checks that of a host's records in several partitions the one with the most observations is used.
 func TestEstimatesOfMoves(t *testing.T) {
 	m := newMoves(t)
 	for _, ph := range m.phases()[:7] {
@@ -382,7 +379,7 @@ func TestEstimatesOfMoves(t *testing.T) {
 	}
 }
 
-// TestDamagedMaps: a map record or map that cannot be is an error, and no panic.
+// TestDamagedMaps checks that an impossible map or map record is an error, not a panic.
 func TestDamagedMaps(t *testing.T) {
 	m := newMoves(t)
 	m.phases()[0].do()
@@ -426,7 +423,7 @@ func TestDamagedMaps(t *testing.T) {
 	}
 }
 
-// TestNowhere: a slot that no partition holds is told, after some looks.
+// TestNowhere checks that a slot without an owner is reported, after some attempts.
 func TestNowhere(t *testing.T) {
 	m := newMoves(t)
 	for _, ph := range m.phases()[:4] {
@@ -449,7 +446,7 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestLoads: what there is to do in each slot is counted once, wherever it is.
+// TestLoads checks that the work of each slot is counted once, wherever the slot is.
 func TestLoads(t *testing.T) {
 	m := newMoves(t)
 	for _, ph := range m.phases() {
@@ -468,7 +465,7 @@ func TestLoads(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", ph.name, d)
 		}
 	}
-	// Where nothing is to do what is known counts.
+	// Without work, known URLs count.
 	m.commit(0, func(c *blobschema.Commit) {
 		c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 7}, {Slot: movedSlot, Known: 3}}
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// shared is a platform in memory that others may work on too, as in a cloud.
+// shared returns a platform in memory that others may use too, as in a cloud.
 func shared(t *testing.T) *platform.Platform {
 	t.Helper()
 	p, err := drivers.Memory(nil)
@@ -50,7 +50,7 @@ func write(t *testing.T, p *platform.Platform, key string, v any) {
 	}
 }
 
-// TestStateOfShared: what a crawl on a shared platform does is told by its records alone.
+// TestStateOfShared checks that the state of a crawl on a shared platform follows from its records alone.
 func TestStateOfShared(t *testing.T) {
 	type head = blobschema.Head
 	later, earlier := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
@@ -109,7 +109,7 @@ func TestStateOfShared(t *testing.T) {
 	}
 }
 
-// TestStatusOfFollowers: how far index and ranks are, the records tell.
+// TestStatusOfFollowers checks that the progress of index and ranks follows from the records.
 func TestStatusOfFollowers(t *testing.T) {
 	p := shared(t)
 	write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
@@ -144,7 +144,7 @@ func TestStatusOfFollowers(t *testing.T) {
 	}
 }
 
-// TestReadsAhead: pages read several objects at a time are those read one by one.
+// TestReadsAhead checks that reading several objects at a time returns the same pages as reading one by one.
 func TestReadsAhead(t *testing.T) {
 	p := shared(t)
 	p.Exclusive = true
@@ -164,7 +164,7 @@ func TestReadsAhead(t *testing.T) {
 		t.Errorf("%d pages (-want +got):\n%s", len(want), d)
 	}
 	n := 0
-	for range fast.Pages(t.Context(), view.EveryRecord) { // whoever stops early leaves nothing behind
+	for range fast.Pages(t.Context(), view.EveryRecord) { // an early stop leaves no goroutine behind
 		if n++; n == 7 {
 			break
 		}
@@ -178,7 +178,7 @@ func TestReadsAhead(t *testing.T) {
 	}
 }
 
-// TestDeadLetters lists what was put aside, and what was sent again of it.
+// TestDeadLetters lists dead letters and those that were sent again.
 func TestDeadLetters(t *testing.T) {
 	p := shared(t)
 	p.Exclusive = true

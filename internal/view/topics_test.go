@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// TestTopics: rows of one name are one topic, and what is in none of them is in none.
+// TestTopics checks that rows with one name are one topic, and that other URLs have no topic.
 func TestTopics(t *testing.T) {
 	now := time.Now().UTC()
 	s := view.Status{

@@ -242,7 +242,7 @@ func TestWriteCDXJ(t *testing.T) {
 	}
 }
 
-// TestPartly looks at a crawl that stopped at its limit.
+// TestPartly views a crawl that stopped at its limit.
 func TestPartly(t *testing.T) {
 	dir, _ := folder(t, 30)
 	v := open(t, dir)
@@ -271,7 +271,7 @@ func TestPartly(t *testing.T) {
 	testPending(t, v)
 }
 
-// testPending explains what is pending, found by the links to it.
+// testPending explains pending URLs, found by the links to them.
 func testPending(t *testing.T, v *view.View) {
 	done := map[string]bool{}
 	var ok []blobschema.Page
@@ -293,8 +293,7 @@ func testPending(t *testing.T, v *view.View) {
 	t.Skip("no redirect leads to a URL that is pending")
 }
 
-// TestOwned looks at a folder that another process works on: it is asked over the
-// socket, and when it ends the folder is read.
+// TestOwned views a folder that another process owns, over its socket. After the process has ended, the folder is read.
 func TestOwned(t *testing.T) {
 	for name, dir := range map[string]string{
 		"short": t.TempDir(),
@@ -347,7 +346,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestRenew looks at an idle folder for so long that others work on it meanwhile.
+// TestRenew views an idle folder for a long time, while others use it.
 func TestRenew(t *testing.T) {
 	dir := t.TempDir()
 	work := func(key string) *platform.Platform {
@@ -393,7 +392,7 @@ func TestRenew(t *testing.T) {
 	expect("3", true)
 }
 
-// stale leaves a socket as a process that was killed does.
+// stale leaves a socket as a killed process does.
 func stale(t *testing.T, dir string) {
 	t.Helper()
 	t.Chdir(dir)
@@ -407,7 +406,7 @@ func stale(t *testing.T, dir string) {
 	}
 }
 
-// TestFrozen goes on seeing what it saw.
+// TestFrozen checks that a frozen view does not change.
 func TestFrozen(t *testing.T) {
 	_, s, v := overlaid(t, 10)
 	frozen, err := v.Freeze(t.Context())
@@ -450,7 +449,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestScope tells why nothing of a host is followed.
+// TestScope checks the reason why no links to a host are followed.
 func TestScope(t *testing.T) {
 	web, s, v := overlaid(t, 10)
 	c, err := v.Crawl(t.Context())
@@ -487,7 +486,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// overlay is a store with some records of its own.
+// overlay is a store with some records replaced.
 type overlay struct {
 	blobschema.Store
 	platform *platform.Platform
@@ -504,7 +503,7 @@ func (o overlay) Records(ctx context.Context, keys ...string) ([][]byte, error) 
 	return values, err
 }
 
-// TestVersion refuses what another version wrote.
+// TestVersion checks that objects of another version are refused.
 func TestVersion(t *testing.T) {
 	p, err := drivers.Memory(nil)
 	if err != nil {
