@@ -122,7 +122,7 @@ func TestCoordinatorDeletesOnlyRuns(t *testing.T) {
 	if m == nil || !strings.Contains(text, `{ Sid = "Runs", Action = ["s3:DeleteObject"], Resource = local.runs }`) {
 		t.Fatal("the coordinator has no right to delete runs")
 	}
-	pattern := regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(m[1])) + "$") // as IAM reads it
+	pattern := regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(m[1])) + "$") // as IAM interprets it
 	const crawl = "20261121-090719"
 	for name, want := range map[string]bool{
 		naming.Run(crawl, 7, 12, 3, 2):               true,
@@ -209,7 +209,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// only is a tree without uncommitted files: state, settings, and the provider.
+// only omits uncommitted files of a tree: state, settings and the provider.
 type only struct{ fs.FS }
 
 func (o only) ReadDir(name string) ([]fs.DirEntry, error) {

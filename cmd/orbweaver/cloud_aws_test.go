@@ -20,7 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestCloudAWS runs the tests of this package's cloud over the real protocols.
+// TestCloudAWS runs this package's cloud tests over the real protocols.
 func TestCloudAWS(t *testing.T) {
 	if os.Getenv("ORBWEAVER_TEST_AWS") != "1" || emulators.Running() == nil {
 		t.Skip("not run: set ORBWEAVER_TEST_AWS=1, and AWS_ENDPOINT_URL (LocalStack) and AWS_ENDPOINT_URL_DYNAMODB (DynamoDB Local) to " +
@@ -33,7 +33,7 @@ func TestCloudAWS(t *testing.T) {
 	}
 }
 
-// awsCloud is a deployment of its own, on emulators that forget it when they end.
+// awsCloud returns a new deployment on emulators that forget it when they end.
 func awsCloud(t *testing.T) *cloud {
 	os.Unsetenv(platformVariable)
 	ctx := t.Context()

@@ -32,11 +32,10 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// cloudURL is the platform of these tests, in memory unless they are told to use
-// emulators; see TestCloudAWS.
+// cloudURL is the platform of these tests, in memory unless they use emulators; see TestCloudAWS.
 const cloudURL = "aws://test?bucket=test&partitions=3"
 
-// cloud is a platform with functions that work on it, as long as they are on.
+// cloud is a platform with functions that can be turned on.
 type cloud struct {
 	t    *testing.T
 	url  string
@@ -44,11 +43,11 @@ type cloud struct {
 	site *site
 }
 
-// memoryCloud is a platform in memory that knows of no owner, as a cloud's.
+// memoryCloud returns a platform in memory without an owner, like a cloud's.
 func memoryCloud(t *testing.T) *cloud {
 	t.Helper()
 	t.Parallel()
-	os.Unsetenv(platformVariable) // else it would be where commands are led to that name no place
+	os.Unsetenv(platformVariable) // otherwise commands without a location would use it
 	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +78,8 @@ func memoryCloud(t *testing.T) *cloud {
 	return c
 }
 
-// plainQueue delivers each message to one receiver, which has some seconds to acknowledge
-// it, and fetches none ahead: as a cloud's.
+// plainQueue delivers each message to one receiver, which has some seconds to acknowledge it, and prefetches none, like a
+// cloud's.
 type plainQueue struct {
 	mu     sync.Mutex
 	next   int
@@ -106,7 +105,7 @@ func (q *plainQueue) Send(_ context.Context, bodies [][]byte, _ time.Duration) e
 	return nil
 }
 
-// Receive waits for less than it may: what these tests wait for is sent already.
+// Receive waits less than it may, because the messages of these tests have been sent already.
 func (q *plainQueue) Receive(ctx context.Context, limit int, patience time.Duration) (out []platform.Delivery, _ error) {
 	for end := time.Now().Add(min(patience, 50*time.Millisecond)); ; {
 		if out = q.take(limit); len(out) > 0 || time.Now().After(end) || !wait(ctx, 2*time.Millisecond) {
@@ -162,7 +161,7 @@ func (c *cloud) platform() *platform.Platform {
 	return p
 }
 
-// functions plays the functions until off is called.
+// functions runs the functions until off is called.
 func (c *cloud) functions() (off func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -209,7 +208,7 @@ func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*jobs
 	}.For(&rec.Settings))
 }
 
-// turn is one tick, and what queues have at hand for the functions.
+// turn does one tick and the functions' work for the messages that are there.
 func turn(ctx context.Context, p *platform.Platform, e *jobs.Jobs, active string) error {
 	if _, err := e.Open(); err != nil { // the crawl's limits may have changed
 		return err
@@ -252,7 +251,7 @@ func turn(ctx context.Context, p *platform.Platform, e *jobs.Jobs, active string
 	return nil
 }
 
-// result is what a command line came to.
+// result is the result of a command line.
 type result struct {
 	*cloud
 	args        string
@@ -279,7 +278,7 @@ func (c *cloud) runFor(ctx context.Context, args ...string) *result {
 	return &result{c, strings.Join(args, " "), status, out.String(), errOut.String()}
 }
 
-// ends checks the exit status, and what output and errors together must match, line by line.
+// ends checks the exit status, and matches each line against output and errors together.
 func (r *result) ends(status exit, lines ...string) *result {
 	r.t.Helper()
 	all := r.out + r.errOut
@@ -297,7 +296,7 @@ func (r *result) ends(status exit, lines ...string) *result {
 
 func TestCloudCrawl(t *testing.T) { testCloudCrawl(memoryCloud(t)) }
 
-// testCloudCrawl crawls a site, and looks at it with all commands.
+// testCloudCrawl crawls a site, and reads the crawl with all commands.
 func testCloudCrawl(c *cloud) {
 	url := c.site.url
 	c.run("status").ends(exitUsage, `there is no crawl in aws://test yet; give a URL to create one, as in 'orbweaver crawl --platform '?aws:`)
@@ -328,7 +327,7 @@ func testCloudCrawl(c *cloud) {
 	}
 	c.run("explain", url+"/1").ends(exitOK, `^state +fetched$`)
 	c.run("get", url+"/1").ends(exitOK, `<title>page 1</title>`)
-	c.eventually("hosts", `1 host`) // a tick that sees the end copies what is known of it
+	c.eventually("hosts", `1 host`) // a tick after the end copies the estimates of the host
 	if r := c.run("export", "--format", "urls", "--outcome", "ok", "--out", "-").ends(exitOK); strings.Count(r.out, "\n") != 41 {
 		c.t.Errorf("exported\n%s", r.out)
 	}
@@ -354,7 +353,7 @@ func testCloudCrawl(c *cloud) {
 	c.run("fsck").ends(exitOK, `^clean: `)
 }
 
-// TestCloudSearch searches what functions have crawled and indexed.
+// TestCloudSearch searches an index that functions have built of their crawl.
 func TestCloudSearch(t *testing.T) {
 	c := memoryCloud(t)
 	off := c.functions()
@@ -448,7 +447,7 @@ func testCloudTopics(c *cloud) {
 	c.run("fsck").ends(exitOK, `^clean: `)
 }
 
-// notYet checks that no other crawl can begin.
+// notYet checks that no other crawl can be created.
 func (c *cloud) notYet() {
 	c.t.Helper()
 	c.run("crawl", "--new", c.site.url+"/1").ends(exitUsage, `neither finished nor stopped\.$`, `'orbweaver stop --platform .* and run this command again`)
@@ -472,7 +471,7 @@ func (c *cloud) settled(state string) {
 
 func TestCloudDeadLetters(t *testing.T) { testCloudDeadLetters(memoryCloud(t)) }
 
-// testCloudDeadLetters puts what nobody can read into queues, and looks at what becomes of it.
+// testCloudDeadLetters sends unreadable messages, and lists and replays the dead letters that they become.
 func testCloudDeadLetters(c *cloud) {
 	url := c.site.url
 	off := c.functions()
@@ -512,7 +511,7 @@ func testCloudDeadLetters(c *cloud) {
 	c.run("fsck").ends(exitOK, `^clean: `, `3 dead letters$`)
 }
 
-// eventually waits until what a command says matches.
+// eventually waits until the output of a command matches.
 func (c *cloud) eventually(command, want string) {
 	c.t.Helper()
 	var r *result

@@ -22,8 +22,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// The promises about time. A machine that is busy with other things gets a second and a
-// third try.
+// Limits of time. A busy machine gets a second and a third attempt.
 const (
 	firstPageWithin = time.Second
 	stopWithin      = 2 * time.Second
@@ -33,7 +32,7 @@ const (
 // program is the program under test with its output collected.
 func program(t *testing.T, args ...string) (_ *exec.Cmd, out, errOut *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.Command("orbweaver", args...) // TestMain has put it there
+	cmd := exec.Command("orbweaver", args...) // installed by TestMain
 	out, errOut = new(bytes.Buffer), new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	return cmd, out, errOut
@@ -76,8 +75,7 @@ func TestStopsAtASignal(t *testing.T) {
 	}
 }
 
-// stopOnce stops a crawl in its midst and continues with it: in the end every page was
-// requested once.
+// stopOnce stops a crawl in the middle and resumes it: in the end every page was requested once.
 func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	s := newSite()
 	defer s.close()
@@ -107,8 +105,7 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	if text, err := again.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", resume, err, text)
 	}
-	// 40 pages, one that moved and one that is missing; the request that was broken off
-	// may have been made twice.
+	// 40 pages, a redirect and a missing page; the aborted request may have been made twice.
 	if n := s.count(); n < sitePages+2 || n > sitePages+3 {
 		t.Errorf("%d pages were requested, want %d or one more", n, sitePages+2)
 	}
@@ -116,8 +113,8 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 }
 
 func TestSecondSignalQuitsAtOnce(t *testing.T) {
-	// That a clean stop is under way cannot be held up from outside, so both signals are
-	// sent at once: what counts is that it ends with the status of a stop.
+	// A clean stop cannot be delayed from outside, so both signals are sent at once. The crawl must end with the status of
+	// a stop.
 	s := newSite()
 	defer s.close()
 	cmd, _, _ := program(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", s.url+"/slow/1")
@@ -134,7 +131,7 @@ func TestSecondSignalQuitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestEvents reads the events as a program would.
+// TestEvents reads the events as a program does.
 func TestEvents(t *testing.T) {
 	s := newSite()
 	defer s.close()
@@ -165,7 +162,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// testRun is a run in a new folder that asks as fast as it can.
+// testRun returns a run in a new folder, without a pace.
 func testRun(t *testing.T, seeds ...string) (*run, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
@@ -202,8 +199,8 @@ func TestUnreachableSeed(t *testing.T) {
 	}
 }
 
-// TestComparesWithTheTruth crawls as the demo does, and compares the crawl with the truth and with one that was falsified
-// in each way.
+// TestComparesWithTheTruth crawls as the demo does, and compares the crawl with the ground truth, and with one that was
+// falsified in each way.
 func TestComparesWithTheTruth(t *testing.T) {
 	t.Parallel()
 	web, err := serveDemo()
@@ -252,7 +249,7 @@ func TestComparesWithTheTruth(t *testing.T) {
 	}
 }
 
-// TestDemo is the demo as it is.
+// TestDemo runs the demo.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	cmd, out, errOut := program(t, "demo", "--quiet")

@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 )
 
-// readText reads a crawl file with flags beside it.
+// readText reads a crawl file together with flags.
 func readText(t *testing.T, text string, args ...string) (*crawlFlags, error) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "c.yaml")
@@ -32,7 +32,7 @@ func readText(t *testing.T, text string, args ...string) (*crawlFlags, error) {
 	return f, f.readFile()
 }
 
-// TestExampleFile: what the help shows is a crawl file.
+// TestExampleFile checks that the example in the help is a valid crawl file.
 func TestExampleFile(t *testing.T) {
 	f, err := readText(t, exampleFile)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestExampleFile(t *testing.T) {
 	}
 }
 
-// TestFileAndFlags: a key is the flag of its name, and the flag wins.
+// TestFileAndFlags checks that a key means the flag of the same name, and that the flag overrides it.
 func TestFileAndFlags(t *testing.T) {
 	const file = "delay: 3s\nscope: any\nexclude: [a, b]\nrecrawl: 24/d\nsrcset: true\nhosts: [{host: a.example, connections: 2}]\n" +
 		"topics: [{name: x, seeds: ['https://x.example/']}]\n"
@@ -76,7 +76,7 @@ func TestFileAndFlags(t *testing.T) {
 	}
 }
 
-// TestFileProblems are those that only the flags know.
+// TestFileProblems checks the errors that only the flags detect.
 func TestFileProblems(t *testing.T) {
 	_, err := readText(t, strings.Join([]string{
 		"policy: best", "quality: worst", "delay: 1", "timeout: 0s", "sitemaps: on", "slots: many", "partitions: 0", "elastic: 3", "max-body: 1XB",
@@ -128,7 +128,7 @@ func TestFileProblems(t *testing.T) {
 	}
 }
 
-// TestResumeFile: what a changed file does to the settings and seeds of a crawl.
+// TestResumeFile checks how a changed file changes the settings and seeds of a crawl.
 func TestResumeFile(t *testing.T) {
 	const file = "delay: 3s\npolicy: capability\nmax-depth: 4\nhosts: [{host: a.example, connections: 2}]\ntopics:\n  - name: x\n    seeds: ['https://x.example/']\n"
 	begun, err := readText(t, file)
@@ -155,7 +155,7 @@ func TestResumeFile(t *testing.T) {
 	want := begin()
 	want.Settings.Delay, want.Settings.Hosts, want.Settings.Topics[0].Priority = 5e9, []blobschema.HostRule{}, 9
 	want.Settings.Topics = append(want.Settings.Topics, blobschema.Topic{Name: "y", Scope: blobschema.ScopeHost, MaxDepth: 4})
-	// max-depth is not said again: topics are as the crawl, not as the default.
+	// The file lacks max-depth, so topics keep the crawl's value instead of the default.
 	c, seeds, err := resume("delay: 5s\nhosts: []\ntopics:\n  - {name: x, priority: 9, seeds: ['https://x.example/']}\n  - {name: y, seeds: ['https://y.example/']}\n")
 	if d := cmp.Diff(want, c); d != "" || err != nil {
 		t.Errorf("%v %s", err, d)

@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
-// files are the paths of all objects of a kind.
+// files returns the paths of all objects of a kind.
 func files(t *testing.T, data string, kind naming.Kind) (paths []string) {
 	t.Helper()
 	blobs := filepath.Join(data, naming.ObjectsFolder)
@@ -39,7 +39,7 @@ func files(t *testing.T, data string, kind naming.Kind) (paths []string) {
 	return paths
 }
 
-// damages are what may happen to a file. What is flipped is all but its beginning.
+// damages are kinds of damage to a file. Bits are flipped everywhere except at its beginning.
 var damages = []struct {
 	name string
 	do   func(path string) error
@@ -58,7 +58,7 @@ var damages = []struct {
 	}},
 }
 
-// damageCommands are commands, each with the parts of a folder that it reads. SITE is the site that was crawled.
+// damageCommands lists commands with the parts of a folder that each reads. SITE is the crawled site.
 var damageCommands = []struct {
 	args  string
 	reads string // d the database, c commits, w WARC files, i the index, r ranks
@@ -77,9 +77,8 @@ var damageCommands = []struct {
 	{"index", "di"},
 }
 
-// TestDamage damages each part of a folder in each way, and runs each command on it. A command that reads the
-// part ends with the status of damage, and says what is damaged, what is safe and what to do. The others work. None
-// begins another crawl.
+// TestDamage damages each part of a folder in each way, and runs each command on it. A command that reads the part ends with
+// the status of damage, and names the damage, the safe data and what to do. The others work. None creates another crawl.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	s := newSite()
@@ -160,7 +159,7 @@ func checkDamage(t *testing.T, status exit, noticed bool, said, todo string) {
 	}
 }
 
-// inProcess runs a command line, and returns all it says.
+// inProcess runs a command line, and returns its output and errors.
 func inProcess(t *testing.T, args ...string) (exit, string) {
 	t.Helper()
 	var said bytes.Buffer
@@ -191,8 +190,8 @@ func crawlsIn(t *testing.T, data string) (ids []string) {
 	return ids
 }
 
-// TestRebuild: after any damage to index and ranks, index --rebuild makes a search find what it found before, and fsck
-// content.
+// TestRebuild checks that after any damage to index and ranks, index --rebuild restores the results of a search, and that
+// fsck is clean afterwards.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	s := newSite()
@@ -230,7 +229,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestDamageAdvice: the object that was read last decides, and where others work, it may only have been replaced.
+// TestDamageAdvice checks that the last object that was read decides, and that in a shared crawl it may only have been
+// replaced.
 func TestDamageAdvice(t *testing.T) {
 	segment, table := naming.Segment("c", 3, 17, nil), naming.RankObject("c", 3, 12, "table", nil)
 	page := fmt.Errorf("read record of https://c.example/ in %s at 7: %w", naming.WARC("c", 3, 2, 17, true), warc.ErrDamaged)

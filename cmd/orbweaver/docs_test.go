@@ -33,7 +33,7 @@ func TestDocsCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if filepath.Base(name) != "commands.md" { // the help, whose examples follow
+			if filepath.Base(name) != "commands.md" { // the help; its examples are checked below
 				texts[name] = codeOf(string(b))
 			}
 		}
@@ -60,7 +60,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// TestDocsFlags sees that each flag that a document names alone is one of some command.
+// TestDocsFlags checks that each flag that a document names alone exists in some command.
 func TestDocsFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true}
 	each(root(), func(cmd *cobra.Command) { cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true }) })
@@ -107,7 +107,7 @@ func TestEstimatesInDocs(t *testing.T) {
 			}
 			printed[fmt.Sprintf("$%.2f", v)] = true
 		}
-		figure, _, _ := strings.Cut(row[1], ";") // what is behind it is printed by another command
+		figure, _, _ := strings.Cut(row[1], ";") // another command prints the rest
 		if !printed[figure] {
 			t.Errorf("docs/costs.md says %s, and orbweaver %s does not", row[1], row[2])
 		}
@@ -117,7 +117,7 @@ func TestEstimatesInDocs(t *testing.T) {
 	}
 }
 
-// each visits a command and all below it.
+// each visits a command and its subcommands.
 func each(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, sub := range cmd.Commands() {
@@ -125,7 +125,7 @@ func each(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// codeOf is what a document shows as code: its blocks and its spans, one a line.
+// codeOf returns the code of a document: its blocks and its spans, one per line.
 func codeOf(text string) string {
 	var b strings.Builder
 	inBlock := false
@@ -149,8 +149,8 @@ var (
 	name = regexp.MustCompile(`^(?:.*/)?orbweaver$`)
 )
 
-// invocations returns the arguments of each call of orbweaver in a line of shell. What
-// stands for something else, as "…", "..." and "[URL...]", is left out; N is a number.
+// invocations returns the arguments of each call of orbweaver in a line of shell. It omits placeholders such as "…", "..."
+// and "[URL...]", and replaces N by a number.
 func invocations(line string) (calls [][]string) {
 	if before, _, ok := strings.Cut(line, " #"); ok {
 		line = before
@@ -184,7 +184,7 @@ func invocations(line string) (calls [][]string) {
 	return calls
 }
 
-// parses says what the commands find wrong with arguments before they do anything.
+// parses returns the error that the commands find in arguments before they run.
 func parses(args []string) error {
 	cmd := root()
 	cmd.SetOut(io.Discard)

@@ -25,7 +25,7 @@ func squeeze(t *testing.T, text string, make func(io.Writer) io.WriteCloser) []b
 	return b.Bytes()
 }
 
-// TestWriteDecoded undoes what servers do to bodies, as far as it can be undone.
+// TestWriteDecoded decodes bodies, where they can be decoded.
 func TestWriteDecoded(t *testing.T) {
 	text := strings.Repeat("all the same ", 100)
 	zipped := squeeze(t, text, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })

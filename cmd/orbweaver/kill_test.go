@@ -29,8 +29,8 @@ func orbweaver(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestKilledTenTimes kills a crawl with SIGKILL at ten moments of its life, goes on
-// with it each time, and wants the same pages as if nothing had happened.
+// TestKilledTenTimes kills a crawl with SIGKILL at ten moments and resumes it each time. It expects the same pages as without
+// kills.
 func TestKilledTenTimes(t *testing.T) {
 	t.Parallel()
 	srv, err := simweb.Start(t.Context(), simweb.Config{
@@ -76,8 +76,8 @@ func TestKilledTenTimes(t *testing.T) {
 	}
 }
 
-// TestKilledYoung kills a crawl with SIGKILL some seconds after its first page. The pages of its first
-// seconds stay.
+// TestKilledYoung kills a crawl with SIGKILL some seconds after its first page, and checks that the pages of the first
+// seconds are stored.
 func TestKilledYoung(t *testing.T) {
 	t.Parallel()
 	const links = 400

@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
-// paper is a terminal that understands what the live view writes, and nothing else.
+// paper is a terminal that understands only the output of the live view.
 type paper struct {
 	t      *testing.T
 	width  int
@@ -147,7 +147,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// blockOf and lineOf write figures as a terminal and a log get them.
+// blockOf and lineOf format figures for a terminal and for a log.
 func blockOf(f shown) []string {
 	block, _, _, _ := f.progress()
 	return strings.Split(strings.TrimSuffix(text(block, f), "\n"), "\n")
@@ -197,7 +197,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestGraph checks that the graph moves with the time, and forgets what is older than a minute.
+// TestGraph checks that the graph moves with time, and forgets figures older than a minute.
 func TestGraph(t *testing.T) {
 	var g graph
 	for _, c := range []struct {
@@ -227,7 +227,7 @@ func TestMeter(t *testing.T) {
 	if f.Pages != 100 || f.HostsKnown != 7 || f.PagesPerSecond != 0 || f.Limit != "max-time" || f.SecondsLeft != 59 {
 		t.Errorf("while nothing is known: %+v", f)
 	}
-	// A steady rate is shown as it is, whatever the intervals, and at once.
+	// A steady rate is shown exactly, at once and for all intervals.
 	m = newMeter(at, 0, fetched(100))
 	snap.Crawl.Settings.MaxPages = 1100
 	for _, s := range []int64{1, 2, 4, 5, 10, 60} {
@@ -240,7 +240,7 @@ func TestMeter(t *testing.T) {
 	if f.Limit != "max-pages" || f.SecondsLeft < 39.9 || f.SecondsLeft > 40.1 {
 		t.Errorf("%s in %v s", f.Limit, f.SecondsLeft)
 	}
-	// Once nothing more comes, it falls to about a third in rateMemory.
+	// Without new pages the rate falls to about a third in rateMemory.
 	for now := at.Add(60 * time.Second); now.Before(at.Add(120 * time.Second)); now = now.Add(refresh) {
 		snap.Totals = fetched(snap.Totals.Pages + 2)
 		m.read(now, snap)
@@ -252,13 +252,13 @@ func TestMeter(t *testing.T) {
 	if f.PagesPerSecond < 3 || f.PagesPerSecond > 4.5 {
 		t.Errorf("after a pause: %v pages/s", f.PagesPerSecond)
 	}
-	// A page that is fetched again is the same page, and makes the rate.
+	// A page that is fetched again counts as one page, but for the rate twice.
 	again := &service.Snapshot{Progress: crawl.Progress{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}}
 	of := newMeter(at, 0, blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}})
 	if f := of.read(at.Add(time.Second), again); f.Pages != 42 || f.Recrawled != 10 || f.PagesPerSecond < 9.999 {
 		t.Errorf("recrawled: %+v", f)
 	}
-	// The same moment twice changes nothing, and of two limits the first counts.
+	// The same time twice changes nothing, and of two limits the first counts.
 	m.deadline = m.last.Add(time.Second)
 	snap.Crawl.Settings.MaxPages = 1e6
 	if g := m.read(m.last, snap); g.PagesPerSecond != f.PagesPerSecond || g.Limit != "max-time" || g.SecondsLeft != 1 {
@@ -323,8 +323,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestTellsOfACloud: the figures of a crawl in a cloud are told without what only the
-// process that crawls can know.
+// TestTellsOfACloud checks that the figures of a crawl in a cloud omit those that only the crawling process knows.
 func TestTellsOfACloud(t *testing.T) {
 	n := 3
 	f := &figures{Seconds: 7, Pages: 1200, HostsKnown: 40, Queue: 5, AtWork: &n, Paused: true, Requested: 4, Answered: 1}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestMakeCrawl: the Ctrl-C that ends 'make crawl' stops the crawl and is no error of make; what
-// fails is one.
+// TestMakeCrawl checks that Ctrl-C in 'make crawl' stops the crawl without an error of make, and that a failure is an
+// error.
 func TestMakeCrawl(t *testing.T) {
 	t.Parallel()
 	mk, err := exec.LookPath("make")

@@ -13,8 +13,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// TestScaledWhileItRuns divides a crawl again and again while it runs, and wants the same
-// pages as if nothing had happened, each once.
+// TestScaledWhileItRuns changes the number of partitions several times while a crawl runs. It expects the same pages as
+// without changes, each once.
 func TestScaledWhileItRuns(t *testing.T) {
 	t.Parallel()
 	srv, err := simweb.Start(t.Context(), simweb.Config{
@@ -28,7 +28,7 @@ func TestScaledWhileItRuns(t *testing.T) {
 	defer srv.Close()
 	web := srv.Web()
 	data := filepath.Join(t.TempDir(), "data")
-	delay := "160ms" // so that there is time for all changes
+	delay := "160ms" // leaves time for all changes
 	if raced {
 		delay = "1s"
 	}
@@ -103,7 +103,7 @@ func TestScaledWhileItRuns(t *testing.T) {
 	}
 }
 
-// told runs a command that writes JSON.
+// told runs a command and decodes its JSON output.
 func told(t *testing.T, into any, args ...string) {
 	t.Helper()
 	out, err := orbweaver(t, args...).Output()
@@ -128,8 +128,7 @@ func fetched(t *testing.T, data string, pages int64) bool {
 
 func TestCloudPartitions(t *testing.T) { testCloudPartitions(memoryCloud(t)) }
 
-// testCloudPartitions divides a crawl in a cloud again, before functions work on it and
-// after.
+// testCloudPartitions changes the partitions of a crawl in a cloud, before and after functions work on it.
 func testCloudPartitions(c *cloud) {
 	url := c.site.url
 	c.run("partitions").ends(exitUsage, `there is no crawl in aws://test yet`)
@@ -157,7 +156,7 @@ func testCloudPartitions(c *cloud) {
 		c.t.Errorf("exported\n%s", r.out)
 	}
 
-	// What was requested is waited for wherever its slot goes meanwhile.
+	// The command waits for the requested URL even if its slot moves meanwhile.
 	off()
 	var e view.URLReport
 	if err := json.Unmarshal([]byte(c.run("explain", "--json", url+"/5").ends(exitOK).out), &e); err != nil {

@@ -2,5 +2,5 @@
 
 package main
 
-// raced says that the race detector slows everything down several times over.
+// raced is true if the race detector, which makes everything several times slower, is on.
 const raced = true

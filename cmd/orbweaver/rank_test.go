@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// TestCloudRank has functions compute ranks in a cloud.
+// TestCloudRank computes ranks by functions in a cloud.
 func TestCloudRank(t *testing.T) {
 	c := memoryCloud(t)
 	c.run("rank").ends(exitUsage, `there is no crawl in aws://test yet`)
@@ -45,7 +45,7 @@ func TestCloudRank(t *testing.T) {
 	c.run("fsck").ends(exitOK, `^clean: `)
 }
 
-// rankFunction plays the function that does rank steps until off is called.
+// rankFunction runs rank steps as the function does, until off is called.
 func (c *cloud) rankFunction() (off func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -90,7 +90,7 @@ func (c *cloud) rankFunction() (off func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// TestRankOut: what does not fit into a table is said.
+// TestRankOut checks the note about rows that do not fit into a table.
 func TestRankOut(t *testing.T) {
 	t.Parallel()
 	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 5, Hosts: 1, Pages: simweb.Pages{Min: 150, Max: 150}, PageBytes: 1 << 10, LinksPerPage: 12})

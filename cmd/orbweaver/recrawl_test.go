@@ -14,8 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestRequestMessages cuts requests into messages that the queue takes, and loses none
-// of the URLs.
+// TestRequestMessages checks that requests are cut into messages of the permitted size without losing a URL.
 func TestRequestMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -52,8 +51,7 @@ func TestRequestMessages(t *testing.T) {
 	}
 }
 
-// TestChoosesAnAnswer: get shows the latest answer, and says if there is a later record
-// without one.
+// TestChoosesAnAnswer checks that get shows the latest answer, and mentions a later record without one.
 func TestChoosesAnAnswer(t *testing.T) {
 	u, err := weburl.Parse("http://x.example/")
 	if err != nil {

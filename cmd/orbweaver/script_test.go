@@ -21,15 +21,14 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestMain has more tests at once than there are processors, unless -parallel says otherwise: most of them wait.
+// TestMain runs more tests at once than there are processors, unless -parallel is set, because most of them wait.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8")
 	testscript.Main(m, map[string]func(){"orbweaver": main})
 }
 
-// TestScripts runs testdata/*.txtar, in each of which the environment has SITE, the URL
-// of a site of its own without its final slash; OTHER, the same at another port; and MAPPED,
-// the same with a sitemap. Beside the usual commands there are
+// TestScripts runs testdata/*.txtar. In the environment of each script, SITE is the URL of the script's own site without the
+// final slash, OTHER is the same site at another port, and MAPPED the same with a sitemap. Additional commands are
 //
 //	ends STATUS COMMAND...  run a command that must end with that exit status
 //	asked N                 wait until the site got requests for N pages
@@ -95,7 +94,7 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// held leaves requests under way half a second to end, and then allows none for one.
+// held gives requests under way half a second to end, and then allows none for one second.
 func held(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: held")
@@ -109,7 +108,7 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// writeDeadLetter puts a message aside as a step or an intake would.
+// writeDeadLetter stores a dead letter as a step or an intake does.
 func writeDeadLetter(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: deadletter DIR REASON PARTITION BODY")
@@ -127,7 +126,7 @@ func writeDeadLetter(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("LETTER", filepath.Base(name))
 }
 
-// writeStore makes a file as another version of package drivers would.
+// writeStore makes a file like one of another version of package drivers.
 func writeStore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: store FILE FORMAT")
@@ -155,7 +154,7 @@ func makeReadOnly(ts *testscript.TestScript, neg bool, args []string) {
 	db, err := bbolt.Open(filepath.Join(dir, naming.DatabaseFile), 0, &bbolt.Options{ReadOnly: true})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(db.Close()) })
-	var paths []string // folders before what is in them
+	var paths []string // folders before their contents
 	ts.Check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		paths = append(paths, path)
 		return err

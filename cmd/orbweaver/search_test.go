@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestServeSearch asks the page that search --serve serves, until it is stopped.
+// TestServeSearch requests the page of search --serve, and stops it.
 func TestServeSearch(t *testing.T) {
 	t.Parallel()
 	s := newSite()

@@ -45,7 +45,8 @@ func TestURLErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBadSeedsAreSkipped: bad lines of a file are listed, up to a bound, and counted; a bad argument is an error.
+// TestBadSeedsAreSkipped checks that bad lines of a file are counted and listed, up to a bound, and that a bad argument is an
+// error.
 func TestBadSeedsAreSkipped(t *testing.T) {
 	list := "http://a.example/\n" + strings.Repeat("nonsense\n", maxURLsSkipped+20) + strings.Repeat("x", 1<<20) + "\nhttp://b.example/\n"
 	var told strings.Builder

@@ -12,22 +12,21 @@ import (
 
 const sitePages = 40
 
-// site is a small site: page n, at /n, links to 2n+1 and 2n+2, so that all of 0 to 39 are
-// found from /0; /0 also links to /missing, /moved, which redirects to /1, and another
-// host. There is no robots.txt, but on one of its hosts, where it names a sitemap that
-// lists /20. Everything below /slow/ waits for the site's end.
-// Nothing links to /fixed, which answers that it has not changed when asked so; /same,
-// which is the same each time but does not know; /news, which never is; and /pictures,
-// which shows two; and /words, which leads to two pages more with words, one of them in Chinese.
+// site is a small site. Page /n links to /2n+1 and /2n+2, so that 0 to 39 are found from /0. Page /0 also links to
+// /missing, to /moved, which redirects to /1, and to another host. Only one of its hosts has a robots.txt, which names a
+// sitemap with /20. Requests below /slow/ wait for the end of the site.
+//
+// Nothing links to these pages: /fixed answers conditional requests with 304; /same never changes, but answers in full;
+// /news always changes; /pictures shows two pictures; /words links to two pages with words, one of them in Chinese.
 type site struct {
 	url     string
-	other   string // the same site as another host
-	mapped  string // and as one with a sitemap
+	other   string // URL of the same site as another host
+	mapped  string // URL of the same site with a sitemap
 	servers []*httptest.Server
 	gone    chan struct{}
 
 	mu    sync.Mutex
-	more  *sync.Cond // broadcast when asked grows, or time is up
+	more  *sync.Cond // broadcast when asked grows or the time is up
 	asked []time.Time
 	late  bool
 	fled  bool // "/fleeting" was served, once
@@ -36,7 +35,7 @@ type site struct {
 func newSite() *site {
 	s := &site{gone: make(chan struct{})}
 	s.more = sync.NewCond(&s.mu)
-	for _, url := range []*string{&s.url, &s.other, &s.mapped} { // all are known before one is served
+	for _, url := range []*string{&s.url, &s.other, &s.mapped} { // all URLs are known before the first request
 		server := httptest.NewUnstartedServer(s)
 		*url = "http://" + server.Listener.Addr().String()
 		s.servers = append(s.servers, server)
@@ -141,14 +140,14 @@ func (s *site) wait(n int) bool {
 	return len(s.asked) >= n
 }
 
-// first is when the first page was requested.
+// first returns the time of the first request for a page.
 func (s *site) first() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[0]
 }
 
-// count is how many pages were requested.
+// count returns the number of requested pages.
 func (s *site) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

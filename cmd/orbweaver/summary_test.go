@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
-// TestSummaryFigures: what a run cost is divided by all the pages it fetched, also those that were known
-// before; and what hosts waited together is told as hosts, for it may be longer than the run.
+// TestSummaryFigures checks that the cost of a run is divided by all fetched pages, including known ones. The total waiting
+// time of hosts is shown as a number of hosts, because it may be longer than the run.
 func TestSummaryFigures(t *testing.T) {
 	s := &summary{
 		where:  where{at: folderTarget("d")},

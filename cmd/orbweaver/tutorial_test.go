@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestTutorial runs the commands of the tutorial in order, on a local site. Only the site, and what a
-// site on loopback without a delay needs, differ from what a reader types.
+// TestTutorial runs the commands of the tutorial in order, on a local site. Only the site's URL, and flags that a site on
+// loopback without a delay needs, differ from the page.
 func TestTutorial(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../docs/tutorial.md"))
 	if err != nil {

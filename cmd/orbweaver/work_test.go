@@ -22,8 +22,8 @@ import (
 
 func TestCloudWork(t *testing.T) { testCloudWork(memoryCloud(t)) }
 
-// testCloudWork has workers come and go during a crawl: one is there before it begins, and
-// is stopped during the crawl, when two others join. No page is lost, and none is requested twice.
+// testCloudWork starts and stops workers during a crawl: one starts before the crawl and stops during it, when two others
+// join. No page is lost or requested twice.
 func testCloudWork(c *cloud) {
 	srv, err := simweb.Start(c.t.Context(), simweb.Config{
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12, CrossHost: 0.2,
@@ -90,7 +90,7 @@ func testCloudWork(c *cloud) {
 
 func TestCloudWorkRequests(t *testing.T) { testCloudWorkRequests(memoryCloud(t)) }
 
-// testCloudWorkRequests has one worker take orders and requests, and go over to another crawl.
+// testCloudWorkRequests checks that one worker carries out orders and requests, and changes to another crawl.
 func testCloudWorkRequests(c *cloud) {
 	url := c.site.url
 	w := c.worker()
@@ -110,7 +110,7 @@ func testCloudWorkRequests(c *cloud) {
 	c.run("work", "--for", "100ms", "--no-tick", "--quiet").ends(exitOK)
 }
 
-// worker is a worker that runs, and what it came to.
+// worker is a running worker, and its result.
 type worker struct {
 	t     *testing.T
 	leave func()
@@ -118,7 +118,7 @@ type worker struct {
 	*result
 }
 
-// worker starts a worker, which leaves when it is interrupted, as by Ctrl-C, or with the test.
+// worker starts a worker, which stops at an interrupt, such as Ctrl-C, or at the end of the test.
 func (c *cloud) worker(flags ...string) *worker {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	w := &worker{t: c.t}
@@ -129,7 +129,7 @@ func (c *cloud) worker(flags ...string) *worker {
 	return w
 }
 
-// ends waits for the worker's end, and checks what it came to.
+// ends waits for the worker's end, and checks its result.
 func (w *worker) ends(status exit, lines ...string) *worker {
 	w.t.Helper()
 	w.done.Wait()

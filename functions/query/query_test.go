@@ -117,7 +117,7 @@ func (c *cloud) put(name string, data []byte) {
 	}
 }
 
-// TestQuery calls the search page as its address does.
+// TestQuery calls the search page in the way that its address does.
 func TestQuery(t *testing.T) {
 	c := newCloud(t)
 	q := c.query
@@ -200,7 +200,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestServe sends requests as strangers may send them.
+// TestServe sends arbitrary requests.
 func TestServe(t *testing.T) {
 	c := newCloud(t)
 	q := c.query

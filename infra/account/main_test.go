@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fake answers this program's calls as Lambda does: those about aliases, and one policy.
+// fake answers this program's calls about aliases and one policy as Lambda does.
 type fake struct {
 	aliases map[string]string // version by function
 	policy  map[string]string // statement by id
-	old     bool              // it does not know InvokedViaFunctionUrl
+	old     bool              // the API lacks InvokedViaFunctionUrl
 	calls   []string
 }
 
