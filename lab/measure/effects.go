@@ -19,13 +19,13 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// issue has an effect happen at once, and its reply come when it would have ended.
+// issue carries out an effect at once, and delivers its reply after the time that it takes.
 func (a *labActor) issue(is actor.Issue) {
 	after := func(d time.Duration, v any, err error) { a.After(d, func() { a.Reply(is.ID, v, err) }) }
 	switch e := is.Effect.(type) {
 	case actor.Sleep:
 		after(max(0, e.For), nil, nil)
-	case actor.ExtendFetches: // here no request takes as long
+	case actor.ExtendFetches: // no request here takes that long
 		after(0, nil, nil)
 	case actor.Fetch:
 		a.fetch(is.ID, e.Request)
@@ -68,7 +68,7 @@ func (a *labActor) store(effect actor.Effect, after func(d time.Duration, v any,
 			size += len(part)
 		}
 		a.ledger.BlobPut(size)
-		if strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nobody reads those here
+		if strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nothing reads them here
 			delete(a.Objects, e.Name)
 		}
 		after(putTime, nil, err)
@@ -93,7 +93,7 @@ func (a *labActor) store(effect actor.Effect, after func(d time.Duration, v any,
 	}
 }
 
-// learnt takes note of a step that reads which slots it must give.
+// learnt records when a step reads that it must give slots.
 func (a *labActor) learnt(keys []string, recs []actor.Record) {
 	i := slices.Index(keys, naming.MapKey(a.crawl.ID))
 	if i < 0 || !recs[i].Found || !a.isStep {
@@ -116,7 +116,7 @@ func (a *labActor) learnt(keys []string, recs []actor.Record) {
 	}
 }
 
-// taken takes note of a commit with slots that have come.
+// taken records the pauses of the slots that a commit has received.
 func (a *labActor) taken(e actor.WriteRecord) {
 	if len(a.asleep) == 0 || !a.isStep || e.Key != naming.HeadKey(a.crawl.ID, a.part) {
 		return
@@ -151,10 +151,10 @@ func (a *labActor) taken(e actor.WriteRecord) {
 	}
 }
 
-// queueBatch is how many messages one call of a queue has at most.
+// queueBatch is the largest number of messages in one call of a queue.
 const queueBatch = 10
 
-// queueCalls returns the number of calls for a number of messages.
+// queueCalls counts the calls of a queue that a number of messages takes.
 func (l *lab) queueCalls(bodies [][]byte) {
 	for batch := range slices.Chunk(bodies, queueBatch) {
 		n := 0
@@ -186,10 +186,10 @@ func (a *labActor) send(e actor.Send) error {
 	return nil
 }
 
-// mailboxPrefix begins the names of all mailboxes.
+// mailboxPrefix is the common prefix of the names of all mailboxes.
 var mailboxPrefix = strings.TrimRight(naming.MailboxQueue(0), "0")
 
-// count takes note of mail from one partition to another.
+// count counts mail from one partition to another.
 func (a *labActor) count(body []byte) error {
 	m, err := blobschema.DecodeMail(body)
 	if err != nil || m.From == partition.Intake || m.From == partition.Requests {
@@ -205,7 +205,7 @@ func (a *labActor) count(body []byte) error {
 	return nil
 }
 
-// receive waits until there is mail or time is up.
+// receive waits for messages until its time is up.
 func (a *labActor) receive(id uint64, e actor.Receive) {
 	p := &poll{a: a, id: id, max: e.Max}
 	a.waiting[e.Queue] = p
@@ -216,7 +216,7 @@ func (a *labActor) receive(id uint64, e actor.Receive) {
 	})
 }
 
-// hand gives a receiver what has come.
+// hand gives a receiver the available messages.
 func (l *lab) hand(p *poll, queue string) {
 	if p.done || p.a.Ended() {
 		return
@@ -237,7 +237,7 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Messa
 		return
 	}
 	p.done = true
-	bodies := make([][]byte, max(1, len(msgs))) // a call that brings nothing is one
+	bodies := make([][]byte, max(1, len(msgs))) // a call without messages counts too
 	for i, m := range msgs {
 		bodies[i] = m.Body
 	}
@@ -248,7 +248,7 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Messa
 	p.a.Reply(p.id, msgs, err)
 }
 
-// fetch asks the generated web, which here has neither faults nor names to resolve.
+// fetch requests a page of the generated web, which has no faults here and no names to resolve.
 func (a *labActor) fetch(id uint64, req actor.Request) {
 	url, started := req.URL.String(), a.Wall()
 	if a.cfg.Asked != nil && !req.Robots {
@@ -290,7 +290,7 @@ func (a *labActor) fetch(id uint64, req actor.Request) {
 	})
 }
 
-// answered takes note of an answer.
+// answered counts an answer.
 func (a *labActor) answered(req *actor.Request, url string) {
 	a.result.Requests++
 	if req.Robots {

@@ -1,6 +1,5 @@
-// Package measure runs the real crawl on a virtual clock, in a world without faults whose calls take as long as
-// they take in a cloud: what a crawl costs, how fast it is and how its load is spread can be measured for webs
-// and clusters of any size. It is deterministic.
+// Package measure runs the real crawl on a virtual clock, in a world without faults whose calls take as long as in a cloud.
+// It measures the cost, rate and balance of a crawl for webs and clusters of any size. It is deterministic.
 package measure
 
 import (
@@ -25,45 +24,43 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Lab is a crawl to be measured.
+// Lab describes a crawl to measure.
 type Lab struct {
 	Seed        uint64
 	Web         *simweb.Web
-	Seeds       int      // as many hosts' roots; 0: all
-	Regions     []Region // in place of Web and Seeds
-	Partitions  int      // that own the slots at first
-	Most        int      // that may ever own any; 0: Partitions
+	Seeds       int      // number of hosts whose roots are seeds; 0: all
+	Regions     []Region // replace Web and Seeds
+	Partitions  int      // number of partitions that own the slots at first
+	Most        int      // largest number of partitions; 0: Partitions
 	Slots       int
-	Connections int                 // of each partition
+	Connections int                 // per partition
 	Delay       time.Duration       // between two requests to a host
 	Duration    time.Duration       // 0: until the crawl is finished
 	Settings    blobschema.Settings // of the crawl, except for scope, depth, delay, timeout and user agent
-	Policy      schedule.Policy     // nil: what Settings names
-	Known       []weburl.URL        // what the crawl is begun with; nil: roots, as Seeds has it
-	// Server says what connections to a host take; nil: none takes any time, and answers take what
-	// Web says. It is asked once for each host.
+	Policy      schedule.Policy     // nil: the one that Settings names
+	Known       []weburl.URL        // seeds; nil: the roots of Seeds hosts
+	// Server returns the times of connections to a host. It is called once per host. nil: connections take no time, and
+	// answers take the time that Web gives.
 	Server func(host string) Server
 	// Answered, if not nil, is called for each answer, except those of robots.txt, when it arrives.
 	Answered func(at time.Duration, url weburl.URL)
-	// Watch, if it is not 0, is how often Look is called, with what happened since.
+	// Watch is the time between two calls of OnSight, which gets the events since the last call; 0: OnSight is not called.
 	Watch   time.Duration
 	OnSight func(Sight)
-	// Asked, if not nil, is called for each request of a page before the web answers it: it
-	// may change the web.
+	// Asked, if not nil, is called before the web answers a request for a page. It may change the web.
 	Asked func(url string, at time.Duration)
-	// PlanEvery, if it is not 0, is how often Plan is asked which partitions should own the
-	// slots: given the pages that were had of each slot since it was asked last, and the map that is
-	// wanted so far. It returns nil for no change. It is not asked while slots are on the move.
+	// Plan decides which partitions should own the slots, every PlanEvery, but not while slots move. It gets the pages of
+	// each slot since the last call, and the current map. It returns nil for no change. PlanEvery 0: no plans.
 	PlanEvery time.Duration
 	Plan      func(pages []float64, m *partition.Map) (*partition.Map, error)
 	Asks      []Ask
-	Life      time.Duration // of a step, as functions run them: the next one remembers nothing; 0: no limit, and it does
+	Life      time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
 }
 
-// Sight is what happened in a stretch of time.
+// Sight describes a period of time.
 type Sight struct {
-	At    time.Duration // its end, from when the crawl was begun
-	Pages []int         // answered, robots.txt apart, by partition
+	At    time.Duration // end of the period, since the start of the crawl
+	Pages []int         // answered pages by partition, without robots.txt
 	// Regions are the same pages by region.
 	Regions []int
 }
@@ -71,36 +68,35 @@ type Sight struct {
 // Measured is the result of a [Lab].
 type Measured struct {
 	Virtual  time.Duration
-	Pages    int // answered, robots.txt apart
-	Twice    int // of them, of URLs that were answered before
-	Requests int // with those for robots.txt
+	Pages    int // answered, without robots.txt
+	Twice    int // pages whose URL had been answered before
+	Requests int // including robots.txt
 	Mail     MailCount
 	Steps    int
 	Calls    ledger.Counts // a trigger that waits for wakes costs nothing
 	Finished bool
-	Epoch    partition.Epoch // of the map, at the end
-	Pauses   []Pause         // of slots that moved, in the order in which they came
-	// Served are how long the Asks of the Lab took, in their order, until the page was had; 0:
-	// it was not.
+	Epoch    partition.Epoch // of the map at the end
+	Pauses   []Pause         // of slots that moved, in the order of their arrival
+	// Served is the time from each of the Asks, in their order, to its page; 0: the page was not fetched.
 	Served []time.Duration
 }
 
-// Pause is how long nothing could be asked of a slot because it moved: from when its owner's
-// step learnt of it until the new owner's head named the commit that took it over.
+// Pause is the time without requests to a slot because it moved: from when its owner's step learns of the move until the
+// new owner's head names the commit that received the slot.
 type Pause struct {
 	Epoch  partition.Epoch
 	Length time.Duration
 }
 
-// MailCount counts what partitions send each other.
+// MailCount counts the mail between partitions.
 type MailCount struct {
 	Messages int
 	URLs     int
-	Bytes    int64 // compressed, as sent
-	Text     int64 // of the URLs themselves
+	Bytes    int64 // as sent, compressed
+	Text     int64 // bytes of the URLs themselves
 }
 
-// What calls take in the world of a [Lab]: about what they take in a cloud.
+// Durations of calls in the world of a [Lab], about as in a cloud.
 const (
 	tableTime = 5 * time.Millisecond
 	queueTime = 10 * time.Millisecond
@@ -127,28 +123,28 @@ type lab struct {
 	memory    *crawl.TickMemory
 	warm      map[partition.ID]*crawl.Warm
 	steps     map[partition.ID]*labActor
-	waiting   map[string]*poll // by queue: who waits for messages
+	waiting   map[string]*poll // waiting receivers by queue
 	seen      map[uint64]struct{}
 	servers   map[weburl.Host]*server
 	sight     Sight
-	load      []float64 // pages by slot, since Plan was asked last
+	load      []float64 // pages by slot since the last call of Plan
 	asleep    map[partition.Slot]stopped
 	began     time.Duration
 	result    Measured
 	ledger    ledger.Ledger
 	actors    int
-	asked     map[string][]int // Asks under way, by URL
+	asked     map[string][]int // indexes of the Asks under way, by URL
 	ticking   bool
-	tickAgain bool // once more, when it is done
+	tickAgain bool // another run follows the current one
 	done      bool
 	err       error
 }
 
-// stopped is when a slot's owner learnt that it is to go, by the map of an epoch.
+// stopped is the time at which a slot's owner learnt of its move, from the map of an epoch.
 type stopped struct {
 	epoch partition.Epoch
 	at    time.Duration
-	over  bool // it was taken over
+	over  bool // the slot was received
 }
 
 // poll is a receiver that waits.
@@ -159,17 +155,17 @@ type poll struct {
 	done bool
 }
 
-// labActor is an actor at work.
+// labActor is a running actor.
 type labActor struct {
 	*lab
 	virtual.Process
 	part     partition.ID
 	isStep   bool
-	commit   string // that the head names, if it is a step
+	commit   string // last commit of a step
 	fetching map[uint64]actor.Request
 }
 
-// Measure crawls until the time is over, or nothing is left to do.
+// Measure crawls until Duration is over or nothing is left to do.
 func Measure(cfg Lab) (Measured, error) {
 	l, err := newLab(cfg)
 	if err != nil {
@@ -258,7 +254,7 @@ func (l *lab) begin() error {
 
 func (cfg *Lab) hashKey() []byte { return binary.BigEndian.AppendUint64(make([]byte, 8), cfg.Seed) }
 
-// Hash is that of the crawl: what its fingerprints are made with.
+// Hash returns the hash of the crawl, which makes its fingerprints.
 func (cfg *Lab) Hash() (partition.Hash, error) {
 	return partition.NewHash([16]byte(cfg.hashKey()), cfg.Slots)
 }
@@ -269,7 +265,7 @@ func (l *lab) fail(err error) {
 	}
 }
 
-// show shows what happened since the last time.
+// show passes the events since the last call to OnSight.
 func (l *lab) show() {
 	l.After(l.cfg.Watch, l.show)
 	l.sight.At = l.Mono - l.began
@@ -277,7 +273,7 @@ func (l *lab) show() {
 	l.sight = l.nothing()
 }
 
-// plan asks who should own the slots, and has them moved.
+// plan calls Plan and moves slots accordingly.
 func (l *lab) plan() {
 	l.After(l.cfg.PlanEvery, l.plan)
 	load := l.load
@@ -306,7 +302,7 @@ func (l *lab) tick() {
 	}
 }
 
-// tickNow runs the coordinator, after the tick that is at work if there is one: that has looked already.
+// tickNow runs the coordinator. If a run is under way, another one follows it, because it may have read the state already.
 func (l *lab) tickNow() {
 	if l.tickAgain = l.ticking; l.ticking {
 		return
@@ -327,7 +323,7 @@ func (l *lab) tickNow() {
 	})
 }
 
-// wakes starts the steps that are requested.
+// wakes starts the steps that wakes request.
 func (l *lab) wakes() {
 	got, err := l.queues.Receive(l.Wall(), naming.WakesQueue, 10)
 	if err != nil {
@@ -364,7 +360,7 @@ func (l *lab) startStep(p partition.ID) {
 		l.fail(err)
 		return
 	}
-	l.steps[p] = &labActor{} // until it has started: it may end at once
+	l.steps[p] = &labActor{} // replaced once the step has started, because it may end at once
 	l.steps[p] = l.start(s, p, func(err error) {
 		delete(l.steps, p)
 		delete(l.warm, p)

@@ -24,12 +24,12 @@ func labWeb(t *testing.T) *simweb.Web {
 	return web
 }
 
-// TestMeasure measures a whole crawl whose partitions come and go: every page is had, once,
-// and each move of a slot has a pause.
+// TestMeasure measures a whole crawl with a changing number of partitions: every page is fetched once, and each move of a slot
+// has a pause.
 func TestMeasure(t *testing.T) {
 	web := labWeb(t)
 	measure := func() (m Measured, seen, moved int) {
-		sizes := []int{3, 2, 4, 1} // one after the other
+		sizes := []int{3, 2, 4, 1} // in order
 		var epochs []partition.Epoch
 		m, err := Measure(Lab{
 			Seed: 5, Web: web, Partitions: 1, Most: 4, Slots: 64, Connections: 2,
@@ -72,7 +72,7 @@ func TestMeasure(t *testing.T) {
 	if m.Requests != m.Pages+web.Hosts() {
 		t.Errorf("%d requests for %d pages and %d robots.txt", m.Requests, m.Pages, web.Hosts())
 	}
-	if seen > m.Pages || seen < m.Pages*9/10 { // the last glance is before the end
+	if seen > m.Pages || seen < m.Pages*9/10 { // the last period ends before the crawl
 		t.Errorf("%d pages were seen, of %d", seen, m.Pages)
 	}
 	if len(m.Pauses) != moved || m.Epoch != 5 {
@@ -86,7 +86,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureForAWhile: a crawl is cut off when its time is over; what bounds it is latency.
+// TestMeasureForAWhile checks that a crawl ends with its time, and that latency bounds it.
 func TestMeasureForAWhile(t *testing.T) {
 	web := labWeb(t)
 	pages := map[int]int{}
@@ -129,8 +129,8 @@ func TestMeasureFails(t *testing.T) {
 	}
 }
 
-// TestMeasureRegions: pages are counted by region, seeds may come late, and requests from
-// outside are served.
+// TestMeasureRegions checks that pages are counted by region, that seeds may come late, and that requests from outside are
+// served.
 func TestMeasureRegions(t *testing.T) {
 	other, err := simweb.New(simweb.Config{
 		Seed: 4, Hosts: 3, Names: true, Zone: "test", Pages: simweb.Pages{Min: 30}, PageBytes: 256, CrossHost: -1,
@@ -160,7 +160,7 @@ func TestMeasureRegions(t *testing.T) {
 	if regions[1] < other.Pages() || m.Pages-m.Twice != web.Pages()+other.Pages() || !m.Finished {
 		t.Errorf("pages by region %v, %d in all, %d of them twice", regions, m.Pages, m.Twice)
 	}
-	if m.Twice != 2 && m.Twice != 3 { // the last two may have been one
+	if m.Twice != 2 && m.Twice != 3 { // the last two requests may share one fetch
 		t.Errorf("%d pages were had twice, for %d requests", m.Twice, len(asks))
 	}
 	for i, d := range m.Served {

@@ -17,18 +17,18 @@ import (
 // Region is a part of a [Lab]'s web. It shares no host with other regions.
 type Region struct {
 	Web   *simweb.Web
-	Seeds int           // as many hosts' roots; 0: all
+	Seeds int           // number of hosts whose roots are seeds; 0: all
 	Topic uint8         // of the seeds; 0: none
-	After time.Duration // when the crawl is given them; 0: it begins with them
+	After time.Duration // time at which the seeds are added; 0: at the start
 }
 
-// Ask is a request from outside to ask for a page again.
+// Ask is a request from outside to fetch a page again.
 type Ask struct {
-	At  time.Duration // from when the crawl was begun
+	At  time.Duration // since the start of the crawl
 	URL string
 }
 
-// seeds are those that the crawl is given after some time.
+// seeds returns the seeds that are added to the crawl after a time.
 func (l *lab) seeds(after time.Duration) (out []crawl.Seed, err error) {
 	if after == 0 && len(l.cfg.Known) > 0 {
 		return crawl.Seeds(l.cfg.Known), nil
@@ -52,7 +52,7 @@ func (l *lab) seeds(after time.Duration) (out []crawl.Seed, err error) {
 	return out, nil
 }
 
-// region is the number of that a URL belongs to.
+// region returns the index of the region of a URL.
 func (l *lab) region(u weburl.URL) int {
 	return max(0, slices.IndexFunc(l.cfg.Regions, func(r Region) bool {
 		_, ok := r.Web.HostOf(string(u.Host()))
@@ -62,12 +62,12 @@ func (l *lab) region(u weburl.URL) int {
 
 func (l *lab) regionOf(u weburl.URL) *Region { return &l.cfg.Regions[l.region(u)] }
 
-// nothing is a sight of no pages.
+// nothing returns a sight without pages.
 func (l *lab) nothing() Sight {
 	return Sight{Pages: make([]int, l.cfg.Most), Regions: make([]int, len(l.cfg.Regions))}
 }
 
-// schedule has the crawl given what it does not begin with.
+// schedule schedules later seeds and requests.
 func (l *lab) schedule() {
 	var times []time.Duration
 	for _, r := range l.cfg.Regions {
@@ -84,7 +84,7 @@ func (l *lab) schedule() {
 	}
 }
 
-// allGiven reports whether nothing of schedule is still to come.
+// allGiven reports whether all later seeds and requests have been given.
 func (l *lab) allGiven() bool {
 	since := l.Mono - l.began
 	return !slices.ContainsFunc(l.cfg.Regions, func(r Region) bool { return r.After >= since }) &&
@@ -103,11 +103,11 @@ func (l *lab) give(after time.Duration) {
 			l.fail(fmt.Errorf("seeds after %v: %w", after, err))
 			return
 		}
-		l.tickNow() // as what adds seeds does
+		l.tickNow() // like a command that adds seeds
 	})
 }
 
-// ask sends a request, which is taken as soon as a function is started for it.
+// ask sends a request. The intake takes it once its function has started.
 func (l *lab) ask(i int) {
 	url := l.cfg.Asks[i].URL
 	body, err := blobschema.EncodeRequest(blobschema.Request{ID: fmt.Sprint(i), Recrawl: []string{url}})
@@ -122,7 +122,7 @@ func (l *lab) ask(i int) {
 	l.After(queueTime+startTime, l.intake)
 }
 
-// intake carries out the function that takes requests.
+// intake runs the intake function.
 func (l *lab) intake() {
 	got, err := l.queues.Receive(l.Wall(), naming.IntakeQueue, 10)
 	if err != nil || len(got) == 0 {
@@ -147,7 +147,7 @@ func (l *lab) failIf(err error) {
 	}
 }
 
-// served takes note of a page that was had, perhaps again.
+// served records the time of a page that an Ask waits for.
 func (l *lab) served(url string) {
 	for _, i := range l.asked[url] {
 		l.result.Served[i] = l.Mono - l.began - l.cfg.Asks[i].At

@@ -8,22 +8,21 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Server is what it takes to be served by a host of a [Lab].
+// Server describes the connections of a host of a [Lab].
 type Server struct {
-	Connect  time.Duration // until a new connection can be asked over
-	Close    time.Duration // of a connection; it is counted with its first request
-	Response time.Duration // mean of its URLs
-	Spread   float64       // a URL takes from 1-Spread to 1+Spread of Response, always the same; 0 to 1
-	// PerConnection is how many requests the server answers over a connection before it closes
-	// it; 0: any number. It closes one that idles for IdleTimeout; 0: 5 s.
+	Connect  time.Duration // time to open a connection
+	Close    time.Duration // time to close a connection, counted with its first request
+	Response time.Duration // mean response time of its URLs
+	Spread   float64       // 0 to 1; each URL takes a fixed time, from 1-Spread to 1+Spread of Response
+	// PerConnection is the number of requests after which the server closes a connection; 0: no limit. It also closes a
+	// connection that idles for IdleTimeout; 0: 5 s.
 	PerConnection int
 	IdleTimeout   time.Duration
-	// HTTP2 says that one connection carries several requests at once, each of which takes as
-	// long as if it were alone.
+	// HTTP2 lets one connection carry several requests at once, each as fast as alone.
 	HTTP2 bool
 }
 
-// ResponseOf is how long the server takes to answer for a URL.
+// ResponseOf returns the response time of a URL.
 func (s Server) ResponseOf(url string) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(url)) // never fails
@@ -32,15 +31,15 @@ func (s Server) ResponseOf(url string) time.Duration {
 	return max(time.Millisecond, time.Duration(float64(s.Response)*share))
 }
 
-// server is a host's side of its connections.
+// server holds the connections of a host.
 type server struct {
 	Server
 	open []*connection
 }
 
-// connection is one that the server has not closed.
+// connection is an open connection.
 type connection struct {
-	served int // requests, with those under way
+	served int // requests, including those under way
 	busy   int // requests under way
 	idle   time.Duration
 }
@@ -49,7 +48,7 @@ type connection struct {
 type exchange struct {
 	conn              *connection
 	connect, response time.Duration
-	took              time.Duration // all in all
+	took              time.Duration // total time
 	http2, closes     bool
 }
 
@@ -65,7 +64,7 @@ func (l *lab) server(host weburl.Host) *server {
 	return s
 }
 
-// ask begins a request, over a connection that is open if there is one that takes it.
+// ask begins a request, over an open connection if there is a free one.
 func (s *server) ask(now time.Duration, url string) exchange {
 	e := exchange{response: s.ResponseOf(url), http2: s.HTTP2}
 	kept := s.open[:0]
@@ -99,7 +98,7 @@ func (s *server) ask(now time.Duration, url string) exchange {
 	return e
 }
 
-// end ends a request. That of no connection is ended already.
+// end ends a request, if it has a connection.
 func (e *exchange) end(now time.Duration) {
 	if e.conn != nil {
 		e.conn.busy--
@@ -107,7 +106,7 @@ func (e *exchange) end(now time.Duration) {
 	}
 }
 
-// observe writes what a fetcher would see into out.
+// observe writes the observations of a fetcher into out.
 func (e *exchange) observe(out *actor.Outcome) {
 	out.Connect, out.Response, out.Reused = e.connect, e.response, e.connect == 0
 	out.Closed, out.HTTP2 = e.closes, e.http2

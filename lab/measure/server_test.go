@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestServer: what a server's connections take, request by request.
+// TestServer checks the times of a server's connections, request by request.
 func TestServer(t *testing.T) {
 	const ms = time.Millisecond
 	type request struct {
@@ -59,7 +59,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestServerSpread: times are within the bounds, differ by URL and do not change.
+// TestServerSpread checks that times are within their bounds, differ by URL and stay the same.
 func TestServerSpread(t *testing.T) {
 	s := Server{Response: time.Second, Spread: 0.5}
 	seen, sum := map[time.Duration]bool{}, time.Duration(0)
