@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestQuick makes a whole run. That every page is fetched exactly once is checked by each
-// measurement itself, and that those checks can fail by the tests below.
+// TestQuick makes a whole run. Each measurement checks that every page is fetched exactly once; the tests below check that
+// these checks can fail.
 func TestQuick(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	profiles := filepath.Join(t.TempDir(), "profiles")
@@ -92,7 +92,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestAgainst has this program take turns with itself.
+// TestAgainst compares this program with itself.
 func TestAgainst(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out bytes.Buffer
@@ -186,7 +186,7 @@ func TestStageOf(t *testing.T) {
 	}
 }
 
-// checkSide looks at the one round of a side.
+// checkSide checks the only round of a side.
 func checkSide(t *testing.T, s *sideReport, pages int) {
 	t.Helper()
 	f := s.Rounds[0]
@@ -325,8 +325,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestReport pins what the ratios are of: rounds side by side, not medians by themselves,
-// and each crawl beside its own base.
+// TestReport checks that ratios compare rounds side by side, not medians, and each crawl with its own base.
 func TestReport(t *testing.T) {
 	round := func(speed, cpu float64) figures {
 		return figures{Pages: 100, PagesPerSecond: speed, CPUPer1000: cpu / 10, Seconds: 100 / speed}
@@ -373,7 +372,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestTrials pins what is compared with what, and that W2 is a matter of waiting.
+// TestTrials checks the bases of all comparisons, and that W2 is bound by latency.
 func TestTrials(t *testing.T) {
 	s, err := parse(nil, io.Discard)
 	if err != nil {

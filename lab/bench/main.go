@@ -1,5 +1,5 @@
 // Bench measures the crawler beside loaders that already know every URL, in one run on
-// one machine. Their ratio means something where absolute figures do not.
+// one machine. Their ratio is meaningful even where absolute figures are not.
 //
 //	bench                      all webs except the million, 5 rounds: some ten minutes
 //	bench -web W1,W2           two of them

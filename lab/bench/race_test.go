@@ -2,5 +2,5 @@
 
 package main
 
-// raced says that the race detector takes most of the time.
+// raced is true if the race detector is on, which takes most of the time.
 const raced = true

@@ -114,7 +114,7 @@ var sinceBefore = []target{
 	{name: "peak RSS, of before's", of: func(f, base *figures) float64 { return float64(f.PeakBytes) / float64(base.PeakBytes) }},
 }
 
-// againstLoader has the loader and crawls take turns on one web.
+// againstLoader compares the loader with crawls on one web.
 func againstLoader(s *settings, name, about string, j job, bound float64) trial {
 	t := trial{name: name, about: about, web: j.Web}
 	loader := j

@@ -1,11 +1,9 @@
-// Package corpus holds made-up documents whose answers are known: what an index is measured with, and
-// what a search is judged by.
+// Package corpus generates documents with known answers, to measure indexes and to judge searches.
 //
-// Each document is a pure function of the seed and its number. It is a page of HTML as sites serve
-// them, of some 15 KB: menus, a sidebar, a footer and scripts around 5 KB of text; with a title that no other
-// document has, a word that stands in its text alone, and links. 72% are in a language
-// with the words that hold English together and made-up ones besides, whose frequencies follow Zipf's law; 15% are Chinese,
-// 8% Japanese and 5% Korean, of words that there are.
+// Each document is a pure function of the seed and its number. It is an HTML page of about 15 KB: menus, a sidebar, a footer
+// and scripts around 5 KB of text. It has a unique title, a word that occurs in no other document, and links. 72% are in a
+// language of common English words and invented ones, whose frequencies follow Zipf's law; 15% are Chinese, 8% Japanese and
+// 5% Korean, of real words.
 package corpus
 
 import (
@@ -19,10 +17,10 @@ import (
 	"strings"
 )
 
-// Most is how many documents there may be.
+// Most is the largest number of documents.
 const Most = 200_000
 
-// TextBytes is about how much text a document has.
+// TextBytes is the approximate size of a document's text.
 const TextBytes = 5_000
 
 // Corpus is a collection. It is immutable, and safe for concurrent use.
@@ -34,25 +32,25 @@ type Corpus struct {
 	weight []uint64 // cumulative, by rank
 }
 
-// Document is what is known of one.
+// Document describes a document.
 type Document struct {
 	URL    string
 	Host   string
 	Lang   string // en, zh, ja or ko
-	Title  string // that of no other
+	Title  string // unique
 	Unique string // a word of the text that no other document has
 	Text   int    // bytes of paragraphs and headings
 	HTML   []byte
 }
 
-// The shape of the English: ranks of all words, and of those that titles are made of.
+// Ranks of all English words, and of those in titles.
 const (
 	vocabulary  = 60_000
 	titleFirst  = 300
 	titleDigits = 64
 )
 
-// New returns the collection of a seed. The number of documents is bounded by [Most].
+// New returns the collection of a seed, with at most [Most] documents.
 func New(seed uint64, docs int) (*Corpus, error) {
 	if docs < 1 || docs > Most {
 		return nil, fmt.Errorf("a corpus of %d documents: it has 1 to %d", docs, Most)
@@ -71,27 +69,27 @@ func New(seed uint64, docs int) (*Corpus, error) {
 	mass := uint64(0)
 	for rank := range vocabulary {
 		w := made(rank)
-		if rank%3 != 0 || rank/3 >= len(english) { // the commonest third of the first words hold sentences together
+		if rank%3 != 0 || rank/3 >= len(english) { // the most common third of the first words are English
 			w += [...]string{"", "", "s", "ed", "ing", "", "er", "ly"}[rank%8]
 		} else {
 			w = english[rank/3]
 		}
 		c.words = append(c.words, w)
-		mass += 1 << 32 / uint64(rank+3) // Zipf's law as Mandelbrot has it
+		mass += 1 << 32 / uint64(rank+3) // Zipf's law in Mandelbrot's form
 		c.weight = append(c.weight, mass)
 	}
 	return c, nil
 }
 
-// Len is how many documents there are.
+// Len returns the number of documents.
 func (c *Corpus) Len() int { return c.docs }
 
-// made makes the word of a rank of sounds; no two are the same, and none has a q or an x.
+// made returns the invented word of a rank. All are different, and none contains q or x.
 func made(rank int) string {
 	const heads, tails = "bcdfghjklmnprstvwz", "aeiou"
 	var b []byte
 	for n := rank; ; n = n/90 - 1 {
-		s := n % 90 * 37 % 90 // neighbours in rank unlike in sound
+		s := n % 90 * 37 % 90 // neighbours in rank sound different
 		b = append(b, heads[s/5], tails[s%5])
 		if n < 90 {
 			break
@@ -100,16 +98,16 @@ func made(rank int) string {
 	return string(append(b, "nrtlm"[rank%5]))
 }
 
-// Lang is the language of document i.
+// Lang returns the language of document i.
 func (c *Corpus) Lang(i int) string {
 	lang, _ := language(i)
 	return lang
 }
 
-// language is that of document i, and its number among those of the language.
+// language returns the language of document i, and its number among those of the language.
 func language(i int) (lang string, n int) {
 	for first, l := range shares {
-		if at := i * 37 % 100; at >= l.from && at < l.to { // 37: neighbours are of several
+		if at := i * 37 % 100; at >= l.from && at < l.to { // 37: neighbours have several languages
 			return shares[first].lang, i/100*(l.to-l.from) + at - l.from
 		}
 	}
@@ -121,7 +119,7 @@ var shares = []struct {
 	from, to int
 }{{"en", 0, 72}, {"zh", 72, 87}, {"ja", 87, 95}, {"ko", 95, 100}}
 
-// host is that of document i.
+// host returns the host of document i.
 func (c *Corpus) host(i int) int {
 	h, _ := slices.BinarySearchFunc(c.starts, i, func(start, i int) int { return cmp.Compare(start, i+1) })
 	return h - 1
@@ -129,14 +127,14 @@ func (c *Corpus) host(i int) int {
 
 func hostName(h int) string { return "www.site" + strconv.Itoa(h) + ".example" }
 
-// Title is that of document i: three words of three lists, another choice for each.
+// Title returns the title of document i: three words of three lists, another choice for each document.
 func (c *Corpus) Title(i int) string {
 	lang, n := language(i)
 	base := uint32(titleDigits)
 	if lang == "ja" || lang == "ko" {
 		base = titleDigits / 2
 	}
-	k := uint32(n) * 40503 % (base * base * base) // an odd factor, and a power of two: one to one
+	k := uint32(n) * 40503 % (base * base * base) // an odd factor modulo a power of two is one-to-one
 	a, b, d := k%base, base+k/base%base, 2*base+k/base/base
 	switch lang {
 	case "zh":
@@ -175,7 +173,7 @@ func (c *Corpus) Unique(i int) string {
 	return "q" + made(n) + "ux"
 }
 
-// URL is that of document i.
+// URL returns the URL of document i.
 func (c *Corpus) URL(i int) string {
 	slug := "page"
 	if c.Lang(i) == "en" {
@@ -184,7 +182,7 @@ func (c *Corpus) URL(i int) string {
 	return fmt.Sprintf("http://%s/articles/%s-%d.html", hostName(c.host(i)), slug, i)
 }
 
-// Document makes document i, its page appended to the empty dst.
+// Document generates document i and appends its page to the empty dst.
 func (c *Corpus) Document(i int, dst []byte) Document {
 	lang, _ := language(i)
 	d := Document{URL: c.URL(i), Host: hostName(c.host(i)), Lang: lang, Title: c.Title(i), Unique: c.Unique(i)}
@@ -196,13 +194,13 @@ func (c *Corpus) Document(i int, dst []byte) Document {
 	return d
 }
 
-// frequent draws a word as often as its rank has it.
+// frequent returns a random word with the frequency of its rank.
 func (c *Corpus) frequent(rng *rand.Rand) string {
 	at := rng.Uint64N(c.weight[len(c.weight)-1])
 	return c.words[sort.Search(len(c.weight), func(i int) bool { return c.weight[i] > at })]
 }
 
-// Words draws n words that search may be requested, as often as documents have them except for the commonest.
+// Words returns n random words for searches, as frequent as in documents, without the most common ones.
 func (c *Corpus) Words(rng *rand.Rand, n int) (out []string) {
 	for len(out) < n {
 		if w := c.frequent(rng); !slices.Contains(english, w) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestDocuments holds what is said of documents: made again they are the same, titles and unique words
-// are those of one alone, and they are as large as pages are.
+// TestDocuments checks that documents are the same when generated again, that titles and unique words occur in one document,
+// and that pages have a typical size.
 func TestDocuments(t *testing.T) {
 	const docs = 2_000
 	c, err := New(7, docs)

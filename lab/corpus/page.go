@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// page is the making of one document.
+// page is a document that is being generated.
 type page struct {
 	*Corpus
 	i     int
 	lang  string
 	rng   *rand.Rand
-	topic []string // words that the document has more often than others
+	topic []string // words that are frequent in this document
 	text  int      // bytes so far
 }
 
-// html appends the page, and returns it with the bytes of text in it.
+// html appends the page, and returns it and the bytes of its text.
 func (p *page) html(dst []byte, d *Document) ([]byte, int) {
 	dst = append(dst, "<!DOCTYPE html>\n<html"...)
-	if p.i%4 != 0 { // the others leave it to be found out
+	if p.i%4 != 0 { // the others do not declare it
 		dst = append(dst, ` lang="`+p.lang+`"`...)
 	}
 	dst = append(dst, ">\n<head>\n<meta charset=\"utf-8\">\n<title>"...)
@@ -32,7 +32,7 @@ func (p *page) html(dst []byte, d *Document) ([]byte, int) {
 	dst = append(append(dst, d.Title...), "</h1>\n"...)
 	p.text += len(d.Title)
 	size := TextBytes/2 + p.rng.IntN(TextBytes+1)
-	at := p.rng.IntN(size) // of the unique word
+	at := p.rng.IntN(size) // position of the unique word
 	for n := 0; p.text < size; n++ {
 		if n%4 == 3 {
 			dst = append(dst, "<h2>"...)
@@ -59,13 +59,13 @@ func (p *page) html(dst []byte, d *Document) ([]byte, int) {
 	return p.footer(dst), p.text
 }
 
-// anchor appends a link to a document of the corpus by its own title.
+// anchor appends a link to a document of the corpus.
 func (p *page) anchor(dst []byte, to int, words string) []byte {
 	dst = append(append(dst, `<a class="box-3" href="`...), p.URL(to)...)
 	return append(append(append(dst, `">`...), words...), "</a>"...)
 }
 
-// menu appends what all pages of a site begin with.
+// menu appends the beginning of all pages of a site.
 func (p *page) menu(dst []byte) []byte {
 	h := p.host(p.i)
 	site := rand.New(rand.NewPCG(p.seed, 1<<40+uint64(h)))
@@ -81,7 +81,7 @@ func (p *page) menu(dst []byte) []byte {
 	return append(dst, "</ul></aside>\n"...)
 }
 
-// footer appends what they end with.
+// footer appends their end.
 func (p *page) footer(dst []byte) []byte {
 	dst = append(dst, "<footer class=\"box-2\"><ul>\n"...)
 	for _, w := range []string{"About us", "Contact", "Terms of use", "Privacy", "Cookies", "Imprint", "Jobs", "Press"} {
@@ -95,8 +95,8 @@ func (p *page) footer(dst []byte) []byte {
 	return append(dst, "</script>\n</body>\n</html>\n"...)
 }
 
-// link appends a link out of the text, with the title of where it leads: half to the same site, and to
-// the first documents of all more often than to others.
+// link appends a link in the text, with the title of its target. Half of the links lead to the same site; the first documents
+// of all are more frequent targets.
 func (p *page) link(dst []byte) []byte {
 	h := p.host(p.i)
 	to := p.starts[h] + p.rng.IntN(p.starts[h+1]-p.starts[h])
@@ -107,7 +107,7 @@ func (p *page) link(dst []byte) []byte {
 	return p.anchor(append(dst, ' '), to, p.Title(to))
 }
 
-// words appends some words of the language, with what stands between them.
+// words appends n words of the language and their separators.
 func (p *page) words(dst []byte, n int) []byte {
 	start := len(dst)
 	for k := range n {
@@ -134,7 +134,7 @@ func (p *page) words(dst []byte, n int) []byte {
 	return dst
 }
 
-// word is one of the document's own now and then: words come in bursts.
+// word returns a random word, sometimes one of the document's topic, because words come in bursts.
 func (p *page) word() string {
 	if p.rng.IntN(6) == 0 {
 		return p.topic[p.rng.IntN(len(p.topic))]

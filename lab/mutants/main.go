@@ -1,21 +1,20 @@
-// Mutants tells how much of the core its tests notice: it makes small changes in the
-// sources, mutants, and counts those with which some test fails.
+// Mutants measures how many changes of the core its tests notice: it makes small changes in the
+// sources, called mutants, and counts those with which a test fails.
 //
 //	make mutants ARGS='-packages internal/weburl,partition -sample 400 -list'
 //
-// All mutants of a package are compiled at once into its tests, each behind a switch that
-// the environment sets (schema.go.txt), by `go test -c -overlay`: the sources are not
-// touched. Each test runs once by itself, to see which mutants it comes by and how long it
-// takes; then each mutant is one run of the tests that come by it, the fastest first, until
-// one fails or takes far longer than without it. Mutants that no test comes by have survived.
+// All mutants of a package are compiled into its tests at once, each behind a switch that the
+// environment sets (schema.go.txt), by `go test -c -overlay`, which leaves the sources unchanged. Each
+// test first runs alone, to record the mutants that it reaches and its time. Then, for each mutant,
+// the tests that reach it run, the fastest first, until one fails or takes far longer than without
+// the mutant. Mutants that no test reaches have survived.
 //
-// What is changed: comparisons, && and ||, !, conditions (true, false), arithmetic, ++ and
-// --, integers (one more, one less), calls and assignments (left out), results (zero), break
-// and continue. Constants with a name, tables of numbers, capacities, messages and String
-// methods are not.
+// It changes comparisons, && and ||, !, conditions (true, false), arithmetic, ++ and --, integers (one
+// more, one less), calls and assignments (removed), results (zero), break and continue. It does not
+// change named constants, tables of numbers, capacities, messages and String methods.
 //
-// It is a module of its own, for it is no part of the project, and runs on Unix only. The exit
-// status is 0 if of each package at least -least percent of the mutants were killed, else 1.
+// It runs on Unix only. The exit status is 0 if at least -least percent of the mutants of each package were
+// killed, otherwise 1.
 package main
 
 import (
@@ -33,7 +32,7 @@ import (
 	"time"
 )
 
-// core are the packages whose tests are tried.
+// core lists the packages to test.
 const core = "internal/weburl,internal/polite,partition,internal/extract,internal/schedule+internal/frontier,internal/frontier,internal/actor+internal/crawl,internal/crawl," +
 	"blobschema,blobschema/naming,blobschema/ranks,blobschema/segment,blobschema/warc,blobschema/wire"
 
@@ -110,18 +109,18 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 // result is the result for a package.
 type result struct {
 	Package  string    `json:"package"`
-	Made     int       `json:"made"` // and tried
+	Made     int       `json:"made"` // mutants that were made and tried
 	Killed   int       `json:"killed"`
 	Survived int       `json:"survived"`
 	Missed   int       `json:"notReached"`
-	Time     int       `json:"byTime"` // of those killed
+	Time     int       `json:"byTime"` // killed because a test took too long
 	Dropped  int       `json:"dropped"`
-	LeftOut  []string  `json:"testsLeftOut,omitempty"` // too slow, or they fail with the switches and no mutant
+	LeftOut  []string  `json:"testsLeftOut,omitempty"` // tests that are too slow, or fail without a mutant because of the switches
 	Seconds  float64   `json:"seconds"`
 	Mutants  []*mutant `json:"mutants"`
 }
 
-// try makes the mutants of the first of some packages, and runs the tests of all of them.
+// try makes the mutants of the first package, and runs the tests of all packages.
 func try(ctx context.Context, root string, packages []string, o options, progress io.Writer) (r *result, err error) {
 	begun := time.Now()
 	folder, err := os.MkdirTemp("", "orbweaver-mutants-")
@@ -204,7 +203,7 @@ func (r *result) count(tried []*mutant) {
 	}
 }
 
-// share is how many were killed, in percent.
+// share returns the killed mutants in percent.
 func (r *result) share() float64 {
 	if r.Made == 0 {
 		return 100
@@ -212,7 +211,7 @@ func (r *result) share() float64 {
 	return 100 * float64(r.Killed) / float64(r.Made)
 }
 
-// list writes what survived.
+// list writes the mutants that survived.
 func (r *result) list(out io.Writer) {
 	for _, m := range r.Mutants {
 		if m.Fate != killed {
@@ -225,7 +224,7 @@ func (r *result) list(out io.Writer) {
 	}
 }
 
-// table writes a line for each package, and is an error if one has less than the least.
+// table writes a line for each package. It returns an error if one has less than the least share.
 func table(out io.Writer, results []*result, least float64) error {
 	fmt.Fprintln(out, "| package | mutants | killed | by time | survived | not reached | killed, % |")
 	fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|")

@@ -28,7 +28,7 @@ func TestSample(t *testing.T) {
 		t.Fatal(results, err)
 	}
 	r := results[0]
-	const dropped = 1 + 4 // the continue, and what is in one line with a condition of a type of its own
+	const dropped = 1 + 4 // the continue, and a mutant in one line with a condition of a named type
 	if r.Dropped != dropped || len(r.LeftOut) > 0 || r.Made != r.Killed+r.Survived+r.Missed || r.Made != len(r.Mutants) {
 		t.Errorf("made %d, dropped %d, killed %d, survived %d, not reached %d, left out %v", r.Made, r.Dropped, r.Killed, r.Survived, r.Missed, r.LeftOut)
 	}
@@ -42,9 +42,9 @@ func TestSample(t *testing.T) {
 		}
 	}
 	for change, want := range map[string]fate{
-		"i > most → i >= most":                            survived, // the one that must live
+		"i > most → i >= most":                            survived, // the one that must survive
 		"i > most → true":                                 killed,
-		"n < 0 && !negative → n < 0 || !negative":         "", // of a type of its own
+		"n < 0 && !negative → n < 0 || !negative":         "", // a named type
 		"total += n → total -= n":                         killed,
 		"without total += n":                              killed,
 		"n / 4 * 4 → n / 4 / 4":                           killed,
@@ -60,7 +60,7 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s: %q, want %q", change, fates[change], want)
 		}
 	}
-	for _, change := range []string{"i+1 → i - 1", "c.n + 1 → c.n - 1"} { // of a message, and of a String method
+	for _, change := range []string{"i+1 → i - 1", "c.n + 1 → c.n - 1"} { // in a message, and in a String method
 		if got, ok := fates[change]; ok {
 			t.Errorf("%s: %s", change, got)
 		}

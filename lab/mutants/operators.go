@@ -13,28 +13,27 @@ import (
 	"strings"
 )
 
-// A site is a place in a source that can be changed in one way or several. Each way is
-// a mutant; they have numbers one after another.
+// A site is a place in a source that can be changed in one or more ways. Each way is a mutant; the mutants of a site have
+// consecutive numbers.
 type site struct {
 	mutants []*mutant
 	edits   []edit
-	file    string // its whole path
+	file    string // full path
 	lines   []int  // of the edits
-	end     int    // the last line of the function that it is in
-	left    bool   // out, since it does not compile
+	end     int    // last line of its function
+	left    bool   // left out, because it does not compile
 }
 
-// edit is a piece of text that is put into a source, in place of some bytes or of none.
+// edit is a text that is inserted into a source, or replaces some bytes.
 type edit struct {
 	offset  int
-	instead int    // bytes
-	closes  bool   // it ends something that began before, so it comes before what begins here
-	order   int    // of those at one offset: what is around another opens before it, and closes after it
-	text    string // on one line, so that lines keep their numbers
+	instead int    // number of replaced bytes
+	closes  bool   // it closes an earlier edit, so it comes before edits that begin here
+	order   int    // order at one offset: an outer edit opens first and closes last
+	text    string // a single line, so that line numbers stay the same
 }
 
-// binary are the functions of the schema that take the place of operators, and what they
-// do when their mutant is on.
+// binary maps operators to the functions of the schema that replace them, and to the mutants of these.
 var binary = map[token.Token]struct {
 	call    string
 	instead token.Token
@@ -52,7 +51,7 @@ var binary = map[token.Token]struct {
 	token.SHR:     {"mutantRight", token.SHL},
 }
 
-// assigned are the operators that are in an assignment.
+// assigned maps the operators of assignments to the plain operators.
 var assigned = map[token.Token]token.Token{
 	token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB, token.MUL_ASSIGN: token.MUL, token.QUO_ASSIGN: token.QUO,
 	token.REM_ASSIGN: token.REM, token.AND_ASSIGN: token.AND, token.OR_ASSIGN: token.OR, token.XOR_ASSIGN: token.XOR,
@@ -62,15 +61,15 @@ var assigned = map[token.Token]token.Token{
 // walker finds the sites of one file.
 type walker struct {
 	p         *source
-	name      string // of the file, whole
+	name      string // full name of the file
 	text      []byte
 	file      *token.File
 	imports   map[string]string // path to name
 	sites     []*site
-	results   []string // types of the function that is walked, as they are written
+	results   []string // result types of the current function, as written
 	end       int      // its last line
-	inside    bool     // a function
-	condition ast.Expr // of an if: its negation says less than that it is forced
+	inside    bool     // in a function
+	condition ast.Expr // of an if, which is forced instead of negated
 }
 
 // walk visits a file's functions and variables.
@@ -90,7 +89,7 @@ func (w *walker) walk(f *ast.File) {
 	}
 }
 
-// function walks a body, whose returns are of a type.
+// function walks a body of a function type.
 func (w *walker) function(t *ast.FuncType, body *ast.BlockStmt) {
 	results, end, inside := w.results, w.end, w.inside
 	w.results, w.end, w.inside = nil, w.file.Line(body.Rbrace), true
@@ -106,7 +105,7 @@ func (w *walker) function(t *ast.FuncType, body *ast.BlockStmt) {
 	w.results, w.end, w.inside = results, end, inside
 }
 
-// each visits what is in a node.
+// each visits the children of a node.
 func (w *walker) each(n ast.Node) {
 	ast.Inspect(n, func(m ast.Node) bool {
 		if m == nil || m == n {
@@ -116,7 +115,7 @@ func (w *walker) each(n ast.Node) {
 	})
 }
 
-// visit makes the sites of a node, and says whether to look into it.
+// visit makes the sites of a node, and reports whether to visit its children.
 func (w *walker) visit(n ast.Node) bool {
 	if e, ok := n.(ast.Expr); ok {
 		if tv := w.p.info.Types[e]; tv.IsType() {
@@ -165,7 +164,7 @@ func (w *walker) visit(n ast.Node) bool {
 	return true
 }
 
-// list makes the sites of statements that stand one after another.
+// list makes the sites of consecutive statements.
 func (w *walker) list(stmts []ast.Stmt) {
 	for _, s := range stmts {
 		switch s := s.(type) {
@@ -201,14 +200,14 @@ func (w *walker) list(stmts []ast.Stmt) {
 	}
 }
 
-// remove leaves a statement out.
+// remove makes a site that removes a statement.
 func (w *walker) remove(s ast.Stmt) {
 	w.add("remove", s, []string{"without " + w.source(s)}, func(id int) []edit {
 		return []edit{w.before(s, "if !mutantOn(%d) { ", id), w.after(s, " }")}
 	})
 }
 
-// exchange puts another statement in the place of one.
+// exchange makes a site that replaces a statement.
 func (w *walker) exchange(s ast.Stmt, operator, instead string) {
 	if strings.Contains(instead, "\n") {
 		return
@@ -218,7 +217,7 @@ func (w *walker) exchange(s ast.Stmt, operator, instead string) {
 	})
 }
 
-// force makes a condition true, and false.
+// force makes a site that makes a condition true or false.
 func (w *walker) force(e ast.Expr) {
 	if tv := w.p.info.Types[e]; tv.Value != nil || !isBool(tv.Type) {
 		return
@@ -228,7 +227,7 @@ func (w *walker) force(e ast.Expr) {
 	})
 }
 
-// negate exchanges true and false.
+// negate makes a site that negates a condition.
 func (w *walker) negate(e ast.Expr, operator, change string) {
 	if !isBool(w.p.info.TypeOf(e)) {
 		return
@@ -262,7 +261,7 @@ func (w *walker) binary(e *ast.BinaryExpr) {
 		if e != w.condition {
 			w.negate(e, "compare", to(map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.EQL}[e.Op]))
 		}
-	case token.LAND, token.LOR: // by De Morgan one is the other of what is negated, negated
+	case token.LAND, token.LOR: // De Morgan: each is the negation of the other with negated operands
 		if !isBool(w.p.info.TypeOf(e.X)) || !isBool(w.p.info.TypeOf(e.Y)) {
 			return
 		}
@@ -277,7 +276,7 @@ func (w *walker) binary(e *ast.BinaryExpr) {
 			return
 		}
 		convert, end := "", ""
-		if left.Value != nil { // it gets its type from its surroundings, which a call would hide
+		if left.Value != nil { // a constant gets its type from its context, which a call would hide
 			convert, end = w.typeName(w.p.info.TypeOf(e))+"(", ")"
 		}
 		w.add("arithmetic", e, []string{to(op.instead)}, func(id int) []edit {
@@ -286,7 +285,8 @@ func (w *walker) binary(e *ast.BinaryExpr) {
 	}
 }
 
-// constant changes an integer by one. Of what is made of several, and of what has a name, the bounds are changed by comparisons.
+// constant makes a site that changes an integer by one. It skips expressions and named constants, whose bounds are changed
+// by comparisons.
 func (w *walker) constant(e ast.Expr, tv types.TypeAndValue) {
 	lit := e
 	if u, ok := e.(*ast.UnaryExpr); ok && u.Op == token.SUB {
@@ -316,7 +316,7 @@ func (w *walker) constant(e ast.Expr, tv types.TypeAndValue) {
 	})
 }
 
-// call says whether the arguments of a call are changed: messages and capacities are not.
+// call reports whether to change the arguments of a call; messages and capacities are not changed.
 func (w *walker) call(n *ast.CallExpr) bool {
 	name := w.callee(n)
 	switch {
@@ -347,8 +347,8 @@ func (w *walker) callee(n *ast.CallExpr) string {
 	return ""
 }
 
-// literal walks the elements of a composite literal: their keys must be constants in
-// an array, and numbers in a table of the package are data.
+// literal walks the elements of a composite literal. It skips keys, which must be constants in an array, and numbers in a
+// table of the package, which are data.
 func (w *walker) literal(n *ast.CompositeLit) bool {
 	_, isStruct := w.p.info.TypeOf(n).Underlying().(*types.Struct)
 	for _, e := range n.Elts {
@@ -365,7 +365,7 @@ func (w *walker) literal(n *ast.CompositeLit) bool {
 	return false
 }
 
-// returns makes each result zero. If one call gives several, all become zero, before it is made.
+// returns makes sites that make each result zero. If one call returns several, all become zero without the call.
 func (w *walker) returns(n *ast.ReturnStmt) {
 	if len(n.Results) != len(w.results) {
 		if len(n.Results) == 1 {
@@ -391,7 +391,7 @@ func (w *walker) returns(n *ast.ReturnStmt) {
 	}
 }
 
-// add makes a site of a node.
+// add adds a site for a node.
 func (w *walker) add(operator string, n ast.Node, changes []string, edits func(id int) []edit) {
 	s := &site{file: w.name, edits: edits(w.p.count), end: w.end}
 	at := w.p.files.Position(n.Pos())
@@ -415,12 +415,12 @@ func (w *walker) after(n ast.Node, format string, args ...any) edit {
 	return edit{offset: w.file.Offset(n.End()), closes: true, order: len(w.sites), text: fmt.Sprintf(format, args...)}
 }
 
-// source is the text of a node.
+// source returns the text of a node.
 func (w *walker) source(n ast.Node) string {
 	return string(w.text[w.file.Offset(n.Pos()):w.file.Offset(n.End())])
 }
 
-// typeName is what a type is called in the file.
+// typeName returns the name of a type in the file.
 func (w *walker) typeName(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
 		if p.Path() == w.p.types.Path() {
@@ -430,7 +430,7 @@ func (w *walker) typeName(t types.Type) string {
 	})
 }
 
-// compare is the order in which edits are made: by offset, what ends before what begins.
+// compare orders edits by offset; those that close come before those that open.
 func (e edit) compare(f edit) int {
 	if c := cmp.Compare(e.offset, f.offset); c != 0 {
 		return c
@@ -476,7 +476,7 @@ func isZero(v constant.Value) bool {
 	return false
 }
 
-// shorten makes one line of a text, not too long a one.
+// shorten makes one line of limited length of a text.
 func shorten(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > 160 {

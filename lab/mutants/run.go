@@ -22,7 +22,7 @@ import (
 // mutant is one change and its result.
 type mutant struct {
 	id  int
-	out bool // of the sample
+	out bool // not in the sample
 
 	File     string   `json:"file"`
 	Line     int      `json:"line"`
@@ -30,8 +30,8 @@ type mutant struct {
 	Operator string   `json:"operator"`
 	Change   string   `json:"change"`
 	Fate     fate     `json:"fate"`
-	By       string   `json:"by,omitempty"`    // a test, or "time", "memory"
-	Reach    []string `json:"reach,omitempty"` // the tests that come by it, fastest first
+	By       string   `json:"by,omitempty"`    // a test, "time" or "memory"
+	Reach    []string `json:"reach,omitempty"` // the tests that reach it, the fastest first
 }
 
 func (m *mutant) place() string { return fmt.Sprintf("%s:%d:%d", m.File, m.Line, m.Column) }
@@ -45,18 +45,18 @@ const (
 	noCompile  fate = "does not compile"
 )
 
-// program is a package's tests, with mutants in them.
+// program is the test binary of a package, with mutants.
 type program struct {
 	binary string
-	dir    string // of the package
+	dir    string // folder of the package
 }
 
 // test is one top-level test of a program.
 type test struct {
 	program *program
 	name    string
-	outcome        // without a mutant
-	reached []byte // by number of mutant
+	outcome        // result without a mutant
+	reached []byte // by number of the mutant
 }
 
 // build compiles the tests of packages with an overlay.
@@ -84,20 +84,20 @@ func build(ctx context.Context, root, folder string, overlay map[string]string, 
 
 // outcome is the result of a run.
 type outcome struct {
-	by        string // what failed: a test, or time, or memory; "" if nothing did
+	by        string // the failed test, "time" or "memory"; "" if nothing failed
 	cpu, wall time.Duration
 }
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// run runs tests of a program. Random numbers that have no seed get one.
+// run runs tests of a program. It gives a seed to random numbers without one.
 func (p *program) run(ctx context.Context, most time.Duration, tests []string, env ...string) (o outcome, err error) {
 	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	cmd := exec.CommandContext(limited, p.binary, "-test.run", "^("+strings.Join(tests, "|")+")$", "-test.failfast", "-test.timeout", "0", "-test.paniconexit0")
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), append([]string{"GOMAXPROCS=1", "GODEBUG=randautoseed=0"}, env...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it dies with all it has started
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is killed with all its children
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	begun := time.Now()
@@ -126,8 +126,8 @@ func (p *program) run(ctx context.Context, most time.Duration, tests []string, e
 	return o, nil
 }
 
-// tests runs each test of a program without a mutant, for what it takes and what it reaches.
-// Those that fail (because the mutants make it slow, say) are returned by name.
+// tests runs each test of a program without a mutant, to record its time and the mutants that it reaches. It returns the names
+// of tests that fail, for example because the switches make them slow.
 func (p *program) tests(ctx context.Context, count int) (good []*test, bad []string, err error) {
 	list := exec.CommandContext(ctx, p.binary, "-test.list", ".")
 	list.Dir = p.dir
@@ -193,11 +193,10 @@ func judge(ctx context.Context, mutants []*mutant, tests []*test, workers int, p
 	return errors.Join(errs...)
 }
 
-// judge runs the tests that reach a mutant, until one fails: the fast ones in one process,
-// then ever slower ones.
+// judge runs the tests that reach a mutant until one fails: first the fast ones in one process, then slower ones.
 func (m *mutant) judge(ctx context.Context, tests []*test) error {
 	if m.Fate == killed {
-		return nil // before
+		return nil // already judged
 	}
 	var reach []*test
 	for _, t := range tests {
@@ -220,8 +219,8 @@ func (m *mutant) judge(ctx context.Context, tests []*test) error {
 			wall += reach[0].wall
 			reach = reach[1:]
 		}
-		// It may take several times what it takes without a mutant, in seconds of CPU time: a busy
-		// machine kills nothing. Only what waits forever is ended by the clock.
+		// The limit is several times the CPU time without a mutant, so that a busy machine kills no mutant. Only
+		// a run that waits forever is ended by the clock.
 		seconds := strconv.Itoa(1 + int(4*cpu/time.Second))
 		o, err := program.run(ctx, time.Minute+20*wall, names, "MUTANTS_ACTIVE="+strconv.Itoa(m.id), "MUTANTS_SECONDS="+seconds)
 		if err != nil {

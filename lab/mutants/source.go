@@ -24,12 +24,12 @@ import (
 	"strings"
 )
 
-// schema is the file that is added to a package: the functions that its mutants call.
+// schema is a file that is added to a package, with the functions that its mutants call.
 //
 //go:embed schema.go.txt
 var schema string
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	ImportPath, Dir, Name, Export string
 	GoFiles                       []string
@@ -38,18 +38,18 @@ type listed struct {
 // source is a package whose mutants are made.
 type source struct {
 	listed
-	path    string // within the module
+	path    string // path within the module
 	exports map[string]listed
 	files   *token.FileSet
 	types   *types.Package
 	info    types.Info
-	texts   map[string][]byte // by whole path
+	texts   map[string][]byte // by full path
 	sites   []*site
-	count   int // of mutants
+	count   int // number of mutants
 }
 
-// list is what `go list` says of a package and of all that it imports, by import path; the
-// package itself comes last.
+// list returns the output of `go list` for a package and everything that it imports, by import path. last is the package
+// itself.
 func list(ctx context.Context, root, path string) (all map[string]listed, last listed, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles", "./"+path)
 	cmd.Dir = root
@@ -70,7 +70,7 @@ func list(ctx context.Context, root, path string) (all map[string]listed, last l
 	return all, last, nil
 }
 
-// load reads a package, and finds all its sites.
+// load reads a package and finds its sites.
 func load(ctx context.Context, root, path string) (*source, error) {
 	all, l, err := list(ctx, root, path)
 	if err != nil {
@@ -106,7 +106,7 @@ func load(ctx context.Context, root, path string) (*source, error) {
 	return p, nil
 }
 
-// check parses files and checks their types; the errors are of types.
+// check parses files and checks their types; it returns type errors.
 func (p *source) check(texts map[string][]byte) (parsed []*ast.File, errs []error) {
 	p.files = token.NewFileSet()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -125,8 +125,7 @@ func (p *source) check(texts map[string][]byte) (parsed []*ast.File, errs []erro
 	return parsed, errs
 }
 
-// choose leaves out what is not requested, and then all but a sample, which the hashes of
-// the positions choose.
+// choose leaves out mutants that are not requested. It then selects a sample by the hashes of positions.
 func (p *source) choose(o options) error {
 	var all []*mutant
 	before := map[string]*mutant{}
@@ -172,8 +171,8 @@ func (p *source) choose(o options) error {
 	return nil
 }
 
-// write makes all mutants of the package one text, and returns the files of an overlay that
-// puts it in place of the package. Sites that do not compile are left out.
+// write writes the package with all mutants, and returns an overlay that replaces the package by it. Sites that do not compile
+// are left out.
 func (p *source) write(folder string) (overlay map[string]string, err error) {
 	helper := filepath.Join(p.Dir, "mutants_schema.go")
 	for {
@@ -200,8 +199,7 @@ func (p *source) write(folder string) (overlay map[string]string, err error) {
 	}
 }
 
-// drop leaves out the sites where errors are. A function that lacks a return at its end has
-// got a way to leave a loop.
+// drop leaves out sites with errors. If a function lacks a return at its end, a mutant leaves its loop.
 func (p *source) drop(errs []error) error {
 	progress := false
 	for _, err := range errs {

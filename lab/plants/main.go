@@ -1,16 +1,15 @@
-// Plants shows that the simulation bites. One after another it plants bugs into the real
-// core, and counts the simulated crawls in which each is found:
+// Plants checks that the simulation finds bugs. It plants one bug at a time into the real core, and counts the simulated
+// crawls that find it:
 //
 //	make plants SEEDS=200
 //	make plants ARGS=-markdown    # the table of docs/proof.md
 //
-// The sources are not touched, and have no switches for it: a bug is a text of the core
-// and what stands there instead, which `go build -overlay` puts in its place: this program
-// is built with it, and run. A test says when the code has moved under one. The first line
-// is the unchanged core, in which nothing may be found.
+// The sources stay unchanged and need no switches: a bug is a text of the core and its replacement. `go build -overlay`
+// builds this program with the replacement, and the program runs itself. A test fails if the text of a bug no longer
+// occurs in the core. The first line is the unchanged core, in which nothing may be found.
 //
-// The exit status is 0 if each bug is found, except for those that are known to escape, and
-// nothing in the unchanged core; else 1.
+// The exit status is 0 if each bug is found, except those that are known to escape, and nothing in the unchanged core;
+// otherwise 1.
 package main
 
 import (
@@ -88,7 +87,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			chosen = append(chosen, p)
 		}
 	}
-	for i := range chosen { // all of them first, because the crawls take most of an hour
+	for i := range chosen { // build all of them first, because the crawls take most of an hour
 		if err := chosen[i].build(ctx, root, "internal/simulate", os.DevNull); err != nil {
 			return fmt.Errorf("%s: %w", chosen[i].Name, err)
 		}
@@ -123,24 +122,24 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return verdict(found)
 }
 
-// control begins the names of what has no bug.
+// control begins the names of plants without a bug.
 const control = "none"
 
-// cells begin the row of a plant in a document.
+// cells returns the first cells of a plant's row in a document.
 func (p *plant) cells() string { return fmt.Sprintf("| %s | %s |", p.Bug, p.Promise) }
 
 const row = "%-26s%-12s%12s%7s%9s  %s\n"
 
-// finding is what the simulation found of one bug.
+// finding is the result of the simulation of one bug.
 type finding struct {
 	Name    string         `json:"bug,omitempty"`
 	Bug     string         `json:"what,omitempty"`
 	Promise string         `json:"breaks,omitempty"`
 	Escapes string         `json:"escapes,omitempty"` // why it may not be found
-	Found   int            `json:"found"`             // seeds
+	Found   int            `json:"found"`             // number of seeds that found it
 	Seeds   int            `json:"seeds"`             // that were simulated within the time
 	First   uint64         `json:"first,omitempty"`
-	Checks  map[string]int `json:"by"` // seeds, by what found it
+	Checks  map[string]int `json:"by"` // number of seeds by the check that found it
 	Example string         `json:"example,omitempty"`
 	Seconds float64        `json:"seconds"`
 }
@@ -152,7 +151,7 @@ func (f *finding) firstSeed() string {
 	return strconv.FormatUint(f.First, 10)
 }
 
-// by names the checks, the one that found most first.
+// by returns the checks and their counts, the most frequent first.
 func (f *finding) by() string {
 	if f.Found == 0 {
 		return f.Escapes
@@ -168,7 +167,7 @@ func (f *finding) by() string {
 	return strings.Join(names, ", ")
 }
 
-// verdict is an error if a bug was not found that should be, or one where none is.
+// verdict returns an error if a bug was missed that must be found, or if the unchanged core failed.
 func verdict(found []finding) error {
 	var missed []string
 	for _, f := range found {
@@ -185,7 +184,7 @@ func verdict(found []finding) error {
 	return nil
 }
 
-// module is the folder of the module's sources.
+// module returns the folder of the module.
 func module(ctx context.Context) (string, error) {
 	b, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -198,7 +197,7 @@ func module(ctx context.Context) (string, error) {
 	return filepath.Dir(name), nil
 }
 
-// simulate builds this program with a bug, and has it simulate crawls.
+// simulate builds this program with a bug, and runs it to simulate crawls.
 func simulate(ctx context.Context, root string, p *plant, o options) (f finding, err error) {
 	f = finding{Name: p.Name, Bug: p.Bug, Promise: p.Promise, Escapes: p.Escapes, Checks: map[string]int{}}
 	folder, err := os.MkdirTemp("", "orbweaver-plants-")
@@ -226,13 +225,13 @@ func simulate(ctx context.Context, root string, p *plant, o options) (f finding,
 	return f, nil
 }
 
-// grace is how long the last crawls may go on when time is up: one that does not end is
-// given up after some millions of events.
+// grace is the time in which the last crawls must end after the limit. A crawl without an end is given up after some
+// millions of events.
 const grace = 5 * time.Minute
 
-// inside is what the program with the bug does: it writes what it has found.
+// inside runs in the program with the bug: it simulates crawls and writes the finding.
 func inside(ctx context.Context, o options, out io.Writer) error {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // small worlds that come and go
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small and short-lived
 	ctx, cancel := context.WithTimeout(ctx, o.most)
 	defer cancel()
 	t := simulation.Sweep(ctx, simulation.Sweeping{First: o.first, Seeds: o.seeds})
@@ -246,8 +245,7 @@ func inside(ctx context.Context, o options, out io.Writer) error {
 	return json.NewEncoder(out).Encode(f)
 }
 
-// checkOf names the check that an error is of: the promise that was broken, or else its
-// first words.
+// checkOf returns the check that an error belongs to: the broken promise, otherwise its first words.
 func checkOf(err error) string {
 	if b := (*simulation.Broken)(nil); errors.As(err, &b) {
 		return b.Promise

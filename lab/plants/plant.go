@@ -15,17 +15,17 @@ import (
 // plant is a bug, as changes of the core's source.
 type plant struct {
 	Name    string
-	Bug     string // what is wrong with it
+	Bug     string // description
 	Promise string // the invariant it breaks, or "page limit"
 	Edits   []edit
-	// Rare says that the bug shows only where runs are merged, which small crawls seldom do:
-	// it is planted into a core that merges often.
+	// Rare says that the bug shows only when runs are merged, which small crawls rarely do. It is planted into a core that
+	// merges often.
 	Rare bool
 	// Escapes says why the simulation seldom or never finds it, "" if it must.
 	Escapes string
 }
 
-// oftenMerged is no bug: what happens in large crawls happens in small ones too.
+// oftenMerged is no bug: it makes small crawls merge as often as large ones.
 var oftenMerged = []edit{
 	{"internal/crawl/merge.go", "const mergeFanIn = 8\n", "const mergeFanIn = 2\n"},
 	{"internal/crawl/coordinator.go", "cfg.SweepEvery, 10*time.Minute)\n", "cfg.SweepEvery, 5*time.Minute)\n"},
@@ -33,11 +33,11 @@ var oftenMerged = []edit{
 
 // edit replaces a text that occurs exactly once in a file.
 type edit struct {
-	File     string // below the module's folder, with slashes
+	File     string // path in the module, with slashes
 	Old, New string
 }
 
-// apply returns the plant's files as they are with the bug, by the name that edits have.
+// apply returns the contents of the plant's files with the bug, by the names in the edits.
 func (p *plant) apply(root string) (map[string]string, error) {
 	files := map[string]string{}
 	edits := p.Edits
@@ -61,8 +61,7 @@ func (p *plant) apply(root string) (map[string]string, error) {
 	return files, nil
 }
 
-// overlay writes the files with the bug into a folder, and what tells `go build -overlay`
-// to take them; "" if there are none.
+// overlay writes the files with the bug into a folder, and returns the file for `go build -overlay`; "" if there are none.
 func (p *plant) overlay(root, folder string) (string, error) {
 	files, err := p.apply(root)
 	if err != nil || len(files) == 0 {

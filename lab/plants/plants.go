@@ -1,6 +1,6 @@
 package main
 
-// plants are the bugs. Each is one that a crawler of this kind could well have.
+// plants lists the bugs. Each is one that a crawler of this kind could have.
 var plants = []plant{
 	{
 		Name: "early acknowledgement", Promise: "I5",
@@ -146,7 +146,7 @@ var plants = []plant{
 	{
 		Name: "forgotten floor", Promise: "I9",
 		Bug:     "a receiver of slots ignores the pace after the giver's takeover from a crash",
-		Escapes: "it takes a crash of all, a new partition, and a request within one pace of the last before the crash",
+		Escapes: "it needs a crash of all processes, a new partition, and a request within one pace of the last one before the crash",
 		Edits: []edit{{
 			"internal/crawl/commit.go",
 			"floor = s.st.takeArrived(&man); floor.After(s.lease.head.Floor) {", "floor = s.st.takeArrived(&man); false {",
@@ -179,7 +179,7 @@ var plants = []plant{
 	{
 		Name: "stragglers filtered", Promise: "I7",
 		Bug:     "forwarded mail passes the filter of links already sent",
-		Escapes: "it takes a URL sent on by its name's slot to one that has just moved, past a partition that had sent it before",
+		Escapes: "it needs a URL that is forwarded to a slot that has just moved, by a partition that had sent it before",
 		Edits: []edit{{
 			"internal/crawl/inbox.go",
 			"			s.st.buffer(l) // bypasses the filter of sent links, which may know it from the slot of its name\n", "			s.st.deliver(l)\n",
@@ -188,7 +188,7 @@ var plants = []plant{
 	{
 		Name: "merge forgets", Promise: "I7", Rare: true,
 		Bug:     "a merge omits slots that were received while it ran",
-		Escapes: "it takes slots that go and come back while one merge is under way; TestMergeLosesNoSlotThatComesBack does it",
+		Escapes: "it needs slots that leave and return during one merge; TestMergeLosesNoSlotThatComesBack finds it",
 		Edits: []edit{{
 			"internal/crawl/merge.go",
 			"		if s.st.ter.takes == takes {", "		if takes >= 0 {",
@@ -222,7 +222,7 @@ var plants = []plant{
 	{
 		Name: "seeds by the newest map", Promise: "I7",
 		Bug:     "seeds are dealt by the current map, so a resent mail has the same number and other URLs",
-		Escapes: "it takes a move of slots between two sends of one batch of seeds; TestSeedsKeepTheirMail does it",
+		Escapes: "it needs a move of slots between two sends of one batch of seeds; TestSeedsKeepTheirMail finds it",
 		Edits: []edit{
 			{"internal/crawl/heads.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = blobschema.ReadMap(t.Object, c, k.report.Map.Object); err != nil {"},
 			{"internal/crawl/seeds.go", "p := pmap.Owner(l.Slot)", "p := pmap.Owner(l.Slot) % partition.ID(c.Partitions)"},
@@ -262,7 +262,7 @@ var plants = []plant{
 	{
 		Name: "gone, but not elsewhere", Promise: "I11",
 		Bug:     "a page that is deleted after its slot moved stays in the index of the previous partition",
-		Escapes: "a page must be gone when it is fetched again, after its slot has moved, in a crawl with an index; internal/index/again_test.go:TestMovedByAddress finds it",
+		Escapes: "it needs a page that is deleted after its slot has moved, in a crawl with an index; internal/index/again_test.go:TestMovedByAddress finds it",
 		Edits: []edit{
 			{"internal/index/batch.go", "m.Totals.Deleted++", "c.does = kept // it is here\n\t\t\t\tm.Totals.Deleted++"},
 			{"internal/index/batch.go", "!c.stored && b.hasMoved(id.Slot) && len", "!c.stored && b.hasMoved(id.Slot) && c.does == kept && len"},

@@ -14,7 +14,7 @@ import (
 
 const root = "../.."
 
-// TestPlantsFit says when code has moved under a plant.
+// TestPlantsFit fails if the text of a plant no longer occurs in the core.
 func TestPlantsFit(t *testing.T) {
 	names := map[string]bool{}
 	for i := range plants {
@@ -39,7 +39,7 @@ func TestPlantsFit(t *testing.T) {
 	}
 }
 
-// TestProofHasThePlants: docs/proof.md says of each plant what the simulation found.
+// TestProofHasThePlants checks that docs/proof.md has a row for each plant.
 func TestProofHasThePlants(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/proof.md")
 	if err != nil {

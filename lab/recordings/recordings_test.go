@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWatch expects screens that are complete, none that is half drawn, and the last.
+// TestWatch checks that all screens are complete, and that the last one is there.
 func TestWatch(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
@@ -30,7 +30,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestMotion reads the pictures as what they are.
+// TestMotion checks that the picture is well-formed.
 func TestMotion(t *testing.T) {
 	for _, screens := range [][]string{{"one <&> \"two\""}, {"a", "a\n  b"}} {
 		picture := motion(screens)
@@ -48,7 +48,7 @@ func TestMotion(t *testing.T) {
 	}
 }
 
-// TestWeb reads pages of the web that is made of the project.
+// TestWeb reads pages of the project's web.
 func TestWeb(t *testing.T) {
 	w := web{firstHost: "../..", "127.0.0.2:8080": "../../docs"}
 	for url, want := range map[string]string{

@@ -1,5 +1,5 @@
-// Package made makes crawls that were never crawled: records and commits of pages with given links, for
-// tests and measurements of what follows from a crawl. It does no I/O.
+// Package made generates stored crawls without crawling: records and commits of pages with given links, for tests and
+// measurements of index and ranks. It does no I/O.
 package made
 
 import (
@@ -41,13 +41,13 @@ type Crawl struct {
 	written int
 }
 
-// Store takes what a crawl consists of.
+// Store stores the records and objects of a crawl.
 type Store interface {
 	Put(name string, data []byte) error
 	Record(key string, value []byte) error // creates or replaces
 }
 
-// Begin creates a crawl's record.
+// Begin creates the record of a crawl.
 func Begin(s Store, id string, slots, partitions int, by blobschema.PartitionBy) (*Crawl, error) {
 	c := &Crawl{heads: map[partition.ID]blobschema.Manifest{}}
 	key := [16]byte{1, 2, 3, 4, 5}
@@ -79,10 +79,10 @@ func (c *Crawl) slot(u weburl.URL) partition.Slot {
 	return c.hash.Slot(key)
 }
 
-// Fingerprint is that of a URL.
+// Fingerprint returns the fingerprint of a URL.
 func (c *Crawl) Fingerprint(url string) uint64 { return c.hash.Fingerprint(url) }
 
-// Move makes another map the one in force, as if slots had moved and all had been confirmed.
+// Move makes another map current, as if slots had moved and all moves had been confirmed.
 func (c *Crawl) Move(s Store, m *partition.Map, partitions int) error {
 	name, data, err := blobschema.MapObjectName(c.Record.ID, m)
 	if err != nil {
@@ -183,8 +183,8 @@ func (c *Crawl) commit(s Store, p partition.ID, pages []blobschema.Page, links [
 	return c.record(s, naming.HeadKey(c.Record.ID, p), blobschema.Head{Partition: p, Fence: 1, Commit: name, Seq: man.Seq, Epoch: man.Epoch})
 }
 
-// Sites makes a web of one page per site. The numbers of links from and to a site follow power laws, as
-// those of the web do (Broder and others 2000: exponents near 2.7 and 2.1); one in seven has no links.
+// Sites generates a web of one page per site. The numbers of links from and to a site follow power laws, like those of the
+// web (Broder and others 2000: exponents near 2.7 and 2.1). One site in seven has no links.
 func Sites(seed uint64, n int) []Page {
 	r := rand.New(rand.NewPCG(seed, 2))
 	pages := make([]Page, n)
@@ -197,7 +197,7 @@ func Sites(seed uint64, n int) []Page {
 		}
 		links := min(int(3*math.Pow(1-r.Float64(), -1/1.7)), n/2, 2000)
 		for range links {
-			// Where x is uniform, n x^k has the density of a power law: few sites have most links.
+			// If x is uniform, n x^k has the density of a power law: few sites have most links.
 			to := int(float64(n) * math.Pow(r.Float64(), 3))
 			pages[i].Links = append(pages[i].Links, Link{URL: Site(to), Text: fmt.Sprintf("site %d", to)})
 		}
@@ -205,5 +205,5 @@ func Sites(seed uint64, n int) []Page {
 	return pages
 }
 
-// Site is the URL of a site's page.
+// Site returns the URL of a site's page.
 func Site(i int) string { return fmt.Sprintf("https://site%d.example/", i) }

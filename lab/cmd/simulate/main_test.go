@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRun: the same seeds are the same crawls.
+// TestRun checks that the same seeds give the same crawls.
 func TestRun(t *testing.T) {
 	var traces []string
 	for range 2 {
