@@ -2,17 +2,17 @@ package experiment
 
 import "github.com/orbweaver/orbweaver/partition"
 
-// Ways to say which of n partitions owns a host. Each is given the hosts' hashes, and returns the
-// owners for n partitions, given those for another number of them, or nil at first.
+// assigner is a way to assign hosts to n partitions. assign gets the hashes of the hosts and their current owners, nil at
+// first, and returns their new owners.
 type assigner struct {
 	name   string
 	assign func(hashes []uint64, n int, before []int) []int
-	// handsOver says that the state of what changes its owner goes with it. Else the new owner
-	// knows nothing of it, and fetches it again.
+	// handsOver says that the state of a host moves with it. Otherwise the new owner does not know its pages, and fetches
+	// them again.
 	handsOver bool
 }
 
-// assigners are ours and those that it is compared with.
+// assigners returns our way and those that it is compared with.
 func assigners(hash partition.Hash, hosts []string) []assigner {
 	slots := make([]partition.Slot, len(hosts))
 	for i, h := range hosts {
@@ -46,7 +46,7 @@ func assigners(hash partition.Hash, hosts []string) []assigner {
 	}
 }
 
-// resized is the map with another number of owners, or a first one.
+// resized returns the map with another number of owners, or a first map.
 func resized(m *partition.Map, slots, n int, first bool) *partition.Map {
 	var err error
 	if first {
@@ -58,16 +58,16 @@ func resized(m *partition.Map, slots, n int, first bool) *partition.Map {
 		}
 	}
 	if err != nil {
-		panic("experiment: " + err.Error()) // the numbers are this package's own: unreachable
+		panic("experiment: " + err.Error()) // unreachable: this package chooses the numbers
 	}
 	return m
 }
 
-// jump is the jump consistent hash of Lamping and Veach ("A Fast, Minimal Memory, Consistent
-// Hash Algorithm", 2014): the key's own random numbers say at which numbers of partitions it
-// would have moved to the newest one; the last of these up to n is where it is.
+// jump is the jump consistent hash of Lamping and Veach ("A Fast, Minimal Memory, Consistent Hash Algorithm", 2014). Random
+// numbers of the key determine at which numbers of partitions it moves to the newest one; the last of these up to n is its
+// partition.
 func jump(key uint64, n int) int {
-	const multiplier = 2862933555777941757 // of a linear congruential generator, the paper's
+	const multiplier = 2862933555777941757 // of the paper's linear congruential generator
 	at := 0
 	for next := 0; next < n; {
 		at = next

@@ -1,8 +1,7 @@
-// Package experiment makes measurements of published crawlers again, with this one: each
-// experiment is a function that returns a [Report] of tables, plots and checks beside the
-// published figures. The same options give the same report, byte for byte: crawls are those
-// of package simulate, on a virtual clock. Where a section says so, it measures this machine
-// instead, and differs a little each time.
+// Package experiment repeats measurements of published crawlers with this one. Each experiment is a function that returns a
+// [Report] of tables, plots and checks, beside the published figures. Crawls run on a virtual clock in package measure, so
+// the same options give the same report, byte for byte. Sections that say so measure this machine instead, and differ a
+// little each time.
 package experiment
 
 import (
@@ -10,11 +9,11 @@ import (
 	"sync"
 )
 
-// Options say how large an experiment is.
+// Options set the size of an experiment.
 type Options struct {
 	Seed  uint64
-	Pages int  // of the generated web; 0: the experiment's own number
-	Quick bool // so small that it takes seconds: to see that it works, not to measure
+	Pages int  // size of the generated web; 0: the experiment's default
+	Quick bool // so small that it takes seconds: a test, not a measurement
 	// Log receives the progress, one line per call. It may be nil, and is never called concurrently.
 	Log func(line string)
 }
@@ -25,10 +24,10 @@ const (
 	MostPages  = 4_000_000
 )
 
-// Experiment is one of them.
+// Experiment is one experiment.
 type Experiment struct {
-	Name  string // as in the command
-	Short string // what is measured, in one line
+	Name  string // name in the command
+	Short string // description in one line
 	Run   func(Options) (*Report, error)
 }
 
@@ -55,22 +54,22 @@ type Report struct {
 	Sections []Section `json:"sections"`
 }
 
-// Section is one question, and its answer.
+// Section is one question and its answer.
 type Section struct {
 	Title  string  `json:"title"`
 	Text   string  `json:"text"` // Markdown
 	Tables []Table `json:"tables"`
-	Plots  []Plot  `json:"-"` // of what is in the tables
+	Plots  []Plot  `json:"-"` // of the tables' figures
 	Checks []Check `json:"checks"`
 }
 
-// Check is what a section was to show.
+// Check is an expectation of a section.
 type Check struct {
 	What string `json:"what"`
 	OK   bool   `json:"ok"`
 }
 
-// Failed are the checks that do not hold.
+// Failed returns the checks that do not hold.
 func (r *Report) Failed() (out []string) {
 	for _, s := range r.Sections {
 		for _, c := range s.Checks {
@@ -82,7 +81,7 @@ func (r *Report) Failed() (out []string) {
 	return out
 }
 
-// logger makes Log fit for goroutines.
+// logger returns Log, made safe for concurrent use.
 func (o Options) logger() func(format string, args ...any) {
 	var mu sync.Mutex
 	return func(format string, args ...any) {

@@ -21,8 +21,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestWebgather runs the experiment on a small web, twice: what it writes is the same, and
-// whole; and what does not depend on size holds.
+// TestWebgather runs the experiment twice on a small web. The reports are equal and complete, and the checks that do not
+// depend on size hold.
 func TestWebgather(t *testing.T) {
 	var dirs []string
 	lines := 0
@@ -40,7 +40,7 @@ func TestWebgather(t *testing.T) {
 		}
 		for _, s := range r.Sections {
 			for _, c := range s.Checks {
-				if !c.OK && (s.Title != "Balance" && s.Title != "Speed-up") { // these are of large webs
+				if !c.OK && (s.Title != "Balance" && s.Title != "Speed-up") { // these checks need large webs
 					t.Errorf("%s: %s", s.Title, c.What)
 				}
 			}
@@ -77,7 +77,7 @@ func names(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// checkReport sees that what the document names is there, and can be read.
+// checkReport checks that the files that the document names exist and can be read.
 func checkReport(t *testing.T, dir, name string) {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join(dir, name+".md"))
@@ -141,8 +141,8 @@ func TestVariance(t *testing.T) {
 	}
 }
 
-// TestJump holds the hash to what its paper proves: shares are even, a key moves only to the
-// newest partition, and one in n does.
+// TestJump checks the properties that the paper proves: shares are even, a key moves only to the newest partition, and one in
+// n does.
 func TestJump(t *testing.T) {
 	const keys = 20_000
 	for n := 1; n <= 20; n++ {
@@ -169,7 +169,7 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestAssigners: each way gives every host one of the n owners, from few to many and back.
+// TestAssigners checks that each way gives every host one of the n owners, from few to many and back.
 func TestAssigners(t *testing.T) {
 	hash, err := partition.NewHash([16]byte{1}, 256)
 	if err != nil {

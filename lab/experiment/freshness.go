@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// freshScale is how large the measurements of freshness are.
+// freshScale is the size of the measurements of freshness.
 type freshScale struct {
 	seed    uint64
 	pages   int
 	hosts   int
-	rounds  int       // how often each page could be revisited, by the budget
+	rounds  int       // revisits per page that the budget allows
 	budgets []float64 // hours between two revisits of each page
 
 	corePages, coreRounds int // of the crawls by the crawler's core
@@ -31,11 +31,10 @@ func freshScaleOf(o Options) freshScale {
 	return s
 }
 
-// enough is the share of the optimum that is to be reached.
+// enough is the expected share of the optimum.
 const enough = 0.97
 
-// freshness measures how far copies are as the pages are, if pages are requested again by
-// internal/schedule/change.go.
+// freshness measures how well stored copies match their pages, if revisits follow internal/schedule/change.go.
 func freshness(o Options) (*Report, error) { return freshScaleOf(o).run(o.Quick, o.logger()) }
 
 func (s freshScale) run(quick bool, log func(string, ...any)) (*Report, error) {
@@ -79,11 +78,11 @@ all copies are fresh and nothing is known of any page. "Learnt" is the second ha
 // modelTrial is one run of the model.
 type modelTrial struct {
 	rule
-	perPage float64 // hours between two revisits of each page, by the budget
+	perPage float64 // hours between two revisits of each page that the budget allows
 	*modelRun
 }
 
-// runModels runs trials, several at once.
+// runModels runs several trials concurrently.
 func (s freshScale) runModels(p *livePages, trials []*modelTrial, log func(string, ...any)) error {
 	var jobs []func() error
 	for _, t := range trials {
@@ -96,10 +95,10 @@ func (s freshScale) runModels(p *livePages, trials []*modelTrial, log func(strin
 	return parallel(jobs)
 }
 
-// spent is the part of the budget that was used, in the second half.
+// spent returns the used part of the budget in the second half.
 func (m *modelRun) spent() float64 { return m.perHour() / m.budget }
 
-// curve is the freshness over time, by bin.
+// curve returns the freshness over time, by bin.
 func (c *copies) curve(name string, color int) Series {
 	s := Series{Name: name, Color: color}
 	for i, f := range c.freshness {
@@ -108,7 +107,7 @@ func (c *copies) curve(name string, color int) Series {
 	return s
 }
 
-// level is a horizontal line.
+// level returns a horizontal line.
 func level(name string, color, until int, y float64) Series {
 	return Series{Name: name, Color: color, Dashed: true, X: []float64{1, float64(until)}, Y: []float64{y, y}}
 }
@@ -227,7 +226,7 @@ func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section,
 		Columns: []string{"revisits an hour a host allows", "hosts that have more", "learnt", "of the optimum without pace", "of the budget"},
 	}
 	var trials []*modelTrial
-	for _, share := range []float64{0, 1, 0.5, 0.2} { // of what the largest host would have
+	for _, share := range []float64{0, 1, 0.5, 0.2} { // of the largest host's revisits
 		t := &modelTrial{perPage: hours}
 		if share > 0 {
 			t.pace = 1 / (share * largest)

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/lab/measure"
 )
 
-// coreRun is a crawl of a generated web that changes, by the crawler's core.
+// coreRun is a crawl of a changing generated web by the crawler's core.
 type coreRun struct {
 	*livePages
 	copies
@@ -18,8 +18,8 @@ type coreRun struct {
 	measure.Measured
 }
 
-// runCore crawls a web of about so many pages, in a time with a revisit of each every perPage hours, and rounds of them, by
-// the budget. All pages matter alike.
+// runCore crawls a web of about that many pages. The budget allows a revisit of each page every perPage hours, and the crawl
+// lasts for rounds of them. All pages have the same weight.
 func runCore(seed uint64, pages, partitions int, perPage float64, rounds int) (*coreRun, error) {
 	hosts := max(10, pages/40)
 	web, err := simweb.New(simweb.Config{
@@ -71,7 +71,7 @@ func runCore(seed uint64, pages, partitions int, perPage float64, rounds int) (*
 	return c, nil
 }
 
-// coreSection is the same with the crawler's core.
+// coreSection repeats the measurement with the crawler's core.
 func coreSection(s freshScale, log func(string, ...any)) (Section, error) {
 	hours := s.budgets[0]
 	runs := make([]*coreRun, 2)

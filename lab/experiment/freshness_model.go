@@ -9,15 +9,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// livePages is a population of pages that change, at rates that are known to who made it.
+// livePages is a population of pages that change at known rates.
 type livePages struct {
 	pages []changing
-	host  []int // of each page; those of a host are together
-	first []int // page of each host, and one more
+	host  []int // host of each page; the pages of a host are consecutive
+	first []int // first page of each host, and the number of pages
 	hosts int
 }
 
-// Of the rates: logarithms are normal, with a mean of each host.
+// Distribution of the rates: their logarithms are normal, with one mean per host.
 const (
 	medianHours = 300.0 // between two changes
 	hostSigma   = 1.2
@@ -26,7 +26,7 @@ const (
 	weightZipf  = 0.3 // exponent of the pages' weights within a host
 )
 
-// newLivePages draws a population of about n pages.
+// newLivePages returns a random population of about that many pages.
 func newLivePages(seed uint64, pages, hosts int) *livePages {
 	sizes := make([]int, hosts)
 	total := 0.0
@@ -39,8 +39,8 @@ func newLivePages(seed uint64, pages, hosts int) *livePages {
 	return drawLivePages(seed, sizes, weightZipf)
 }
 
-// drawLivePages draws the pages of hosts of those sizes. Rates are bounded to one change in half an hour: what
-// changes faster is different each time that it is requested.
+// drawLivePages returns random pages of hosts of the given sizes. Rates are at most one change in half an hour; a page that
+// changes faster is different at each request.
 func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := &livePages{hosts: len(sizes)}
@@ -57,23 +57,23 @@ func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
 	return p
 }
 
-// sitemaps say how far the hosts' sitemaps tell the truth.
+// sitemaps describes how reliable the hosts' sitemaps are.
 type sitemaps struct {
-	every  float64 // hours between two revisits of one, which count as revisits
+	every  float64 // hours between two fetches of a sitemap, which count as revisits
 	recall func(host int) float64
-	alarms func(host int) float64 // false ones, for each change
+	alarms func(host int) float64 // false announcements per change
 }
 
-// rule says when the pages of a model are revisited.
+// rule determines when the pages of a model are revisited.
 type rule struct {
 	name     string
-	interval func(i int) float64 // in hours, always the same; nil: by worth
-	known    bool                // by worth: the rates are known beforehand
+	interval func(i int) float64 // fixed interval in hours; nil: by worth
+	known    bool                // with worth: the rates are known from the start
 	sitemaps *sitemaps
 	pace     float64 // hours between two revisits of a host
 }
 
-// modelRun is a simulated time of revisits of a population.
+// modelRun is a simulation of the revisits of a population.
 type modelRun struct {
 	*livePages
 	rule
@@ -81,20 +81,20 @@ type modelRun struct {
 	now       float64
 	budget    float64 // revisits per hour
 	threshold float64
-	revisits  int // since the threshold was steered
+	revisits  int // since the last change of the threshold
 	copies
 	state     []modelPage
 	hostState []modelHost
 	due       dueHeap
 }
 
-// copies are what is stored of pages, and how far it was true.
+// copies are the stored copies of pages, and the time in which they were fresh.
 type copies struct {
 	of        []changing
 	bin       float64   // hours
-	last      []float64 // revisits of each page, in hours; below 0: there was none
-	changed   []float64 // first change of each after its last revisit
-	freshness []float64 // by bin: time in which copies were true, by weight; after finish: the share of it
+	last      []float64 // last revisit of each page, in hours; below 0: none
+	changed   []float64 // first change of each page after its last revisit
+	freshness []float64 // by bin: time in which copies were fresh, by weight; after finish: its share
 	had       []float64 // revisits by bin
 }
 
@@ -107,7 +107,7 @@ func newCopies(of []changing, hours, bin float64) copies {
 	return c
 }
 
-// tally adds up how long the copy of a page was true since the last revisit.
+// tally adds the time in which the copy of a page was fresh since the last revisit.
 func (c *copies) tally(i int, now float64) {
 	from, to := c.last[i], min(c.changed[i], now)
 	if from < 0 {
@@ -129,17 +129,17 @@ func (c *copies) finish(now float64) {
 	}
 }
 
-// learnt is the freshness in the second half.
+// learnt returns the freshness in the second half.
 func (c *copies) learnt() float64 { return mean(c.freshness[len(c.freshness)/2:]) }
 
-// perHour is how many revisits there were in the second half.
+// perHour returns the revisits per hour in the second half.
 func (c *copies) perHour() float64 { return mean(c.had[len(c.had)/2:]) / c.bin }
 
 type modelPage struct {
 	belief   blobschema.Change
-	turn     int     // of its entry in due that counts
+	turn     int     // number of its valid entry in due
 	late     bool    // it waits for its host
-	said     float64 // when that, or what was no change, is announced; +Inf: not
+	said     float64 // time at which a change, real or not, is announced; +Inf: never
 	hinted   bool
 	silentOK bool // a sitemap was read since the last revisit
 }
@@ -147,10 +147,10 @@ type modelPage struct {
 type modelHost struct {
 	next  float64
 	trust schedule.Trust
-	seen  blobschema.Change // of all its pages
+	seen  blobschema.Change // sum over its pages
 }
 
-// run revisits the pages for a number of hours, perHour times in each.
+// run revisits the pages for a number of hours, perHour times per hour.
 func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *modelRun {
 	m := &modelRun{
 		livePages: p, rule: ru, r: rand.New(rand.NewPCG(seed, 2)), budget: perHour,
@@ -164,7 +164,7 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 			m.state[i].belief = blobschema.Change{Shape: sure, Hours: float32(sure / p.pages[i].Rate)}
 		}
 		m.revisited(i)
-		// As if the revisits before had been at these intervals too: else all come at once.
+		// Start within the interval, because otherwise all revisits would come at once.
 		m.enqueue(i, m.wait(i)*m.r.Float64())
 	}
 	if ru.sitemaps != nil {
@@ -192,13 +192,13 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 	return m
 }
 
-// tick steers, once an hour.
+// tick adjusts the threshold once an hour.
 func (m *modelRun) tick() {
 	m.threshold = schedule.SteerThreshold(m.threshold, float64(len(m.pages)), float64(m.revisits)-m.budget)
 	m.revisits = 0
 }
 
-// wait is the time between two revisits of a page.
+// wait returns the time between two revisits of a page.
 func (m *modelRun) wait(i int) float64 {
 	if m.interval != nil {
 		return m.interval(i)
@@ -212,7 +212,7 @@ func (m *modelRun) enqueue(i int, after float64) {
 	heap.Push(&m.due, due{at: m.now + after, page: i, turn: st.turn})
 }
 
-// revisit asks for a page, as soon as its host may be asked.
+// revisit fetches a page as soon as the pace of its host allows.
 func (m *modelRun) revisit(i int) {
 	st, h := &m.state[i], &m.hostState[m.host[i]]
 	if h.next > m.now {
@@ -244,7 +244,7 @@ func (m *modelRun) count() {
 	m.had[int(m.now/m.bin)]++
 }
 
-// revisited draws what happens to a page after a revisit.
+// revisited draws the future of a page after a revisit.
 func (m *modelRun) revisited(i int) {
 	st := &m.state[i]
 	rate := m.pages[i].Rate
@@ -253,7 +253,7 @@ func (m *modelRun) revisited(i int) {
 	if s := m.sitemaps; s != nil {
 		if recall := s.recall(m.host[i]); m.r.Float64() < recall {
 			st.said = m.changed[i]
-		} else if recall > 0 { // the first of the later ones that is announced
+		} else if recall > 0 { // the first later change that is announced
 			st.said = m.changed[i] + m.r.ExpFloat64()/(rate*recall)
 		}
 		if a := s.alarms(m.host[i]); a > 0 {
@@ -262,7 +262,7 @@ func (m *modelRun) revisited(i int) {
 	}
 }
 
-// readSitemap takes what a host says of its pages.
+// readSitemap reads the announcements of a host.
 func (m *modelRun) readSitemap(host int) {
 	m.count()
 	heap.Push(&m.due, due{at: m.now + m.sitemaps.every, page: -1 - host})
@@ -289,7 +289,7 @@ func mean(x []float64) (sum float64) {
 	return sum / float64(len(x))
 }
 
-// due is when a page is to be revisited; below 0, the sitemap of host -1-page.
+// due is the time of a revisit; a page below 0 means the sitemap of host -1-page.
 type due struct {
 	at   float64
 	page int

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFreshness runs the experiment on few pages: all that it is to show holds.
+// TestFreshness runs the experiment on few pages and checks its expectations.
 func TestFreshness(t *testing.T) {
 	s := freshScale{seed: 1, pages: 400, hosts: 20, rounds: 24, budgets: []float64{48, 336}, corePages: 600, coreRounds: 5}
 	r, err := s.run(true, func(string, ...any) {})
@@ -16,7 +16,7 @@ func TestFreshness(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range r.Failed() {
-		if !strings.Contains(f, "at fixed intervals") && !strings.Contains(f, "still used") { // these are of long times
+		if !strings.Contains(f, "at fixed intervals") && !strings.Contains(f, "still used") { // these checks need more time
 			t.Error(f)
 		}
 	}
@@ -28,7 +28,7 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// TestFreshnessRepeats: what comes of it is the same each time, which few pages show as well as many.
+// TestFreshnessRepeats checks that results are the same each time. A few pages show this as well as many.
 func TestFreshnessRepeats(t *testing.T) {
 	s := freshScale{seed: 1, pages: 100, hosts: 20, rounds: 6, budgets: []float64{48, 336}, corePages: 60, coreRounds: 1}
 	var docs []string
@@ -44,7 +44,7 @@ func TestFreshnessRepeats(t *testing.T) {
 	}
 }
 
-// TestModelKnowsItsFreshness: pages alike at equal intervals, whose freshness is known.
+// TestModelKnowsItsFreshness checks the freshness of equal pages at equal intervals against the formula.
 func TestModelKnowsItsFreshness(t *testing.T) {
 	p := newLivePages(1, 3_000, 10)
 	for i := range p.pages {

@@ -11,11 +11,11 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// liveTrial is a crawl whose partitions become more, one after the other, and fewer again.
+// liveTrial is a crawl with more and more partitions, then fewer and fewer.
 type liveTrial struct {
 	measure.Measured
-	truth   int           // pages there are
-	changes []*liveChange // in their order
+	truth   int           // number of pages in the web
+	changes []*liveChange // in order
 	byEpoch map[int]*liveChange
 }
 
@@ -25,7 +25,7 @@ type liveChange struct {
 	pauses          []time.Duration
 }
 
-// liveEvery is how long the number of partitions stays the same.
+// liveEvery is the time between two changes of the number of partitions.
 const liveEvery = time.Minute
 
 func (t *liveTrial) run(s scale) error {
@@ -76,7 +76,7 @@ func (t *liveTrial) run(s scale) error {
 	return nil
 }
 
-// moveSection is about partitions that come and go.
+// moveSection reports on changes of the number of partitions.
 func moveSection(s scale, web *simweb.Web, live *liveTrial) (Section, error) {
 	sec := Section{Title: "Partitions that come and go", Text: fmt.Sprintf(moveText, grouped(s.slots), grouped(web.Hosts()))}
 	if err := compareWays(s, web, &sec); err != nil {
@@ -93,7 +93,7 @@ did not own before. (Jump hash could hand over state too, but it would have to e
 The table moves as few hosts as the map, but has an entry per host; the map has %s entries for any number of hosts (here %s).
 With a hand-over of state nothing is fetched again. For the map this is measured in a crawl whose partitions change while it runs.`
 
-// compareWays fills in what each way to assign hosts moves.
+// compareWays adds the moves of each way to assign hosts.
 func compareWays(s scale, web *simweb.Web, sec *Section) error {
 	key := binary.BigEndian.AppendUint64(make([]byte, 8), s.seed)
 	hash, err := partition.NewHash([16]byte(key), s.slots)
@@ -153,7 +153,7 @@ func compareWays(s scale, web *simweb.Web, sec *Section) error {
 	return nil
 }
 
-// changes are those from 1 partition to most+1 and back.
+// changes returns the changes from 1 partition to most+1 and back.
 func changes(most int) (out [][2]int) {
 	for n := 1; n <= most; n++ {
 		out = append(out, [2]int{n, n + 1})
@@ -164,7 +164,7 @@ func changes(most int) (out [][2]int) {
 	return out
 }
 
-// live fills in what was measured of a crawl.
+// live adds the measurements of a crawl.
 func (sec *Section) live(s scale, t *liveTrial) {
 	tab := Table{
 		Name: "pauses",

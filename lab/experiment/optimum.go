@@ -4,15 +4,15 @@ import "math"
 
 // changing is a page whose rate of changes is known.
 type changing struct {
-	Rate   float64 // changes an hour, above 0
-	Weight float64 // how much it matters, above 0
+	Rate   float64 // changes per hour, above 0
+	Weight float64 // importance, above 0
 }
 
-// halvings find a threshold among all positive numbers that matter.
+// halvings is enough to find a threshold among all relevant positive numbers.
 const halvings = 120
 
-// optimum returns the best that perHour revisits per hour can do at random times: the rate of revisits of each page,
-// and the freshness of all pages, the mean by weight. Pages that change too often are never revisited. (Azar and others,
+// optimum returns the best result of perHour revisits per hour at random times: the rate of revisits of each page, and the
+// mean freshness of all pages by weight. Pages that change too often are never revisited. (Azar and others,
 // 2018: with weights m and rates d of changes, the rates of revisits are max(0, sqrt(m d / threshold) - d), and
 // freshness is the sum of m r / (r + d).)
 func optimum(pages []changing, perHour float64) (rates []float64, freshness float64) {
@@ -23,13 +23,13 @@ func optimum(pages []changing, perHour float64) (rates []float64, freshness floa
 		func(p changing, rate float64) float64 { return rate / (rate + p.Rate) })
 }
 
-// fixedOptimum returns the best that perHour revisits per hour can do at fixed intervals, which is more than
+// fixedOptimum returns the best result of perHour revisits per hour at fixed intervals, which is better than
 // optimum. (Cho and Garcia-Molina, 2003: freshness at intervals t is (1 - e^-dt) / dt.) The intervals are not
 // bounded, unlike those of schedule.Interval.
 func fixedOptimum(pages []changing, perHour float64) (rates []float64, freshness float64) {
 	return optimize(pages, perHour,
 		func(p changing, threshold float64) float64 {
-			// Weight/d (1 - (1+x) e^-x) = threshold, of x = dt.
+			// Weight/d (1 - (1+x) e^-x) = threshold, where x = dt.
 			want := threshold * p.Rate / p.Weight
 			if want >= 1 {
 				return 0
@@ -46,7 +46,7 @@ func fixedOptimum(pages []changing, perHour float64) (rates []float64, freshness
 		})
 }
 
-// optimize finds the threshold at which all rates together are perHour.
+// optimize finds the threshold at which the sum of all rates is perHour.
 func optimize(pages []changing, perHour float64, rateAt, freshAt func(changing, float64) float64) (rates []float64, freshness float64) {
 	rates = make([]float64, len(pages))
 	if len(pages) == 0 || !(perHour > 0) {

@@ -31,7 +31,7 @@ func TestOptimum(t *testing.T) {
 	if !(bestFixed > best && best > 0.2) {
 		t.Errorf("freshness %v, at fixed intervals %v", best, bestFixed)
 	}
-	// Nothing near is better.
+	// No nearby rates are better.
 	value := func(rates []float64) (v float64) {
 		for i, p := range pages {
 			v += p.Weight * rates[i] / (rates[i] + p.Rate)
@@ -51,7 +51,7 @@ func TestOptimum(t *testing.T) {
 		}
 		poisson[a], poisson[b] = poisson[a]+by, poisson[b]-by
 	}
-	// By hand: of two pages with equal rates each has half.
+	// By hand: two pages with equal rates have half each.
 	rates, f := optimum([]changing{{1, 1}, {1, 1}}, 2)
 	near("half", rates[0], 1)
 	near("freshness", f, 0.5)

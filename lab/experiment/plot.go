@@ -15,9 +15,9 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Plot is a diagram of lines over numbers: see docs/adr/0023-plots.md.
+// Plot is a diagram of lines, see docs/adr/0023-plots.md.
 type Plot struct {
-	Name   string // of its file, after the name of the report
+	Name   string // suffix of its file name, after the name of the report
 	Title  string
 	X, Y   string // labels of the axes
 	LogX   bool   // to the base 2; values that are not positive are left out

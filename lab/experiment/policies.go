@@ -16,13 +16,13 @@ import (
 type policyTrial struct {
 	*campus
 	policy  string
-	source  string    // by name, or what given qualities are called
-	quality []float64 // given
-	known   bool      // all URLs, from the beginning
+	source  string    // name of the quality
+	quality []float64 // given qualities
+	known   bool      // all URLs are known from the start
 
-	order []int           // pages in the order in which they came
-	at    []time.Duration // when
-	end   time.Duration   // the last of it
+	order []int           // pages in the order of their arrival
+	at    []time.Duration // time of each
+	end   time.Duration   // time of the last one
 }
 
 func (t *policyTrial) String() string {
@@ -36,7 +36,7 @@ func (t *policyTrial) String() string {
 	return s
 }
 
-// lab is the crawl to be measured.
+// lab returns the crawl to measure.
 func (t *policyTrial) lab(seed uint64, connections int) (measure.Lab, error) {
 	lab := measure.Lab{
 		Seed: seed, Web: t.web, Partitions: 1, Slots: 1024, Connections: connections, Server: t.server, Known: t.roots,
@@ -63,7 +63,7 @@ func (t *policyTrial) newPolicy(lab *measure.Lab) (schedule.Policy, error) {
 	return t.withQuality(hash)
 }
 
-// withQuality is the policy by the qualities that are given, if there are any.
+// withQuality returns the policy with the given qualities, if any.
 func (t *policyTrial) withQuality(hash partition.Hash) (schedule.Policy, error) {
 	if t.quality == nil {
 		return schedule.PolicyByName(t.policy, "")
@@ -93,7 +93,7 @@ func (t *policyTrial) run(seed uint64, connections int) error {
 	return nil
 }
 
-// finish puts the pages in the order in which they came.
+// finish sorts the pages by their arrival.
 func (t *policyTrial) finish() {
 	index := make([]int, len(t.at))
 	for i := range index {
@@ -110,7 +110,7 @@ func (t *policyTrial) finish() {
 	}
 }
 
-// share returns the share of a quality that the crawl has fetched by a time.
+// share returns the share of a quality that the crawl has fetched until a time.
 func (t *policyTrial) share(quality []float64, until time.Duration) (sum float64) {
 	for i, p := range t.order {
 		if t.at[i] > until {
@@ -121,8 +121,7 @@ func (t *policyTrial) share(quality []float64, until time.Duration) (sum float64
 	return sum
 }
 
-// area is that under the curve of share, up to a time, as a share of what it would be if all
-// had come at once.
+// area returns the area under the curve of share until a time, relative to a crawl that fetches everything at once.
 func (t *policyTrial) area(quality []float64, until time.Duration) (sum float64) {
 	for i, p := range t.order {
 		if t.at[i] <= until {
@@ -132,7 +131,7 @@ func (t *policyTrial) area(quality []float64, until time.Duration) (sum float64)
 	return sum / until.Seconds()
 }
 
-// curve is the share at times, which are shares of whole.
+// curve returns the shares at times, which are shares of whole.
 func (t *policyTrial) curve(quality []float64, whole time.Duration) (x, y []float64) {
 	const points = 100
 	for i := range points + 1 {
@@ -142,7 +141,7 @@ func (t *policyTrial) curve(quality []float64, whole time.Duration) (x, y []floa
 	return x, y
 }
 
-// policyScale is how large the measurements are.
+// policyScale is the size of the measurements.
 type policyScale struct {
 	seed               uint64
 	draws              int
@@ -165,10 +164,10 @@ func policyScaleOf(o Options) policyScale {
 	return s
 }
 
-// thePolicies in their order in tables and plots.
+// thePolicies lists the policies in the order of tables and plots.
 var thePolicies = []string{"breadth-first", "performance", "quality", "capability"}
 
-// policySet are the four policies by one quality, with the order that knows all.
+// policySet holds the trials of the four policies with one quality, and of the omniscient order.
 type policySet struct {
 	title   string
 	quality []float64
@@ -181,8 +180,7 @@ func (s *policySet) find(policy string) *policyTrial {
 	return s.trials[slices.Index(thePolicies, policy)]
 }
 
-// newPolicySet returns trials to be run, which share with another set those that do not depend
-// on qualities.
+// newPolicySet returns new trials. They share those that do not depend on qualities with another set.
 func newPolicySet(c *campus, title string, quality []float64, known bool, shared *policySet) *policySet {
 	s := &policySet{title: title, quality: quality}
 	for i, p := range thePolicies {
@@ -197,17 +195,17 @@ func newPolicySet(c *campus, title string, quality []float64, known bool, shared
 	return s
 }
 
-// whole is the time that shares of time are of: that of breadth-first.
+// whole returns the time of breadth-first, on which shares of time are based.
 func (s *policySet) whole() time.Duration { return s.find("breadth-first").end }
 
-// policySetting is a campus whose URLs are known from the beginning or not, with all sets of policies.
+// policySetting is a campus whose URLs are known from the start or not, with all sets of policies.
 type policySetting struct {
 	rank *policySet
-	zipf *policySet   // the mean of
-	sets []*policySet // those by each draw
+	zipf *policySet   // mean of sets
+	sets []*policySet // one per draw of qualities
 }
 
-// newPolicySetting returns trials to be run.
+// newPolicySetting returns new trials.
 func newPolicySetting(c *campus, known bool) *policySetting {
 	s := &policySetting{rank: newPolicySet(c, "PageRank", c.rank, known, nil)}
 	for _, q := range c.zipfs {
@@ -216,11 +214,11 @@ func newPolicySetting(c *campus, known bool) *policySetting {
 	return s
 }
 
-// jobs are what is to be done before mean.
+// jobs returns the work before mean.
 func (s *policySetting) jobs(connections int, run func(*policyTrial) error) (jobs []func() error) {
 	for i, set := range append([]*policySet{s.rank}, s.sets...) {
 		for k, t := range set.trials {
-			if i == 0 || k >= 2 { // else it is shared
+			if i == 0 || k >= 2 { // the others are shared
 				jobs = append(jobs, func() error { return run(t) })
 			}
 		}
@@ -232,7 +230,7 @@ func (s *policySetting) jobs(connections int, run func(*policyTrial) error) (job
 	return jobs
 }
 
-// mean makes one set of all draws of qualities.
+// mean combines all draws of qualities into one set.
 func (s *policySetting) mean() {
 	s.zipf = &policySet{title: "Zipf"}
 	for _, set := range s.sets {
@@ -247,8 +245,7 @@ func (s *policySetting) mean() {
 	s.zipf.best = meanTrial(s.sets, func(p *policySet) *policyTrial { return p.best })
 }
 
-// meanTrial is one trial for several, each with a copy of the web: page p of copy i has the
-// number i*n+p.
+// meanTrial combines several trials, each with a copy of the web: page p of copy i has the number i*n+p.
 func meanTrial(sets []*policySet, of func(*policySet) *policyTrial) *policyTrial {
 	first := of(sets[0])
 	c, n := *sets[0].trials[0].campus, len(sets[0].quality)
@@ -265,14 +262,14 @@ func meanTrial(sets []*policySet, of func(*policySet) *policyTrial) *policyTrial
 	return t
 }
 
-// otherCampus is one with other servers.
+// otherCampus is a campus with other servers.
 type otherCampus struct {
 	name    string
 	set     *policySet
 	fastest *policyTrial
 }
 
-// newOtherCampuses are to show how much the results owe to the times that servers take.
+// newOtherCampuses returns campuses that show how much the results depend on the servers' times.
 func newOtherCampuses(s policyScale) (all []*otherCampus, err error) {
 	o := campusOptions{hosts: s.hosts, pages: s.pages, fair: true, bounded: true}
 	mild, milder, alike := o, o, o
@@ -308,7 +305,7 @@ func (o *otherCampus) jobs(connections int, run func(*policyTrial) error) (jobs 
 	})
 }
 
-// policies measures the experiment of Cao, Jiang and Singh.
+// policies repeats the experiment of Cao, Jiang and Singh.
 func policies(o Options) (*Report, error) {
 	s, log := policyScaleOf(o), o.logger()
 	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, fair: true, bounded: true})
@@ -323,7 +320,7 @@ func policies(o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := live.run(s); err != nil { // alone, for its time is real
+	if err := live.run(s); err != nil { // alone, because it measures real time
 		return nil, err
 	}
 	log("crawls over sockets: the greatest difference is %.3f", live.worst())

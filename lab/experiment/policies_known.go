@@ -7,14 +7,14 @@ import (
 	"github.com/orbweaver/orbweaver/lab/measure"
 )
 
-// queue is what the omniscient order knows of a server.
+// queue holds what the omniscient order knows about a server.
 type queue struct {
-	pages  []int // best first: by quality per second
+	pages  []int // sorted by quality per second, the best first
 	worth  map[int]float64
-	served int           // over the connection that is open; 0: none is
-	free   time.Duration // when it is not connected
-	batch  int           // pages of the best next visit
-	gain   float64       // quality a second of that
+	served int           // requests over the open connection; 0: no connection is open
+	free   time.Duration // time from which it is not connected
+	batch  int           // number of pages of the best next visit
+	gain   float64       // its quality per second
 }
 
 func (q *queue) add(page int, worth float64) {
@@ -36,7 +36,7 @@ func (q *queue) sort() {
 	})
 }
 
-// opening is what it takes until the first page can be requested.
+// opening returns the time until the first page can be requested.
 func (q *queue) opening(s measure.Server) time.Duration {
 	if q.served > 0 {
 		return 0
@@ -44,8 +44,8 @@ func (q *queue) opening(s measure.Server) time.Duration {
 	return s.Connect + s.Close
 }
 
-// plan finds the best next visit. Pages come by falling quality per second, so one more is worth
-// it as long as it raises that of all.
+// plan finds the best next visit. Pages are sorted by falling quality per second, so one more page is worthwhile while it
+// raises the quality per second of the visit.
 func (q *queue) plan(s measure.Server, quality []float64, took []time.Duration) {
 	sum, cost := 0.0, q.opening(s).Seconds()
 	q.batch, q.gain = 0, 0

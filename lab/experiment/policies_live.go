@@ -27,7 +27,7 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// liveSet are the four policies over sockets of this machine, and the simulation of the same.
+// liveSet holds the four policies over sockets of this machine, and their simulation.
 type liveSet struct {
 	web       *simweb.Web
 	real, sim *policySet
@@ -35,13 +35,12 @@ type liveSet struct {
 
 const (
 	liveConnections = 8
-	liveTolerance   = 0.1 // of a share
+	liveTolerance   = 0.1 // difference of shares
 	liveLimit       = time.Minute
 	liveAgent       = "orbweaver"
 )
 
-// newLiveSet makes a small web of hosts that differ in speed, a third of which close the
-// connection after each answer.
+// newLiveSet makes a small web of hosts with different speeds, a third of which close the connection after each answer.
 func newLiveSet(s policyScale) (*liveSet, error) {
 	web, err := simweb.New(simweb.Config{
 		Seed: s.seed, Hosts: s.liveHosts, Pages: simweb.Pages{Min: s.livePer / 2, Max: s.livePer * 3 / 2}, PageBytes: 1024, LinksPerPage: 8, Skew: 6,
@@ -64,7 +63,7 @@ func newLiveSet(s policyScale) (*liveSet, error) {
 	return l, nil
 }
 
-// run runs the simulations, and all crawls over sockets at once: they mostly wait.
+// run runs the simulations, and then all crawls over sockets at once, because they mostly wait.
 func (l *liveSet) run(s policyScale) error {
 	for _, t := range l.sim.trials {
 		if err := t.run(s.seed, liveConnections); err != nil {
@@ -81,7 +80,7 @@ func (l *liveSet) run(s policyScale) error {
 	return errors.Join(errs...)
 }
 
-// fromFirst makes times count from the first page on: a process needs a while to begin.
+// fromFirst makes times relative to the first page, because a process needs some time to start.
 func (t *policyTrial) fromFirst() {
 	t.finish()
 	for i, first := 0, t.at[0]; i < len(t.at); i++ {
@@ -90,7 +89,7 @@ func (t *policyTrial) fromFirst() {
 	t.finish()
 }
 
-// live crawls a web of its own that is served on this machine.
+// live crawls a web that this process serves.
 func (l *liveSet) live(t *policyTrial) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), liveLimit)
 	defer cancel()
@@ -99,7 +98,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 		return err
 	}
 	defer srv.Close()
-	if t.campus, err = observe(0, srv.Web(), 0); err != nil { // the same, at another port
+	if t.campus, err = observe(0, srv.Web(), 0); err != nil { // the same web at another port
 		return err
 	}
 	led := &ledger.Ledger{}
@@ -149,7 +148,7 @@ func (t *policyTrial) livePolicy(c *blobschema.Crawl) (schedule.Policy, error) {
 	return t.withQuality(hash)
 }
 
-// read takes the pages and their times from the commits.
+// read reads the pages and their times from the commits.
 func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string) error {
 	pages, err := storedPages(ctx, p, id, 0)
 	for i := range pages {
@@ -159,7 +158,7 @@ func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string)
 	return err
 }
 
-// storedPages are the pages in a partition's commits, robots.txt apart.
+// storedPages returns the pages in a partition's commits, without robots.txt.
 func storedPages(ctx context.Context, p *platform.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
 	recs, err := engine.ReadRecords(ctx, p, []string{naming.HeadKey(id, part)})
 	if err != nil {
@@ -202,12 +201,12 @@ func storedPages(ctx context.Context, p *platform.Platform, id string, part part
 	return out, nil
 }
 
-// halves are the shares of pages and of PageRank that a trial has at half time.
+// halves returns the shares of pages and of PageRank that a trial has fetched at half time.
 func (s *policySet) halves(t *policyTrial) [2]float64 {
 	return [2]float64{t.share(t.pages, s.at(0.5)), t.share(t.rank, s.at(0.5))}
 }
 
-// worst is the greatest difference between a share over sockets and the simulation's.
+// worst returns the largest difference between a share over sockets and in the simulation.
 func (l *liveSet) worst() (worst float64) {
 	for i := range thePolicies {
 		a, b := l.real.halves(l.real.trials[i]), l.sim.halves(l.sim.trials[i])
@@ -218,8 +217,7 @@ func (l *liveSet) worst() (worst float64) {
 	return worst
 }
 
-// sameOrder reports whether of any two policies that are clearly apart in the simulation the
-// same one is ahead over sockets.
+// sameOrder reports whether any two policies that differ clearly in the simulation have the same order over sockets.
 func (l *liveSet) sameOrder() bool {
 	for i := range thePolicies {
 		for j := range thePolicies {

@@ -21,7 +21,7 @@ In-links follow the power law measured on the web (exponent 2.1). The crawl star
 qualities and times, and needs no robots.txt. Whenever a connection is free, it chooses the server and the pages with the most quality per second. It is greedy, so it is only a practical bound.
 A policy's *area* is the area under its curve up to the end of breadth-first, as a share of the area if all pages had come at once.`
 
-// at is a share of the time of the set.
+// at returns the time that is a share of the set's time.
 func (s *policySet) at(share float64) time.Duration { return time.Duration(share * float64(s.whole())) }
 
 // plot draws the curves of a quality, or of quality per page.
@@ -51,7 +51,7 @@ func (s *policySet) plot(name, title, y string, quality []float64, perPage bool,
 	return p
 }
 
-// timeColumns are the shares of time that tables have columns for.
+// timeColumns lists the shares of time in the columns of tables.
 var timeColumns = []float64{0.1, 0.2, 0.3, 1. / 3, 0.5, 0.7}
 
 func timeHeads() (heads []string) {
@@ -61,7 +61,7 @@ func timeHeads() (heads []string) {
 	return heads
 }
 
-// row is a table's row of a trial: shares of quality, area, the same of breadth-first's and of best's, end.
+// row returns the table row of a trial: shares of quality, area, area relative to breadth-first and to best, end.
 func (s *policySet) row(t, best *policyTrial, quality []float64) []any {
 	var cells []any
 	for _, f := range timeColumns {
@@ -131,7 +131,7 @@ func (s *policySet) section(name, text string) Section {
 	}}
 }
 
-// capabilityIsBest reports whether no other policy has as large an area.
+// capabilityIsBest reports whether no other policy has a larger area.
 func (s *policySet) capabilityIsBest() bool {
 	for _, t := range s.trials[:3] {
 		if t.area(s.quality, s.whole()) >= s.find("capability").area(s.quality, s.whole()) {
@@ -141,7 +141,7 @@ func (s *policySet) capabilityIsBest() bool {
 	return true
 }
 
-// compactTable has a row for each policy and kind of quality.
+// compactTable returns a table with a row for each policy and kind of quality.
 func compactTable(name, caption string, st *policySetting) Table {
 	tab := Table{Name: name, Caption: caption, Columns: []string{
 		"policy", "pages at half", "PageRank at 0.3", "PageRank at half", "Zipf at 0.33", "Zipf at half", "area of PageRank", "area of Zipf", "end, s",

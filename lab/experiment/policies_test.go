@@ -11,9 +11,8 @@ import (
 	"github.com/orbweaver/orbweaver/lab/measure"
 )
 
-// TestPolicies runs the experiment on a small web. What it writes is whole, and what does not
-// depend on size holds: capability is best where all is known, and crawls over sockets are what the
-// simulation of them is.
+// TestPolicies runs the experiment on a small web. The report is complete, and the checks that do not depend on size hold:
+// capability is best if everything is known, and crawls over sockets agree with their simulation.
 func TestPolicies(t *testing.T) {
 	r, err := policies(Options{Seed: 1, Quick: true, Pages: 600})
 	if err != nil {
@@ -21,11 +20,11 @@ func TestPolicies(t *testing.T) {
 	}
 	for _, s := range r.Sections {
 		for _, c := range s.Checks {
-			if !c.OK && strings.Contains(c.What, "if all URLs are known") { // the others are of large webs
+			if !c.OK && strings.Contains(c.What, "if all URLs are known") { // the others need large webs
 				t.Errorf("%s: %s", s.Title, c.What)
 			}
 			if !c.OK && s.Title == "Over sockets" {
-				again(t) // the machine was perhaps busy with other things
+				again(t) // the machine may have been busy
 			}
 		}
 	}
@@ -51,7 +50,7 @@ func again(t *testing.T) {
 	}
 }
 
-// TestPolicyTrialsRepeat: a crawl measured twice is the same.
+// TestPolicyTrialsRepeat checks that two measurements of a crawl are equal.
 func TestPolicyTrialsRepeat(t *testing.T) {
 	c, err := newCampus(3, campusOptions{hosts: 16, pages: 400, fair: true, bounded: true})
 	if err != nil {
@@ -70,8 +69,7 @@ func TestPolicyTrialsRepeat(t *testing.T) {
 	}
 }
 
-// TestCampus: the shares of the servers are those that were requested, no server is slower than its bound, and
-// qualities sum up to 1.
+// TestCampus checks the shares of the servers, that no server is slower than its bound, and that the sum of qualities is 1.
 func TestCampus(t *testing.T) {
 	c, err := newCampus(1, campusOptions{hosts: 100, pages: 3000, draws: 2, fair: true, bounded: true})
 	if err != nil {
@@ -106,7 +104,7 @@ func TestCampus(t *testing.T) {
 	}
 }
 
-// TestPageRank compares with what follows from the definition.
+// TestPageRank compares with values that follow from the definition.
 func TestPageRank(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -131,7 +129,7 @@ func TestPageRank(t *testing.T) {
 	}
 }
 
-// TestPlanOfOmniscient: a visit takes as many pages as raise what it brings a second.
+// TestPlanOfOmniscient checks that a visit takes the pages that raise its quality per second.
 func TestPlanOfOmniscient(t *testing.T) {
 	took := []time.Duration{time.Second, time.Second, time.Second}
 	for _, c := range []struct {
@@ -161,7 +159,7 @@ func TestPlanOfOmniscient(t *testing.T) {
 	}
 }
 
-// TestOmniscient: all pages come, each once, and no policy has more of the quality.
+// TestOmniscient checks that each page comes once, and that no policy fetches more quality.
 func TestOmniscient(t *testing.T) {
 	c, err := newCampus(4, campusOptions{hosts: 30, pages: 900, fair: true, bounded: true})
 	if err != nil {

@@ -11,30 +11,29 @@ import (
 	"github.com/orbweaver/orbweaver/lab/measure"
 )
 
-// campus is a web of servers that differ in size and speed, with what only an observer knows
-// of it: the whole graph, and what each page is worth.
+// campus is a web of servers of different sizes and speeds, with the knowledge of an observer: the whole graph and the
+// quality of each page.
 type campus struct {
 	web     *simweb.Web
 	servers []measure.Server // by host
-	urls    []weburl.URL     // of all pages, in the order in which breadth-first search from the roots finds them
-	host    []int            // of each page
-	number  map[string]int   // of each page
+	urls    []weburl.URL     // all pages, in the order of a breadth-first search from the roots
+	host    []int            // host of each page
+	number  map[string]int   // number of each page by URL
 	links   [][]int32
 	roots   []weburl.URL
-	pages   []float64   // what each page is worth if all are worth the same; the sum is 1, as it is of
-	rank    []float64   // PageRank, and of
-	zipfs   [][]float64 // some draws from Zipf's law, independent of all else
+	pages   []float64   // equal qualities; the sum is 1, as of rank and zipfs
+	rank    []float64   // PageRank
+	zipfs   [][]float64 // independent draws from Zipf's law
 	work    time.Duration
-	longest time.Duration // that one server takes alone
+	longest time.Duration // longest time that a single server needs
 }
 
-// Properties of the campus. The shares of the servers by what they allow per connection are
-// the paper's, which gives neither times nor sizes.
+// Properties of the campus. The paper gives the shares of servers by requests per connection, but neither times nor sizes.
 const (
 	oneRequest = 0.24 // share of the servers that allow 1 request per connection
-	hundred    = 0.66 // that allow 100; the rest from 2 to 99
+	hundred    = 0.66 // share that allows 100; the rest allows from 2 to 99
 	campusZipf = 0.5  // exponent of the sizes
-	campusSkew = 11   // of the numbers of links to pages
+	campusSkew = 11   // skew of the numbers of links to pages
 
 	roundTrip      = 10 * time.Millisecond // median; three make a connection, and two close it
 	roundTripSigma = 1.0
@@ -43,17 +42,17 @@ const (
 	replySigma     = 2.0
 	replyMost      = 5 * time.Second
 	replySpread    = 0.5
-	// alonePerPage bounds what a server takes alone, by the mean number of pages.
+	// alonePerPage bounds the time of a single server, relative to the mean number of pages.
 	alonePerPage = time.Second * 2 / 3
 )
 
-// campusOptions are what a campus may be without.
+// campusOptions are variations of a campus.
 type campusOptions struct {
 	hosts, pages int
-	draws        int     // of qualities by Zipf's law: the ten best pages have a quarter of it all, so that chance has a say
-	sigma        float64 // of the times to reply; 0: replySigma
-	fair         bool    // larger servers are faster, so that they do not take longer for all of their pages
-	bounded      bool    // no server takes longer alone than alonePerPage has it
+	draws        int     // draws of qualities from Zipf's law; several, because the ten best pages have a quarter of the sum
+	sigma        float64 // of the response times; 0: replySigma
+	fair         bool    // larger servers are faster, so that all servers need the same time
+	bounded      bool    // alonePerPage bounds the time of each server
 }
 
 func newCampus(seed uint64, o campusOptions) (*campus, error) {
@@ -106,7 +105,7 @@ func observe(seed uint64, web *simweb.Web, draws int) (*campus, error) {
 	return c, nil
 }
 
-// largestOf is how large the largest host is, so that all together have about so many pages.
+// largestOf returns the size of the largest host such that all hosts together have about that many pages.
 func largestOf(hosts, pages, least int, zipf float64) int {
 	total := func(largest int) (n int) {
 		for h := range hosts {
@@ -125,7 +124,7 @@ func largestOf(hosts, pages, least int, zipf float64) int {
 	return lo
 }
 
-// drawServers draws what connections to each server take.
+// drawServers draws the times of connections to each server.
 func (c *campus) drawServers(seed uint64, o campusOptions) {
 	n := c.web.Hosts()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -171,7 +170,7 @@ func alone(s measure.Server, pages int) time.Duration {
 	return time.Duration(pages)*s.Response + time.Duration(connections)*(s.Connect+s.Close)
 }
 
-// explore finds all pages that links lead to.
+// explore finds all linked pages.
 func (c *campus) explore() error {
 	add := func(u weburl.URL) int32 {
 		text := u.String()
@@ -179,7 +178,7 @@ func (c *campus) explore() error {
 		if !ok {
 			i = len(c.urls)
 			c.number[text] = i
-			h, _ := c.web.HostOf(string(u.Host())) // of its own links: there is one
+			h, _ := c.web.HostOf(string(u.Host())) // exists, because the link is the web's own
 			c.urls, c.host = append(c.urls, u), append(c.host, h)
 		}
 		return int32(i)
@@ -201,15 +200,14 @@ func (c *campus) explore() error {
 	return nil
 }
 
-// server is what connections to a host take.
+// server returns the times of connections to a host.
 func (c *campus) server(host string) measure.Server {
 	h, _ := c.web.HostOf(host) // only links of the web are followed
 	return c.servers[h]
 }
 
-// pageRank is that of Page, Brin, Motwani and Winograd ("The PageRank Citation Ranking:
-// Bringing Order to the Web", 1999), with a damping of 0.85, in 50 rounds; what pages without
-// links have is spread over all. The sum is 1.
+// pageRank returns PageRank (Page, Brin, Motwani and Winograd, "The PageRank Citation Ranking: Bringing Order to the Web",
+// 1999) with a damping of 0.85, after 50 rounds. The rank of pages without links is spread over all pages. The sum is 1.
 func pageRank(links [][]int32) []float64 {
 	const damping = 0.85
 	n := float64(len(links))
@@ -236,9 +234,9 @@ func pageRank(links [][]int32) []float64 {
 	return rank
 }
 
-// omniscient is a crawl in an order that needs to know all pages with their qualities and
-// times from the beginning: whenever a connection is free, it goes to the server of which some pages
-// bring most quality a second, and for just these. (That is greedy, and so not always the best order.)
+// omniscient returns a crawl in an order that knows all pages with their qualities and times from the start. A free
+// connection goes to the server whose next pages have the most quality per second, and fetches just these. This is greedy
+// and therefore not always the best order.
 func (c *campus) omniscient(quality []float64, connections int) *policyTrial {
 	hosts := make([]queue, len(c.servers))
 	took := make([]time.Duration, len(c.urls))
@@ -252,7 +250,7 @@ func (c *campus) omniscient(quality []float64, connections int) *policyTrial {
 		hosts[h].plan(c.servers[h], quality, took)
 	}
 	t := &policyTrial{policy: "omniscient"}
-	now := make([]time.Duration, connections) // of each connection: when it is free
+	now := make([]time.Duration, connections) // time at which each connection is free
 	for {
 		at := earliest(now)
 		best := -1
@@ -262,7 +260,7 @@ func (c *campus) omniscient(quality []float64, connections int) *policyTrial {
 				best = h
 			}
 		}
-		if best < 0 { // all that are left are connected
+		if best < 0 { // all other servers are connected
 			next := time.Duration(math.MaxInt64)
 			for h := range hosts {
 				if len(hosts[h].pages) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
-// processorTime is the processor time that this process has used so far, or where that is not known the time since it began.
+// processorTime returns the processor time of this process, or the time since its start if that is unknown.
 func processorTime() time.Duration {
 	if d := ledger.Processor(); d > 0 {
 		return d

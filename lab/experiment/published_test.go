@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestPublishedTables compares the tables of the published reports with their CSV files, cell by
-// cell: neither is edited by hand.
+// TestPublishedTables compares the tables of the published reports with their CSV files, cell by cell, so that neither is
+// edited by hand.
 func TestPublishedTables(t *testing.T) {
 	folder := filepath.Join("..", "..", "docs", "experiments")
 	tables := 0
@@ -64,7 +64,7 @@ func sameTable(t *testing.T, name string, rows [][]string, lines []string) {
 	}
 }
 
-// sameCell compares a cell with all its digits with one for people.
+// sameCell compares an exact cell with a rounded one.
 func sameCell(exact, shown string) bool {
 	if exact == shown {
 		return true

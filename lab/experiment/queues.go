@@ -15,9 +15,9 @@ const (
 	portalLatency = 200 * time.Millisecond
 	portalTime    = 10 * time.Minute
 	portalWatch   = 10 * time.Second
-	portalPace    = 50 * time.Millisecond // where there is one
+	portalPace    = 50 * time.Millisecond // in the crawls with a pace
 	mixedHosts    = 200
-	mixedPages    = 100 // of each host but the portal
+	mixedPages    = 100 // pages of each host except the portal
 	mixedDelay    = time.Second
 	mixedLinks    = 64 // connections of the partition
 )
@@ -25,11 +25,11 @@ const (
 // queueTrial is one crawl of a web whose first host is a portal.
 type queueTrial struct {
 	by    blobschema.QueueBy
-	k     int // connections that the portal allows, and queues
+	k     int // number of connections that the portal allows, and of queues
 	delay time.Duration
 	rest  time.Duration // delay of other hosts
 
-	pages []int // by stretch of portalWatch
+	pages []int // by period of portalWatch
 	measure.Measured
 }
 
@@ -56,7 +56,7 @@ func (t *queueTrial) run(seed uint64, web *simweb.Web, d time.Duration) (err err
 	return nil
 }
 
-// rates are pages a second, by stretch.
+// rates returns pages per second, by period.
 func (t *queueTrial) rates() (out []float64) {
 	for _, n := range t.pages {
 		out = append(out, float64(n)/portalWatch.Seconds())
@@ -64,8 +64,7 @@ func (t *queueTrial) rates() (out []float64) {
 	return out
 }
 
-// active are the requests under way, on average, by stretch: each takes the latency, so
-// that they are the rate times it (Little).
+// active returns the mean number of requests under way, by period: the rate times the latency, by Little's law.
 func (t *queueTrial) active() []float64 {
 	out := t.rates()
 	for i := range out {
@@ -74,7 +73,7 @@ func (t *queueTrial) active() []float64 {
 	return out
 }
 
-// late is the mean of the second half, when the queues are long.
+// late returns the mean of the second half, when the queues are long.
 func late(values []float64) float64 {
 	values = values[len(values)/2:]
 	sum := 0.0
@@ -84,19 +83,19 @@ func late(values []float64) float64 {
 	return sum / float64(max(1, len(values)))
 }
 
-// newPortal is a web of one host, or of a portal and others.
+// newPortal returns a web of one host, or of a portal and other hosts.
 func newPortal(seed uint64, pages, others int) (*simweb.Web, error) {
 	c := simweb.Config{
 		Seed: seed, Hosts: 1 + others, Names: true, Pages: simweb.Pages{Min: pages}, PageBytes: 256, LinksPerPage: 10,
 		Connection: simweb.Connection{LatencyMin: portalLatency, MaxRequests: 1 << 30},
 	}
 	if others > 0 {
-		c.Pages = simweb.Pages{Min: mixedPages, Max: pages, Zipf: 10} // so steep that there is one large host
+		c.Pages = simweb.Pages{Min: mixedPages, Max: pages, Zipf: 10} // so steep that only one host is large
 	}
 	return simweb.New(c)
 }
 
-// queueAssignment measures what dealing the URLs of one large host to several queues brings.
+// queueAssignment measures the gain from several queues for one large host.
 func queueAssignment(o Options) (*Report, error) {
 	log := o.logger()
 	pages, ks, d := portalPages, []int{1, 2, 4, 8, 16, 32}, portalTime
@@ -151,7 +150,7 @@ func queueAssignment(o Options) (*Report, error) {
 	}, nil
 }
 
-// portalSection is about a portal alone.
+// portalSection reports on a portal alone.
 func portalSection(trials []*queueTrial) Section {
 	sec := Section{Title: "One portal without a delay", Text: portalText}
 	tab := Table{
@@ -197,7 +196,7 @@ func portalSection(trials []*queueTrial) Section {
 	return sec
 }
 
-// busyEnough is the part of the connections allowed that is to be busy.
+// busyEnough is the share of the permitted connections that should be busy.
 const busyEnough = 0.9
 
 func overTime(name string, color int, values []float64) Series {
@@ -208,7 +207,7 @@ func overTime(name string, color int, values []float64) Series {
 	return s
 }
 
-// paceSection is about a portal with a pace.
+// paceSection reports on a portal with a pace.
 func paceSection(trials []*queueTrial) Section {
 	sec := Section{Title: "One portal with a delay", Text: fmt.Sprintf(paceText, portalPace, 1/portalPace.Seconds())}
 	tab := Table{Name: "pace", Caption: "By BKDR, when the queues are long", Columns: []string{"connections", "active", "pages/s", "bound by connections", "bound by delay"}}
@@ -225,7 +224,7 @@ func paceSection(trials []*queueTrial) Section {
 	return sec
 }
 
-// mixedSection is about a portal among other hosts.
+// mixedSection reports on a portal among other hosts.
 func mixedSection(trials []*queueTrial, web *simweb.Web) Section {
 	sec := Section{Title: "A portal among other hosts", Text: fmt.Sprintf(mixedText, mixedHosts, mixedPages, mixedDelay, mixedLinks)}
 	tab := Table{Name: "mixed", Caption: "Pages of all hosts", Columns: []string{"connections to the portal", "pages", "of", "pages/s when the queues are long", "times k = 1"}}

@@ -15,13 +15,13 @@ import (
 // mostQueues is the largest number of queues of one host.
 const mostQueues = 64
 
-// urlKind is a way in which the URLs of a portal differ.
+// urlKind is a form of the URLs of a portal.
 type urlKind struct {
 	name string
 	url  func(i int) string
 }
 
-// urlKinds are ways to write URLs that are seen on portals. web has one host.
+// urlKinds returns forms of URLs that portals use. web has one host.
 func urlKinds(web *simweb.Web) []urlKind {
 	const site = "https://www.portal.example"
 	words := []string{"autumn", "budget", "city", "derby", "election", "film", "garden", "harbour", "island", "jazz"}
@@ -52,8 +52,8 @@ type dealer struct {
 	reduce func(h uint64, k int) int
 }
 
-// dealers are the published hashes with the published remainder, the crawl's own hash, and
-// the published hashes as the frontier uses them.
+// dealers returns the published hashes with the published remainder, the crawl's own hash, and the published hashes as the
+// frontier uses them.
 func dealers(own partition.Hash) []dealer {
 	remainder := func(h uint64, k int) int { return int(h % uint64(k)) }
 	reduce := func(h uint64, k int) int { return schedule.Reduce(uint32(h), k) }
@@ -67,10 +67,10 @@ func dealers(own partition.Hash) []dealer {
 	}
 }
 
-// spread is how unevenly things lie in k places.
+// spread measures how unevenly URLs are distributed to queues.
 type spread struct {
 	deviation float64 // coefficient of variation
-	fullest   float64 // by the mean
+	fullest   float64 // longest queue, relative to the mean
 }
 
 func spreadOf(counts []int) spread {
@@ -87,7 +87,7 @@ func spreadOf(counts []int) spread {
 	return spread{math.Sqrt(max(0, squares/float64(len(counts))-mean*mean)) / mean, float64(most) / mean}
 }
 
-// spreads is what a dealer does to n URLs, by number of queues, from 0 on.
+// spreads returns the spread of n URLs, by number of queues, from 0 on.
 func (d *dealer) spreads(k urlKind, n int) []spread {
 	hashes := make([]uint64, n)
 	for i := range hashes {
@@ -104,11 +104,11 @@ func (d *dealer) spreads(k urlKind, n int) []spread {
 	return out
 }
 
-// evenEnough is the fullest queue by the mean from which on a dealer is called uneven. Of 100,000
-// URLs dealt to 64 queues at random the fullest has about 1.06 times the mean.
+// evenEnough is the length of the longest queue, relative to the mean, above which a dealer counts as uneven. If 100,000 URLs
+// are dealt to 64 queues at random, the longest queue has about 1.06 times the mean.
 const evenEnough = 1.1
 
-// dealSection is about the hashes alone.
+// dealSection reports on the hashes alone.
 func dealSection(seed uint64, web *simweb.Web, n int) (Section, error) {
 	key := [16]byte{15: byte(seed)}
 	own, err := partition.NewHash(key, partition.DefaultSlots)
@@ -116,7 +116,7 @@ func dealSection(seed uint64, web *simweb.Web, n int) (Section, error) {
 		return Section{}, err
 	}
 	kinds, all := urlKinds(web), dealers(own)
-	if n < 50_000 { // chance is all there is to see
+	if n < 50_000 { // too few: chance dominates
 		kinds = kinds[:2]
 	}
 	found := make([][][]spread, len(all)) // by dealer, kind and number of queues
@@ -184,7 +184,7 @@ func dealSection(seed uint64, web *simweb.Web, n int) (Section, error) {
 func (s spread) full() float64   { return s.fullest }
 func (s spread) varied() float64 { return s.deviation }
 
-// at are the spreads of all kinds for a number of queues.
+// at returns the spreads of all kinds for a number of queues.
 func at(byKind [][]spread, queues int) (out []spread) {
 	for _, s := range byKind {
 		out = append(out, s[queues])

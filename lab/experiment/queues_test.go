@@ -23,7 +23,7 @@ func TestSpreadOf(t *testing.T) {
 	}
 }
 
-// TestURLKinds: the URLs are canonical and different, or their hashes would not be those of a crawl.
+// TestURLKinds checks that the URLs are canonical and different, because otherwise their hashes would not be those of a crawl.
 func TestURLKinds(t *testing.T) {
 	web, err := simweb.New(simweb.Config{Seed: 1, Hosts: 1, Names: true, Pages: simweb.Pages{Min: 5_000}})
 	if err != nil {
@@ -41,14 +41,13 @@ func TestURLKinds(t *testing.T) {
 	}
 }
 
-// TestQueueAssignment runs the experiment on a small portal: what it writes is whole, and what
-// does not depend on size holds.
+// TestQueueAssignment runs the experiment on a small portal. The report is complete, and the checks that do not depend on
+// size hold.
 func TestQueueAssignment(t *testing.T) {
 	small(t, "queue-assignment", queueAssignment, nil)
 }
 
-// small runs an experiment so that it takes seconds. Checks of sections that are of large
-// webs may fail.
+// small runs an experiment in seconds. Checks of the large sections may fail.
 func small(t *testing.T, name string, run func(Options) (*Report, error), large []string) {
 	t.Helper()
 	r, err := run(Options{Seed: 2, Quick: true})

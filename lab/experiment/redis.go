@@ -16,18 +16,18 @@ var (
 	efficientRedis  = 0.9                                                             // speed-up by workers
 )
 
-// redisScale is how large the measurements are.
+// redisScale is the size of the measurements.
 type redisScale struct {
 	seed    uint64
 	workers []int
-	times   int // a web as large, by the paper's
-	faster  int // are answers over sockets
-	indexed int // pages that several numbers of workers index
-	sites   int // that are ranked
-	small   int // documents of the collection in which known items are sought
-	docs    int // of the one whose searches are timed
-	items   int // that are sought
-	queries int // that are timed
+	times   int // size of the large web, relative to the paper's
+	faster  int // factor by which answers over sockets are faster
+	indexed int // pages to index, by several numbers of workers
+	sites   int // sites to rank
+	small   int // documents in the collection for known-item searches
+	docs    int // documents in the collection for timed searches
+	items   int // known items to search
+	queries int // timed queries
 }
 
 func redisScaleOf(o Options) redisScale {
@@ -44,13 +44,13 @@ func redisScaleOf(o Options) redisScale {
 	return s
 }
 
-// redisEngine measures what the paper does, and what makes an index one. What is timed has the machine to itself.
+// redisEngine repeats the paper's measurements, and measures index and search. Timed parts run alone.
 func redisEngine(o Options) (*Report, error) {
 	return redisScaleOf(o).run(o.Quick, o.logger())
 }
 
 func (s redisScale) run(quick bool, log func(string, ...any)) (*Report, error) {
-	if s.docs > corpus.Most { // before all else, for the rest takes minutes
+	if s.docs > corpus.Most { // checked first, because the rest takes minutes
 		return nil, fmt.Errorf("%s documents: there are at most %s", grouped(s.docs), grouped(corpus.Most))
 	}
 	r := &Report{
@@ -78,7 +78,7 @@ func (s redisScale) run(quick bool, log func(string, ...any)) (*Report, error) {
 	return r, err
 }
 
-// shelfSections are about two collections in folders.
+// shelfSections returns the sections on two collections in folders.
 func shelfSections(s redisScale, sample *corpus.Corpus, log func(string, ...any)) (out []Section, err error) {
 	stored, err := storedText(sample)
 	if err != nil {

@@ -22,28 +22,26 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// archive is what a crawl of a corpus has stored: the WARC objects, commits and records that the crawler's
-// own parts make of its pages.
+// archive is the stored result of a crawl of a corpus: WARC objects, commits and records, made by the crawler's own packages.
 type archive struct {
 	*platform.Platform
 	docs  *corpus.Corpus
 	crawl blobschema.Crawl
 	of    [][]int // documents by partition
-	text  int64   // bytes of all documents' text
+	text  int64   // bytes of the text of all documents
 	pages int64   // bytes of all pages
 }
 
-// Of a commit that an archive is made of.
+// Sizes of commits in an archive.
 const (
 	archiveFence = 1
-	archiveChunk = 1000 // pages, in one WARC object
+	archiveChunk = 1000 // pages of a commit, in one WARC object
 	archiveSlots = 4096
 )
 
 var archiveTime = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// newArchive stores documents as a crawl would with so many partitions. The platform is the archive's
-// from now on.
+// newArchive stores documents as a crawl with that many partitions does. The archive owns the platform.
 func newArchive(p *platform.Platform, docs *corpus.Corpus, partitions int) (*archive, error) {
 	a := &archive{Platform: p, docs: docs, of: make([][]int, partitions)}
 	if err := a.fill(); err != nil {
@@ -95,15 +93,15 @@ func (a *archive) fill() error {
 	return nil
 }
 
-// deal deals the documents to partitions, by the hash key of some that does so most evenly: how partitions
-// are kept even is another experiment's subject.
+// deal deals the documents to partitions with the most even of several hash keys, because another experiment is about the
+// balance of partitions.
 func (a *archive) deal() (key []byte, err error) {
 	owners, err := partition.NewMap(archiveSlots, len(a.of))
 	if err != nil {
 		return nil, err
 	}
 	var hosts []string
-	var docs [][]int // of each
+	var docs [][]int // documents by partition
 	for i := range a.docs.Len() {
 		host, _, _ := strings.Cut(strings.TrimPrefix(a.docs.URL(i), "http://"), "/")
 		if n := len(hosts); n == 0 || hosts[n-1] != host {
@@ -131,7 +129,7 @@ func (a *archive) deal() (key []byte, err error) {
 	return key, nil
 }
 
-// engine is one that works for the archive.
+// engine returns a service for the archive.
 func (a *archive) engine() (*service.Service, error) {
 	e, err := service.New(a.Platform, service.Config{})
 	if err == nil && a.crawl.ID != "" {
@@ -140,7 +138,7 @@ func (a *archive) engine() (*service.Service, error) {
 	return e, err
 }
 
-// archiveCommit is one of the commits.
+// archiveCommit is a commit of an archive.
 type archiveCommit struct {
 	*archive
 	hash partition.Hash
@@ -152,7 +150,7 @@ type archiveCommit struct {
 	text, bytes int64
 }
 
-// store puts the WARC object and the commit, and makes the head name it if it is the last.
+// store stores the WARC object and the commit. The last one is named by the head.
 func (c *archiveCommit) store() error {
 	ctx := context.Background()
 	man := blobschema.Manifest{
@@ -188,7 +186,7 @@ func (c *archiveCommit) store() error {
 	return err
 }
 
-// records are the answers, as the fetcher keeps them; their pages and links are in the commit.
+// records returns the WARC records of the answers, as the fetcher makes them, and adds their pages and links to the commit.
 func (c *archiveCommit) records(commit *blobschema.Commit) (parts [][]byte, err error) {
 	name := naming.WARC(c.crawl.ID, c.part, archiveFence, c.seq, true)
 	scratch := fetch.NewScratch(fetch.Config{UserAgent: liveAgent, Token: liveAgent})

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestArchive reads the pages of an archive back: all documents are there once, by partition.
+// TestArchive reads the pages of an archive: each document is there once, in the right partition.
 func TestArchive(t *testing.T) {
 	c, err := corpus.New(1, 700)
 	if err != nil {

@@ -22,27 +22,26 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The crawl of the paper, and what is made of it here. Its one slave has a page each 186 ms, so that is
-// what an answer takes.
+// The crawl of the paper. Its single slave fetches a page every 186 ms, so this is the time of an answer here.
 const (
 	redisPages  = 708
 	redisKB     = 25_600
-	redisHosts  = 236 // the paper says nothing of hosts
+	redisHosts  = 236 // the paper does not mention hosts
 	redisAnswer = 186 * time.Millisecond
-	redisMany   = 16 // connections, where a worker has more than the paper's
+	redisMany   = 16 // connections of a worker with more than the paper's
 )
 
 // redisCrawl is one crawl.
 type redisCrawl struct {
 	workers     int
-	connections int // of each
-	times       int // as large as the paper's
+	connections int // per worker
+	times       int // size relative to the paper's
 	live        bool
 	answer      time.Duration
 
 	pages int
-	end   time.Duration // from the beginning until the last page
-	most  time.Duration // until three quarters of them
+	end   time.Duration // from the start to the last page
+	most  time.Duration // from the start to three quarters of the pages
 }
 
 func (c *redisCrawl) String() string {
@@ -53,13 +52,13 @@ func (c *redisCrawl) String() string {
 	return s
 }
 
-// rate is in pages a second, until the end.
+// rate returns pages per second until the end.
 func (c *redisCrawl) rate() float64 { return float64(c.pages) / c.end.Seconds() }
 
-// steady is the same while all workers work.
+// steady returns pages per second while all workers are busy.
 func (c *redisCrawl) steady() float64 { return 0.75 * float64(c.pages) / c.most.Seconds() }
 
-// finish takes when the pages were had.
+// finish records the times of the pages.
 func (c *redisCrawl) finish(at []time.Duration) error {
 	slices.Sort(at)
 	if c.pages = len(at); c.pages != redisPages*c.times {
@@ -69,7 +68,7 @@ func (c *redisCrawl) finish(at []time.Duration) error {
 	return nil
 }
 
-// web is one of the paper's size, or a multiple of it.
+// web returns a web of the paper's size, or a multiple of it.
 func (c *redisCrawl) web(seed uint64) (*simweb.Web, error) {
 	return simweb.New(simweb.Config{
 		Seed: seed, Hosts: redisHosts * c.times, Names: !c.live, Pages: simweb.Pages{Min: redisPages / redisHosts},
@@ -155,7 +154,7 @@ func (c *redisCrawl) overSockets(web *simweb.Web) (err error) {
 	return c.finish(at)
 }
 
-// redisCrawls are the crawls of the experiment, by what they are and the number of workers.
+// redisCrawls holds the crawls of the experiment by kind and number of workers.
 type redisCrawls struct {
 	small, large, many []*redisCrawl // simulated
 	bound, free        []*redisCrawl // over sockets
@@ -173,7 +172,7 @@ func newRedisCrawls(s redisScale) *redisCrawls {
 	return r
 }
 
-// run runs the crawls: what is bound by the processors, alone, and at once what mostly waits.
+// run runs the crawls: those bound by the processors alone, the others concurrently, because they mostly wait.
 func (r *redisCrawls) run(seed uint64, log func(string, ...any)) error {
 	one := func(c *redisCrawl) func() error {
 		return func() error {

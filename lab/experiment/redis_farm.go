@@ -11,26 +11,25 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// What calls take on a farm, in addition to what they move: as in package simulate, and what a function of
-// 1 GB has of the net.
+// Durations of calls on a farm, in addition to the transfer: as in package measure, with the network of a 1 GB function.
 const (
 	farmTable = 5 * time.Millisecond
 	farmQueue = 10 * time.Millisecond
 	farmGet   = 20 * time.Millisecond
 	farmPut   = 40 * time.Millisecond
-	farmNet   = 80 << 20 // bytes a second
+	farmNet   = 80 << 20 // bytes per second
 )
 
-// farm runs actors as if each had a machine of its own, with one processor: on a virtual clock, on which
-// calls take what they take in a cloud, and work the processor time that it takes here, where one piece of it
-// is done after another, and nothing else may run. Actors meet in what is stored, and by messages.
+// farm runs actors as if each had its own machine with one processor, on a virtual clock. Calls take as long as in a cloud,
+// and work takes the processor time that it takes here, one piece after another; nothing else may run meanwhile. Actors
+// communicate by stored data and messages.
 type farm struct {
 	virtual.Clock
 	platform *platform.Platform
-	sent     func(body []byte) error // takes messages to the queue of ranks, when they are there
-	calls    int                     // of the platform
-	steps    int                     // of ranks
-	busy     time.Duration           // of all processors
+	sent     func(body []byte) error // receives the messages to the queue of ranks
+	calls    int                     // number of calls of the platform
+	steps    int                     // number of rank steps
+	busy     time.Duration           // processor time of all workers
 	err      error
 }
 
@@ -79,7 +78,7 @@ func (w *worker) Handle(now actor.Now, r actor.Reply) (issues []actor.Issue) {
 	return issues
 }
 
-// run runs until nothing is left to do, and returns when that was.
+// run runs until nothing is left to do, and returns the time.
 func (f *farm) run() (time.Duration, error) {
 	for f.err == nil && f.Next() {
 	}
@@ -90,7 +89,7 @@ func (w *worker) clock() actor.Now {
 	return actor.Now{Wall: archiveTime.Add(24*time.Hour + w.Mono), Mono: w.Mono}
 }
 
-// spend does something on the worker's processor, and returns when it is done.
+// spend does something on the worker's processor, and returns the time of its end.
 func (w *worker) spend(do func()) time.Duration {
 	before := processorTime()
 	do()
@@ -100,7 +99,7 @@ func (w *worker) spend(do func()) time.Duration {
 	return w.free
 }
 
-// issue has an effect happen at once, and its reply come when it would have ended.
+// issue carries out an effect at once, and delivers its reply after the time that it takes.
 func (w *worker) issue(is actor.Issue) {
 	ctx := context.Background()
 	reply := func(at time.Duration, v any, err error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
-// TestFarm holds the farm's clock to what calls take: those of one actor one after another, those of two side by
-// side; work is processor time, and an error of an actor ends it all.
+// TestFarm checks the farm's clock: calls of one actor take their times in sequence, those of two actors in parallel. Work
+// takes processor time, and an error of an actor ends the run.
 func TestFarm(t *testing.T) {
 	p, err := drivers.Memory(nil)
 	if err != nil {

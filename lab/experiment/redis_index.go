@@ -23,10 +23,10 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What indexing is to reach.
+// Targets of indexing.
 const (
-	redisIndexRate = 1000 // pages a second, of a large collection in a folder
-	redisIndexMost = 2    // processors that it is measured with
+	redisIndexRate = 1000 // pages per second, for a large collection in a folder
+	redisIndexMost = 2    // processors of the measurement
 )
 
 // indexTrial is the indexing of an archive by a number of workers.
@@ -34,7 +34,7 @@ type indexTrial struct {
 	workers int
 	docs    int
 	took    time.Duration
-	busy    time.Duration // of all processors
+	busy    time.Duration // processor time of all workers
 }
 
 func (t *indexTrial) rate() float64   { return float64(t.docs) / t.took.Seconds() }
@@ -50,7 +50,7 @@ func memoryArchive(docs *corpus.Corpus, partitions int) (*archive, error) {
 	return newArchive(p, docs, partitions)
 }
 
-// index brings the index of all partitions up to date, side by side.
+// index updates the index of all partitions in parallel.
 func (a *archive) index() error {
 	e, err := a.engine()
 	if err != nil {
@@ -111,8 +111,7 @@ type stage struct {
 	took map[string]time.Duration
 }
 
-// stages takes indexing apart: the parts that the index step uses, one after another, for all documents of an
-// archive of one partition.
+// stages measures the parts of an index step one by one, for all documents of an archive of one partition.
 func stages(a *archive) ([]*stage, error) {
 	ctx := context.Background()
 	pages, err := storedPages(ctx, a.Platform, a.crawl.ID, 0)
@@ -120,7 +119,7 @@ func stages(a *archive) ([]*stage, error) {
 		return nil, err
 	}
 	objects, byLang := map[string][]byte{}, map[string][]blobschema.Page{}
-	for i := range pages { // in the order in which they were stored
+	for i := range pages { // in stored order
 		name, lang := pages[i].WARC, a.docs.Lang(a.of[0][i])
 		byLang[lang] = append(byLang[lang], pages[i])
 		if objects[name] == nil {
@@ -165,17 +164,17 @@ func stages(a *archive) ([]*stage, error) {
 	return out, err
 }
 
-// corpusLangs are the languages of a corpus.
+// corpusLangs lists the languages of a corpus.
 var corpusLangs = []string{"en", "zh", "ja", "ko"}
 
-// spent is the processor time that something takes.
+// spent returns the processor time of a function.
 func spent(do func()) time.Duration {
 	before := processorTime()
 	do()
 	return processorTime() - before
 }
 
-// bodyOf is the body of a stored answer.
+// bodyOf returns the body of a stored answer.
 func bodyOf(object []byte, p *blobschema.Page) ([]byte, error) {
 	rec, err := warc.ReadAt(bytes.NewReader(object), p.Offset, p.Length)
 	if err != nil {
@@ -187,7 +186,7 @@ func bodyOf(object []byte, p *blobschema.Page) ([]byte, error) {
 	return rec.Body, nil
 }
 
-// fieldsOf are the tokens of a document.
+// fieldsOf returns the tokens of a document by field.
 func fieldsOf(d *text.Document, url string) (fields [segment.NumFields][]segment.TermPosition) {
 	terms := func(s, lang string) (out []segment.TermPosition) {
 		for _, t := range token.Append(nil, s, lang) {
@@ -200,7 +199,7 @@ func fieldsOf(d *text.Document, url string) (fields [segment.NumFields][]segment
 	return fields
 }
 
-// redisIndex are the trials of the section on the index.
+// redisIndex holds the trials of the section on the index.
 type redisIndex struct {
 	docs      *corpus.Corpus
 	measured  []*indexTrial
@@ -223,9 +222,9 @@ func newRedisIndex(s redisScale) (*redisIndex, error) {
 	return r, nil
 }
 
-// run runs the trials one after another: each has the machine to itself.
+// run runs the trials one after another, so that each runs alone.
 func (r *redisIndex) run(log func(string, ...any)) error {
-	token.Append(nil, "字典", "zh") // its dictionary is made once
+	token.Append(nil, "字典", "zh") // builds the dictionary, once
 	for _, t := range r.measured {
 		if err := t.measured(r.docs); err != nil {
 			return err
@@ -276,7 +275,7 @@ func (r *redisIndex) section() Section {
 	return sec
 }
 
-// stageTable is where the time of a page goes, by language.
+// stageTable returns the table of a page's time by stage and language.
 func (r *redisIndex) stageTable() Table {
 	tab := Table{Name: "index-stages", Caption: "Processor time of a page in ms, by stage and language", Columns: []string{"stage", "all"}}
 	docs := map[string]int{}

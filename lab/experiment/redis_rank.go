@@ -21,13 +21,13 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
-// What the ranks of sites are to take.
+// Targets of ranking.
 const (
 	redisRankMost = time.Second // on one machine
 	redisTenfold  = 10
 )
 
-// madeStore puts a made crawl on a platform.
+// madeStore stores a made crawl on a platform.
 type madeStore struct{ *platform.Platform }
 
 func (s madeStore) Put(name string, data []byte) error {
@@ -46,16 +46,16 @@ func (s madeStore) Record(key string, value []byte) error {
 type rankTrial struct {
 	workers  int
 	sites    int
-	measured bool // in this process, two steps at once
+	measured bool // runs in this process, two steps at once
 
 	job   ranks.Job
 	took  time.Duration
-	busy  time.Duration // of all processors
+	busy  time.Duration // processor time of all workers
 	steps int
-	calls int // of the table, the queue and the objects
+	calls int // number of calls of table, queue and objects
 }
 
-// crawl makes a crawl of the sites, of a page each.
+// crawl makes a crawl of the sites, with one page each.
 func (t *rankTrial) crawl(p *platform.Platform, pages []made.Page) (*made.Crawl, error) {
 	c, err := made.Begin(madeStore{p}, "sites", archiveSlots, t.workers, blobschema.ByHost)
 	if err != nil {
@@ -93,7 +93,7 @@ func (t *rankTrial) run(pages []made.Page) (err error) {
 	return nil
 }
 
-// rankAll works out the ranks of a crawl in this process, two steps at once.
+// rankAll computes the ranks of a crawl in this process, two steps at once.
 func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
 	e, err := jobs.Open(p, service.Config{})
 	if err != nil {
@@ -107,8 +107,8 @@ func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
 	return job, err
 }
 
-// rank works out the ranks of a crawl: a step of a partition begins when a message for it comes and none is
-// at work, and has what the one before kept in memory.
+// rank computes the ranks of a crawl. A step of a partition starts when a message for it arrives and no step of it is
+// running. It starts with the memory of the previous step.
 func (f *farm) rank(c blobschema.Crawl) (time.Duration, error) {
 	warm, atWork, asked := map[partition.ID]*rank.Warm{}, map[partition.ID]bool{}, map[partition.ID]bool{}
 	var look func(p partition.ID)
@@ -139,7 +139,7 @@ func (f *farm) rank(c blobschema.Crawl) (time.Duration, error) {
 	return f.run()
 }
 
-// ranked is a crawl's rank job, which is to be done.
+// ranked returns a crawl's rank job, which must be finished.
 func ranked(p *platform.Platform, id string) (job ranks.Job, err error) {
 	recs, err := engine.ReadRecords(context.Background(), p, []string{naming.RankKey(id)})
 	if err != nil {
@@ -152,7 +152,7 @@ func ranked(p *platform.Platform, id string) (job ranks.Job, err error) {
 	return job, err
 }
 
-// redisRanks are the trials of the section on ranks.
+// redisRanks holds the trials of the section on ranks.
 type redisRanks struct {
 	sites               int
 	measured, simulated []*rankTrial

@@ -14,18 +14,18 @@ import (
 	"github.com/orbweaver/orbweaver/internal/search"
 )
 
-// What searching is to reach, and what an object store takes.
+// Targets of searching, and times of an object store.
 const (
-	redisWarm     = 20 * time.Millisecond // median, with a cache that has seen the queries' like
+	redisWarm     = 20 * time.Millisecond // median, with a cache warmed by similar queries
 	redisGET      = 15 * time.Millisecond
 	redisSideGETs = 8 // at once
 )
 
-// shelfStore is what a search reads from. It may take its time, as an object store does.
+// shelfStore is the store of a search, with the delay of an object store if wanted.
 type shelfStore struct {
 	blobschema.Store
 	latency time.Duration
-	gate    chan struct{} // as many reads at once as it holds; nil: any number
+	gate    chan struct{} // its capacity bounds concurrent reads; nil: no bound
 }
 
 func (s *shelfStore) wait() func() {
@@ -42,7 +42,7 @@ func (s *shelfStore) Object(ctx context.Context, name string, offset, length int
 	return s.Store.Object(ctx, name, offset, length)
 }
 
-// queryKind is a kind of queries, and what they took.
+// queryKind is a kind of queries with its measurements.
 type queryKind struct {
 	name string
 	make func(rng *rand.Rand) string
@@ -50,11 +50,11 @@ type queryKind struct {
 	took  []time.Duration
 	reads []int64
 	bytes []int64
-	found int           // of them that found anything
-	busy  time.Duration // of all processors
+	found int           // number of queries with a result
+	busy  time.Duration // processor time of all workers
 }
 
-// queryKinds are those that are measured.
+// queryKinds returns the measured kinds.
 func (s *shelf) queryKinds() []*queryKind {
 	c := s.docs
 	words := func(n int) func(*rand.Rand) string {
@@ -74,7 +74,7 @@ func (s *shelf) queryKinds() []*queryKind {
 	}
 }
 
-// one answers a query and takes note of it.
+// one answers and measures a query.
 func (k *queryKind) one(ix *search.Index, query string) error {
 	began := time.Now()
 	a, err := ix.Search(context.Background(), search.Request{Query: query})
@@ -88,7 +88,7 @@ func (k *queryKind) one(ix *search.Index, query string) error {
 	return nil
 }
 
-// quantile is that of some values, which it sorts.
+// quantile sorts values and returns a quantile.
 func quantile[T int64 | time.Duration](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0
@@ -97,14 +97,14 @@ func quantile[T int64 | time.Duration](values []T, q float64) T {
 	return values[min(len(values)-1, int(q*float64(len(values))))]
 }
 
-// searches are the queries of a section, by where they were asked.
+// searches holds the queries of a section by kind of index.
 type searches struct {
 	docs       int
-	warm       []*queryKind // one open index, all of them
-	cold, slow []*queryKind // a new one for each, over files and over a store that takes its time
+	warm       []*queryKind // one open index for all
+	cold, slow []*queryKind // a new index for each query, over files and over a slow store
 }
 
-// search asks the shelf's index.
+// search measures queries to the shelf's index.
 func (s *shelf) search(seed uint64, queries int, log func(string, ...any)) (*searches, error) {
 	ctx := context.Background()
 	r := &searches{docs: s.docs.Len(), warm: s.queryKinds(), cold: s.queryKinds(), slow: s.queryKinds()}
@@ -184,19 +184,19 @@ All words must match. A search returns the ten best of all matching documents, w
 A warm index is open in a process that has answered queries before; its cache has 1 GB. A cold search is the first of a new process: it reads the records, opens the segments and
 reads ranges of them, from files, and from a store in which each read takes %d ms and %d reads may run at once. The median of all warm searches must be at most %d ms.`
 
-// known is how well known items are found.
+// known measures how well known items are found.
 type known struct {
 	name  string
 	asked int
-	first int     // that stand first
-	ten   int     // among the first ten
+	first int     // number found in first place
+	ten   int     // number found among the first ten
 	mrr   float64 // mean of the reciprocal ranks, within ten
 }
 
-// rate is the share that stands first.
+// rate returns the share found in first place.
 func (k *known) rate() float64 { return float64(k.first) / float64(max(1, k.asked)) }
 
-// findKnown asks for documents by what they alone have, and says how they are found, by language.
+// findKnown searches documents by their unique titles and words, and returns the results by language.
 func (s *shelf) findKnown(items int) (out []*known, err error) {
 	ix, err := search.Open(context.Background(), &shelfStore{Store: engine.Store{Platform: s.Platform}}, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
 	if err != nil {
@@ -247,7 +247,7 @@ func (s *shelf) findKnown(items int) (out []*known, err error) {
 	return out, err
 }
 
-// qualitySection is about what is found; with is nil if no ranks were made.
+// qualitySection reports on the quality of search; with is nil if there are no ranks.
 func qualitySection(docs int, without, with []*known) Section {
 	sec := Section{Title: "What is found", Text: fmt.Sprintf(qualityText, grouped(docs))}
 	tab := Table{

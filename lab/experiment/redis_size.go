@@ -19,19 +19,19 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// indexSize is how large an index is.
+// indexSize is the size of an index.
 type indexSize struct {
 	docs      int
 	html      int64 // bytes of pages
-	text      int64 // that was indexed
-	bytes     int64 // of segments
+	text      int64 // bytes of indexed text
+	bytes     int64 // bytes of segments
 	segments  int
 	merges    int64
-	documents int64 // that can be found
+	documents int64 // number of current documents
 	took      time.Duration
 }
 
-// sizeOf reads how large the index of an archive is.
+// sizeOf reads the size of an archive's index.
 func (a *archive) sizeOf() (z indexSize, err error) {
 	ctx := context.Background()
 	z.docs, z.html = a.docs.Len(), a.pages
@@ -51,7 +51,7 @@ func (a *archive) sizeOf() (z indexSize, err error) {
 	return z, nil
 }
 
-// manifest is that of a partition's index.
+// manifest returns the manifest of a partition's index.
 func (a *archive) manifest(ctx context.Context, p partition.ID) (m blobschema.IndexManifest, err error) {
 	recs, err := engine.ReadRecords(ctx, a.Platform, []string{naming.IndexKey(a.crawl.ID, p)})
 	if err != nil {
@@ -68,7 +68,8 @@ func (a *archive) manifest(ctx context.Context, p partition.ID) (m blobschema.In
 	return blobschema.DecodeIndexManifest(data)
 }
 
-// storedText is how many bytes of a segment are stored text, for a byte of it: two are built, one of them without.
+// storedText returns the bytes that a segment takes per byte of stored text. It builds two segments, one of them without
+// texts.
 func storedText(docs *corpus.Corpus) (float64, error) {
 	with, without := segment.NewBuilder(), segment.NewBuilder()
 	total := 0
@@ -93,14 +94,14 @@ func storedText(docs *corpus.Corpus) (float64, error) {
 	return float64(len(a)-len(b)) / float64(total), nil
 }
 
-// shelf is an archive in a folder of its own, with its index.
+// shelf is an archive in a temporary folder, with its index.
 type shelf struct {
 	*archive
 	dir  string
 	size indexSize
 }
 
-// newShelf stores and indexes a corpus, in as many partitions as there are processors. Whoever calls it removes it.
+// newShelf stores and indexes a corpus with one partition per processor. The caller removes the shelf.
 func newShelf(seed uint64, docs int, log func(string, ...any)) (*shelf, error) {
 	c, err := corpus.New(seed, docs)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *shelf) fill(c *corpus.Corpus) error {
 	return err
 }
 
-// rank works out the ranks of the pages, and takes the texts of links into the index.
+// rank computes the ranks of the pages, and adds the texts of links to the index.
 func (s *shelf) rank() error {
 	if _, err := rankAll(s.Platform, s.crawl); err != nil {
 		return err
@@ -150,7 +151,7 @@ func (s *shelf) remove() (err error) {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// sizeSection is about how large indexes are.
+// sizeSection reports on the sizes of indexes.
 func sizeSection(stored float64, sizes []indexSize) Section {
 	sec := Section{Title: "Size of the index", Text: fmt.Sprintf(sizeText, stored, min(redisIndexMost, runtime.NumCPU()), grouped(redisIndexRate))}
 	tab := Table{

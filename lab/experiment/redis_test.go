@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRedisEngine runs the experiment at its smallest: what it writes is whole, and what depends on neither the
-// speed of a machine nor on size holds.
+// TestRedisEngine runs the experiment at its smallest size. The report is complete, and the checks that depend neither on the
+// speed of the machine nor on size hold.
 func TestRedisEngine(t *testing.T) {
 	s := redisScale{
 		seed: 2, workers: []int{1, 2}, times: 1, faster: 240, indexed: 100, sites: 150, small: 150, docs: 200, items: 15, queries: 10,
@@ -25,7 +25,7 @@ func TestRedisEngine(t *testing.T) {
 	for _, sec := range r.Sections {
 		for _, c := range sec.Checks {
 			if sec.Title == "Index" || strings.Contains(c.What, "one process") || strings.Contains(c.What, "median") || strings.Contains(c.What, "pages a second") {
-				continue // of large collections, and of a machine that has nothing else to do
+				continue // these checks need large collections or an idle machine
 			}
 			checks++
 			if !c.OK {

@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// Table is a table: each row has as many cells as there are columns. Cells are strings,
-// ints and float64s; nil is an empty one.
+// Table is a table with one cell per row and column. Cells are strings, ints and float64s; nil is an empty cell.
 type Table struct {
-	Name    string   `json:"name"` // of its file, after that of the report
+	Name    string   `json:"name"` // suffix of its file name, after the name of the report
 	Caption string   `json:"caption"`
 	Columns []string `json:"columns"`
 	Rows    [][]any  `json:"rows"`
 }
 
-// CSV writes the table with a head line. Numbers have all their digits.
+// CSV writes the table with a header line and exact numbers.
 func (t *Table) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	line := make([]string, len(t.Columns))
@@ -39,7 +38,7 @@ func (t *Table) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// exact is a cell with all its digits.
+// exact returns a cell with all digits.
 func exact(cell any) string {
 	switch v := cell.(type) {
 	case nil:
@@ -50,7 +49,7 @@ func exact(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-// short is a cell for people: three digits that matter.
+// short returns a cell with three significant digits.
 func short(cell any) string {
 	switch v := cell.(type) {
 	case nil:
@@ -59,7 +58,7 @@ func short(cell any) string {
 		if v != 0 && (v < 1e-3 && v > -1e-3) {
 			return strconv.FormatFloat(v, 'e', 1, 64)
 		}
-		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // so that 0.9999 is 1.00, not 1.000
+		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // makes 1.00 of 0.9999, not 1.000
 		digits := 0
 		for limit := 100.0; digits < 6 && v < limit && v > -limit && v != 0; limit /= 10 {
 			digits++
@@ -71,7 +70,7 @@ func short(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-// grouped is a number with commas between thousands.
+// grouped returns a number with commas between thousands.
 func grouped(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -97,7 +96,7 @@ func (t *Table) markdown(b *strings.Builder) {
 	}
 }
 
-// Markdown is the report as a document; its plots are files beside it.
+// Markdown returns the report as a document; its plots are separate files.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", r.Title, r.Intro)
@@ -125,7 +124,7 @@ func (r *Report) Markdown() string {
 	return b.String()
 }
 
-// command is what makes the report again.
+// command returns the command that makes the report.
 func (r *Report) command() string {
 	flags := fmt.Sprintf("-seed %d -pages %d", r.Seed, r.Pages)
 	if r.Quick {
@@ -136,8 +135,8 @@ func (r *Report) command() string {
 
 func (r *Report) file(name, ending string) string { return r.Name + "-" + name + "." + ending }
 
-// Write writes the report into a folder, which it makes: NAME.md, and NAME-… for each table
-// and plot. Files that are there already are replaced.
+// Write writes the report into a folder, which it creates: NAME.md, and NAME-… for each table and plot. It replaces existing
+// files.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -14,7 +14,7 @@ func find(trials []*trial, s setting, n int, start float64) *trial {
 	return trials[i]
 }
 
-// numbersOf are the numbers of partitions that there are trials of, ascending.
+// numbersOf returns the numbers of partitions of trials, ascending.
 func numbersOf(trials []*trial, least int) (out []int) {
 	for _, t := range trials {
 		if t.n >= least {
@@ -32,10 +32,10 @@ func (t *trial) variances() (out []float64) {
 	return out
 }
 
-// rate is in pages a second.
+// rate returns pages per second.
 func (t *trial) rate() float64 { return float64(t.Pages) / t.Virtual.Seconds() }
 
-// balanceSection is about Table 2.
+// balanceSection reports on the paper's Table 2.
 func balanceSection(s scale, trials []*trial, latency, polite setting) Section {
 	sec := Section{
 		Title: "Balance",
@@ -107,7 +107,7 @@ In the latency-bound crawl only the largest number of partitions has a planner, 
 Without a planner, chance decides how even a politeness-bound crawl is. A host stays in its partition, so the variance does not fall over
 the hours as the paper's does; with two partitions it exceeds the paper's in hour 10. The eager planner corrects that; the default one ignores so small a difference.`
 
-// speedSection is about Table 3.
+// speedSection reports on the paper's Table 3.
 func speedSection(trials []*trial, latency setting) Section {
 	sec := Section{
 		Title: "Speed-up",
@@ -141,7 +141,7 @@ results.`,
 	return sec
 }
 
-// trafficSection is about what partitions send each other.
+// trafficSection reports on the mail between partitions.
 func trafficSection(trials []*trial, latency setting) Section {
 	sec := Section{
 		Title: "Traffic between partitions",

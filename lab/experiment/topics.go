@@ -18,32 +18,32 @@ const (
 	topicHours       = 24
 	topicConnections = 4
 	topicDelay       = time.Second
-	topicLatencyMin  = 2 * time.Second // so slow that a day of four connections is 115,000 pages
+	topicLatencyMin  = 2 * time.Second // four connections fetch 115,000 pages a day
 	topicLatencyMax  = 4 * time.Second
 	topicPageTime    = (topicLatencyMin + topicLatencyMax) / 2
 	topicAsks        = 200
 )
 
-// topicWeb is what one topic is about.
+// topicWeb is the web of one topic.
 type topicWeb struct {
 	name         string
-	zone         string // of its hosts, so that topics share none
-	hosts, pages int    // pages of each host
-	links        int    // of a page
+	zone         string // domain of its hosts, so that topics share no host
+	hosts, pages int    // number of hosts, and of pages per host
+	links        int    // per page
 }
 
-// The topics: of very different sizes, and with as different numbers of links, but each with more
-// pages than a third of a day's, and hosts enough for a third of the connections.
+// The topics differ a lot in sizes and numbers of links, but each has more pages than a third of a day's, and enough hosts
+// for a third of the connections.
 var topicWebs = []topicWeb{
 	{"large", "example", 1_500, 100, 30},
 	{"middle", "test", 150, 350, 10},
 	{"small", "invalid", 15, 3_000, 3},
 }
 
-// lateTopic is the one that comes late, with a priority.
+// lateTopic is added late, with a priority.
 var lateTopic = topicWeb{"late", "localhost", 20, 100, 8}
 
-// make makes it, the smaller the fewer pages all webs are to have together.
+// make makes the web, scaled to the number of pages that all webs have together.
 func (w topicWeb) make(seed uint64, pages int) (*simweb.Web, error) {
 	return simweb.New(simweb.Config{
 		Seed: seed, Hosts: w.hosts, Names: true, HostsPerSite: 1, Zone: w.zone,
@@ -52,7 +52,7 @@ func (w topicWeb) make(seed uint64, pages int) (*simweb.Web, error) {
 	})
 }
 
-// allTopicPages are those that the webs of all topics are said to have.
+// allTopicPages returns the nominal number of pages of all topics.
 func allTopicPages() (n int) {
 	for _, w := range topicWebs {
 		n += w.hosts * w.pages
@@ -60,7 +60,7 @@ func allTopicPages() (n int) {
 	return n + lateTopic.hosts*lateTopic.pages
 }
 
-// topic is the crawl's topic of that name: what is in its zone.
+// topic returns the crawl's topic, whose scope is the zone.
 func (w topicWeb) topic(slice time.Duration) blobschema.Topic {
 	return blobschema.Topic{
 		Name: w.name, Slice: slice, Scope: blobschema.ScopeAny, Include: []string{`^http://[^/]*\.` + w.zone + `/`}, MaxDepth: -1,
@@ -70,24 +70,24 @@ func (w topicWeb) topic(slice time.Duration) blobschema.Topic {
 // topicTrial is one crawl of several topics.
 type topicTrial struct {
 	name       string
-	topics     []blobschema.Topic // none: a crawl without
+	topics     []blobschema.Topic // empty: a crawl without topics
 	partitions int
-	late       time.Duration // when the late topic comes; 0: never
-	life       time.Duration // of a step that starts without memory; 0: no limit
-	length     time.Duration // of the crawl; 0: that of the study
+	late       time.Duration // time at which the late topic is added; 0: never
+	life       time.Duration // duration of steps, which start without memory; 0: no limit
+	length     time.Duration // duration of the crawl; 0: that of the study
 
 	hours [][]int          // pages by hour and topic
-	first [4]time.Duration // page of a topic
-	had   [4]int           // pages of a topic
-	done  [4]time.Duration // when a topic had its last page
+	first [4]time.Duration // first page of each topic
+	had   [4]int           // pages of each topic
+	done  [4]time.Duration // last page of each topic
 	measure.Measured
 }
 
-// topicStudy is what all trials share.
+// topicStudy holds the data that all trials share.
 type topicStudy struct {
 	seed  uint64
 	webs  []*simweb.Web // of topicWebs, then of lateTopic
-	pages int           // of all of them, or more: each host has some
+	pages int           // upper bound of the pages of all webs
 	hours int
 	asks  []measure.Ask
 }
@@ -110,7 +110,7 @@ func newTopicStudy(o Options) (*topicStudy, error) {
 	}
 	r := rand.New(rand.NewPCG(o.Seed, 1))
 	span := time.Duration(s.hours) * time.Hour
-	for i := range asks { // not at the ends: the crawl must be busy, and there must be time to serve
+	for i := range asks { // in the middle, when the crawl is busy and has time to serve them
 		web := s.webs[i%len(topicWebs)]
 		at := span/20 + time.Duration(r.Int64N(int64(span*9/10)))
 		s.asks = append(s.asks, measure.Ask{At: at, URL: web.URL(r.IntN(web.Hosts()), 0)})
@@ -118,7 +118,7 @@ func newTopicStudy(o Options) (*topicStudy, error) {
 	return s, nil
 }
 
-// lab is a crawl without topics, and of nothing.
+// lab returns a crawl without topics and web.
 func (s *topicStudy) lab(partitions int) *measure.Lab {
 	return &measure.Lab{
 		Seed: s.seed, Partitions: partitions, Slots: 256, Connections: topicConnections / partitions, Delay: topicDelay,
@@ -168,16 +168,15 @@ func (s *topicStudy) run(t *topicTrial) (err error) {
 	return nil
 }
 
-// main are the pages of the three topics that every trial has.
+// main returns the pages of the three topics of every trial.
 func (t *topicTrial) main() []int { return t.had[:len(topicWebs)] }
 
-// evenness is that of the pages of the three: coefficient of variation, and fewest by most.
+// evenness returns the coefficient of variation of pages, and the smallest number relative to the largest.
 func evenness(pages []int) (variation, fewest float64) {
 	return spreadOf(pages).deviation, float64(slices.Min(pages)) / float64(max(1, slices.Max(pages)))
 }
 
-// shares are the least part that a topic had of an hour's pages, and the number of hours in
-// which it had none.
+// shares returns the smallest share of an hour's pages that a topic had, and the number of hours without a page.
 func (t *topicTrial) shares(topic int) (least float64, none int) {
 	least = 1
 	for _, h := range t.hours {
@@ -193,10 +192,10 @@ func (t *topicTrial) shares(topic int) (least float64, none int) {
 	return least, none
 }
 
-// equal are the topics with slices that are all the same.
+// equal returns the topics with equal slices.
 func equal() []blobschema.Topic { return sliced(10*time.Second, 10*time.Second, 10*time.Second) }
 
-// sliced are the topics with slices.
+// sliced returns the topics with the given slices.
 func sliced(slices ...time.Duration) (out []blobschema.Topic) {
 	for i, s := range slices {
 		out = append(out, topicWebs[i].topic(s))
@@ -204,7 +203,7 @@ func sliced(slices ...time.Duration) (out []blobschema.Topic) {
 	return out
 }
 
-// with are topics that were changed.
+// with returns changed copies of topics.
 func with(topics []blobschema.Topic, change func(i int, t *blobschema.Topic)) []blobschema.Topic {
 	for i := range topics {
 		change(i, &topics[i])
@@ -212,7 +211,7 @@ func with(topics []blobschema.Topic, change func(i int, t *blobschema.Topic)) []
 	return topics
 }
 
-// topics measures how a crawl is shared among its topics.
+// topics measures how topics share a crawl.
 func topics(o Options) (*Report, error) {
 	log := o.logger()
 	s, err := newTopicStudy(o)
@@ -269,10 +268,10 @@ func topics(o Options) (*Report, error) {
 const (
 	coldLife   = 4*time.Minute + 30*time.Second
 	coldRounds = 10
-	coldShare  = 0.1 // by which the share of a topic may differ from that of its slice
+	coldShare  = 0.1 // largest deviation of a topic's share from that of its slice
 )
 
-// coldTrials are crawls by steps that live as long as a function and start without memory.
+// coldTrials returns crawls by steps that last as long as a function and start without memory.
 func coldTrials(quick bool) (trials []*topicTrial) {
 	lengths := []time.Duration{10 * time.Second, 3 * time.Minute, 5 * time.Minute, time.Hour}
 	if quick {
@@ -286,7 +285,7 @@ func coldTrials(quick bool) (trials []*topicTrial) {
 	return trials
 }
 
-// coldSection is about steps as functions run them.
+// coldSection reports on steps as functions run them.
 func (s *topicStudy) coldSection(trials []*topicTrial) Section {
 	sec := Section{Title: "Steps without memory", Text: fmt.Sprintf(coldText, coldLife, coldRounds)}
 	tab := Table{Name: "cold", Caption: fmt.Sprintf("Pages in %d rounds, by steps of %v", coldRounds, coldLife), Columns: []string{"crawl", "steps", "large", "middle", "small", "farthest from a third"}}
@@ -302,10 +301,10 @@ func (s *topicStudy) coldSection(trials []*topicTrial) Section {
 	return sec
 }
 
-// minimumPart is the minimum by a third of what the crawl can have in a period.
+// minimumPart is the minimum of a topic, relative to a third of the crawl's pages in a period.
 const minimumPart = 0.75
 
-// evenSection is about the paper's own measurement.
+// evenSection reports on the paper's own measurement.
 func (s *topicStudy) evenSection(trials []*topicTrial, without, even, divided, levelled *topicTrial) Section {
 	sec := Section{Title: "Pages of each topic", Text: fmt.Sprintf(evenText, s.describe(), s.dealt(), 100*minimumPart)}
 	tab := Table{
@@ -342,13 +341,13 @@ func (s *topicStudy) evenSection(trials []*topicTrial, without, even, divided, l
 	return sec
 }
 
-// What is called even.
+// Limits of an even distribution.
 const (
 	evenVariation = 0.05
 	evenFewest    = 0.9
 )
 
-// describe says what the topics are.
+// describe returns a description of the topics.
 func (s *topicStudy) describe() string {
 	var parts []string
 	for i, w := range topicWebs {
@@ -357,11 +356,11 @@ func (s *topicStudy) describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// dealt says how many hosts of the small topic four partitions have.
+// dealt returns a text with the numbers of hosts of the small topic in four partitions.
 func (s *topicStudy) dealt() string {
 	h, err := s.lab(topicConnections).Hash()
 	if err != nil {
-		panic("experiment: " + err.Error()) // the number of slots is this package's own: unreachable
+		panic("experiment: " + err.Error()) // unreachable: this package chooses the number of slots
 	}
 	m := resized(nil, h.Slots(), topicConnections, true)
 	counts := make([]int, topicConnections)
@@ -384,7 +383,7 @@ func (s *topicStudy) hourPlot(name, title string, t *topicTrial) Plot {
 	return p
 }
 
-// minimumSection is about the watcher.
+// minimumSection reports on minimum shares.
 func (s *topicStudy) minimumSection(tilted, watched *topicTrial, least int64, period time.Duration) Section {
 	sec := Section{Title: "A minimum, and slices that shrink", Text: fmt.Sprintf(minimumText, grouped(int(least)), period, 100*minimumPart)}
 	tab := Table{Name: "minimum", Caption: "Pages of each period", Columns: []string{"crawl", "period", "large", "middle", "small", "fewest by the minimum"}}
@@ -414,7 +413,7 @@ func (s *topicStudy) minimumSection(tilted, watched *topicTrial, least int64, pe
 	return sec
 }
 
-// lateSection is about a topic that comes late.
+// lateSection reports on a topic that is added late.
 func (s *topicStudy) lateSection(coming, queued *topicTrial) Section {
 	web := s.webs[len(topicWebs)]
 	alone := time.Duration(web.Pages()/web.Hosts()) * topicPageTime // each host one request at a time
@@ -438,11 +437,11 @@ func (s *topicStudy) lateSection(coming, queued *topicTrial) Section {
 	return sec
 }
 
-// soon is how long a topic of a higher priority may wait for its first page: a tick, which mails
-// its seeds, a robots.txt and the requests that are under way, none of which is broken off.
+// soon bounds the wait of a topic with a higher priority for its first page: a tick, which mails its seeds, a robots.txt and
+// the requests under way, which are not aborted.
 const soon = 15 * time.Second
 
-// askSection is about requests from outside.
+// askSection reports on requests from outside.
 func (s *topicStudy) askSection(trials ...*topicTrial) Section {
 	sec := Section{Title: "Requests under full load", Text: fmt.Sprintf(askText, len(s.asks))}
 	tab := Table{Name: "requests", Caption: "Seconds from the request until the page was fetched", Columns: []string{"crawl", "requests", "served", "median", "90%", "longest"}}
@@ -459,7 +458,7 @@ func (s *topicStudy) askSection(trials ...*topicTrial) Section {
 	return sec
 }
 
-// times are sorted lengths of time, those that have none left out.
+// times returns the positive durations, sorted.
 func times(all []time.Duration) []time.Duration {
 	all = slices.DeleteFunc(slices.Clone(all), func(d time.Duration) bool { return d == 0 })
 	slices.Sort(all)

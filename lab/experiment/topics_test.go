@@ -25,7 +25,7 @@ func TestEvenness(t *testing.T) {
 	}
 }
 
-// TestTopicShares: an hour without a page is counted, and the least share is that of the worst hour.
+// TestTopicShares checks that hours without a page are counted, and that the least share is that of the worst hour.
 func TestTopicShares(t *testing.T) {
 	trial := topicTrial{hours: [][]int{{1, 3}, {0, 4}, {0, 0}}}
 	for topic, want := range []struct {

@@ -21,10 +21,10 @@ var (
 	paperSpeedUp    = map[int]float64{2: 1.71, 4: 3.36, 8: 5.97, 16: 11.72} // Table 3
 	paperURLBytes   = 128
 	paperHostBytes  = 147
-	efficientEnough = 0.95 // speed-up by n
+	efficientEnough = 0.95 // speed-up relative to n
 )
 
-// scale is how large the measurements are.
+// scale is the size of the measurements.
 type scale struct {
 	seed        uint64
 	pages       int
@@ -49,7 +49,7 @@ func scaleOf(o Options) scale {
 	return s
 }
 
-// hostsFor is how many hosts a web has: 190 pages each on average.
+// hostsFor returns the number of hosts of a web: 190 pages each on average.
 func hostsFor(pages int) int { return max(60, min(pages/190, 60_000)) }
 
 // Properties of the webs.
@@ -59,8 +59,8 @@ const (
 	latencyMin  = 200 * time.Millisecond
 	latencyMax  = 500 * time.Millisecond
 	crawledPart = 0.5 // of the web, in a crawl bound by latency
-	hours       = 10  // stretches of time in which shares are counted
-	plansPerRun = 60  // six an hour, as every ten minutes
+	hours       = 10  // periods in which shares are counted
+	plansPerRun = 60  // six per hour: one every ten minutes
 )
 
 // newWeb returns a web of about that many pages, with host sizes from a Zipf distribution.
@@ -83,7 +83,7 @@ type setting struct {
 type trial struct {
 	setting
 	n     int
-	start float64 // of planning by load; 0: none
+	start float64 // load from which planning starts, relative to the mean; 0: no planning
 
 	hours [][]int // pages by hour and partition
 	moves int
@@ -123,8 +123,8 @@ func (t *trial) run(s scale, web *simweb.Web) (err error) {
 	return nil
 }
 
-// time is how long the trial takes. Where latency is the bound, it is long enough for the
-// greater part of the web, with all connections busy; else it is the shortest of these.
+// time returns the duration of the trial. If latency is the bound, it is long enough for most of the web with all connections
+// busy; otherwise it is the shortest of these times.
 func (t *trial) time(s scale) time.Duration {
 	n := t.n
 	if t.delay > 0 {
@@ -135,7 +135,7 @@ func (t *trial) time(s scale) time.Duration {
 	return d.Round(10 * time.Second)
 }
 
-// variance is that of the partitions' shares of an hour's pages.
+// variance returns the variance of the partitions' shares of an hour's pages.
 func variance(pages []int) float64 {
 	total, v := 0, 0.0
 	for _, n := range pages {
@@ -151,7 +151,7 @@ func variance(pages []int) float64 {
 	return v / float64(len(pages))
 }
 
-// webgather measures what the paper's tables do, and what it only claims of moves.
+// webgather repeats the measurements of the paper's tables, and measures its claims on moves.
 func webgather(o Options) (*Report, error) {
 	s, log := scaleOf(o), o.logger()
 	web, err := newWeb(s.seed, s.pages)
@@ -166,7 +166,7 @@ func webgather(o Options) (*Report, error) {
 		if n == 1 {
 			continue
 		}
-		if n == slices.Max(s.numbers) { // with fewer there is hardly anything to move
+		if n == slices.Max(s.numbers) { // with fewer there is little to move
 			trials = append(trials, &trial{setting: latency, n: n, start: starts[0]})
 		}
 		trials = append(trials, &trial{setting: polite, n: n})
@@ -203,12 +203,11 @@ func webgather(o Options) (*Report, error) {
 	return r, nil
 }
 
-// starts are the loads, relative to the mean, from which on planning moves slots: that of
-// [partition.BalanceOptions] and an eager one.
+// starts lists the loads, relative to the mean, from which planning moves slots: that of [partition.BalanceOptions] and a
+// lower one.
 var starts = []float64{1.25, 1.01}
 
-// parallel does jobs, as many at once as there are processors, and returns the first error in
-// their order.
+// parallel does jobs, one per processor at a time, and returns the first error in their order.
 func parallel(jobs []func() error) error {
 	errs := make([]error, len(jobs))
 	next := make(chan int)
