@@ -32,7 +32,7 @@ func TestMergeRules(t *testing.T) {
 		{"generation above state", settled(1, Refused), settled(2, Fetched), settled(2, Fetched)},
 		{"settled drops pending", settled(1, Fetched), queued(Queued{Generation: 1}), settled(1, Fetched)},
 		{"settled drops older pending", settled(2, Fetched), queued(Queued{Generation: 1}), settled(2, Fetched)},
-		{"asked for again", settled(1, Refused), queued(Queued{Generation: 2}), queued(Queued{Generation: 2})},
+		{"requested again", settled(1, Refused), queued(Queued{Generation: 2}), queued(Queued{Generation: 2})},
 		{"settled but pending is no reason to drop", settled(1, Pending), queued(Queued{Generation: 1}), queued(Queued{Generation: 1})},
 		{"newer pending", queued(Queued{Generation: 2, Rank: 9, Depth: 9}), queued(Queued{Generation: 1}), queued(Queued{Generation: 2, Rank: 9, Depth: 9})},
 		{"fields of pending", queued(Queued{Rank: 5, Depth: 1, Flags: 1, Attempts: 2, NotBefore: 10}),

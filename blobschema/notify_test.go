@@ -42,7 +42,7 @@ func FuzzDecodeNotification(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if uploads, ok := blobschema.DecodeNotification(b); !ok && len(uploads) > 0 {
-			t.Error("uploads of what is no notification")
+			t.Error("uploads from a body that is not a notification")
 		}
 	})
 }

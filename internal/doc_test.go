@@ -38,7 +38,7 @@ func TestPackagesAreToldOnAScreen(t *testing.T) {
 			t.Errorf("go doc prints %d lines of %s: say less of the package, more at its types", n, dir)
 		}
 		if n <= maxDoc && longDoc[dir] != "" {
-			t.Errorf("what go doc prints of %s is no longer long: take it off the list", dir)
+			t.Errorf("the output of go doc for %s is no longer long: remove it from the list", dir)
 		}
 	}
 	if len(packages) < 50 {

@@ -129,14 +129,14 @@ func TestBalance(t *testing.T) {
 			o: partition.BalanceOptions{MaxMoves: 1}, want: []move{{Slot: 0, From: 0, To: 1}},
 		},
 		{
-			name: "what is no load counts as none", owners: []partition.ID{0, 0, 0, 0, 1, 1}, load: []float64{math.Inf(1), math.NaN(), -9, 1, 1, 0},
+			name: "invalid loads count as zero", owners: []partition.ID{0, 0, 0, 0, 1, 1}, load: []float64{math.Inf(1), math.NaN(), -9, 1, 1, 0},
 		},
 		{
 			name: "nor does what has no end", owners: []partition.ID{0, 0, 0, 1, 1, 1}, load: []float64{math.Inf(1), 3, 2, 1, 1, 0},
 			want: []move{{Slot: 2, From: 0, To: 1}},
 		},
 		{
-			name: "as even as was asked for", owners: []partition.ID{0, 0, 0, 0, 0, 0, 1}, load: []float64{1, 1, 1, 1, 1, 1, 1},
+			name: "as even as requested", owners: []partition.ID{0, 0, 0, 0, 0, 0, 1}, load: []float64{1, 1, 1, 1, 1, 1, 1},
 			o: partition.BalanceOptions{Stop: 1.5}, want: []move{{Slot: 0, From: 0, To: 1}},
 		},
 		{
@@ -153,7 +153,7 @@ func TestBalance(t *testing.T) {
 			want: []move{{Slot: 0, From: 0, To: 2}, {Slot: 1, From: 1, To: 2}},
 		},
 		{
-			name: "what is idle goes to who has few", owners: []partition.ID{0, 0, 0, 1, 2, 2, 2, 2},
+			name: "idle slots go to the partition with the fewest", owners: []partition.ID{0, 0, 0, 1, 2, 2, 2, 2},
 			o:    partition.BalanceOptions{Partitions: ids(2)},
 			want: []move{{Slot: 4, From: 2, To: 1}, {Slot: 5, From: 2, To: 1}, {Slot: 6, From: 2, To: 1}, {Slot: 7, From: 2, To: 0}},
 		},
@@ -188,7 +188,7 @@ func TestBalanceMost(t *testing.T) {
 		}
 	}
 	if got := withOwners(t, 0, 1).Balance(uniform(2), partition.BalanceOptions{Partitions: []partition.ID{}}); got != nil {
-		t.Errorf("moves to nobody: %+v", got)
+		t.Errorf("moves without a receiver: %+v", got)
 	}
 }
 

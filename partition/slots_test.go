@@ -45,7 +45,7 @@ func TestSlotsEncoding(t *testing.T) {
 			t.Errorf("%q has 8: %v, 7: %v", text, got.Has(8), got.Has(7))
 		}
 		if err := got.UnmarshalText([]byte("x")); err == nil || got.String() != text {
-			t.Errorf("what is no text is taken: %v, %v", got, err)
+			t.Errorf("invalid text is accepted: %v, %v", got, err)
 		}
 	}
 }

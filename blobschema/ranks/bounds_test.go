@@ -147,7 +147,7 @@ func TestGraphBounds(t *testing.T) {
 		t.Error("too many pieces are encoded")
 	}
 	if got, err := DecodeGraph(wire.Append(nil, append(sections(t, b)[:1], wire.Section{Name: "other"}))); got != nil || !errors.Is(err, wire.ErrDamaged) {
-		t.Errorf("a section that is none of a graph: %v", err)
+		t.Errorf("a foreign section: %v", err)
 	}
 }
 

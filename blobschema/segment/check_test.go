@@ -117,7 +117,7 @@ func TestCheckFindsDisagreement(t *testing.T) {
 		"bytes of text":                 make(func(w *writer) { w.summary.TextBytes++ }, nil),
 		"number of terms":               make(func(w *writer) { w.dict.terms++ }, nil),
 		"tokens of a field":             make(func(w *writer) { w.dict.tokens[Title]++ }, nil),
-		"a document that is none":       make(nil, func(l []uint64) { l[1], l[2] = 3<<32|5, 3<<32|6 }),
+		"an unknown document":           make(nil, func(l []uint64) { l[1], l[2] = 3<<32|5, 3<<32|6 }),
 		"a frequency of the dictionary": make(func(w *writer) { w.dict.block[len("\x00\x04term")+2]++ }, nil),
 		"order of documents": make(func(w *writer) {
 			w.docs.block[0].URL, w.docs.block[1].URL = w.docs.block[1].URL, w.docs.block[0].URL

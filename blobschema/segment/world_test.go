@@ -26,7 +26,7 @@ type bytesSource struct {
 
 func (s *bytesSource) read(off, length int64) ([]byte, error) {
 	if off < 0 || length <= 0 || off+length > int64(len(s.data)) {
-		s.t.Errorf("asked for %d bytes at %d of %d", length, off, len(s.data))
+		s.t.Errorf("read of %d bytes at %d of %d", length, off, len(s.data))
 		return nil, errors.New("out of range")
 	}
 	s.reads++

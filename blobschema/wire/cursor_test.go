@@ -137,7 +137,7 @@ func TestCursor(t *testing.T) {
 		t.Errorf("bytes too many: %v", c.Err)
 	}
 	if c := (&wire.Cursor{Rest: []byte("ab")}); cap(c.Take(1)) != 1 {
-		t.Error("what is appended to bytes taken would be written over what follows")
+		t.Error("appending to returned bytes overwrites the following ones")
 	}
 }
 

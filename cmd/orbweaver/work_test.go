@@ -99,7 +99,7 @@ func testCloudWorkRequests(c *cloud) {
 	c.run("crawl", "--new", "--detach", "--delay", "3s", url+"/0").ends(exitOK)
 	before := c.site.count()
 	if !c.site.wait(before + 1) {
-		c.t.Fatal("nobody works on the other crawl")
+		c.t.Fatal("no worker has changed to the other crawl")
 	}
 	c.run("crawl", "--every", "50ms", "--delay", "0s").ends(exitOK, `^Finished: nothing is left to do, 40 pages\.$`) // the settings change in the middle
 	c.run("fsck").ends(exitOK, `^clean: `)

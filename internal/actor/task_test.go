@@ -155,7 +155,7 @@ func TestReads(t *testing.T) {
 	}
 	slept, err := carry(t, func(t *Task) error { _, err := t.Object("o", 0, -1); return err }, failing(1, ErrNotFound, stored))
 	if !errors.Is(err, ErrNotFound) || slept > 0 {
-		t.Errorf("what is not there is looked for for %v: %v", slept, err)
+		t.Errorf("a missing object is read for %v: %v", slept, err)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestWrite(t *testing.T) {
 		"done, and said to conflict": {[]fault{{err: ErrConflict, written: true}}, 0, nil, `"ours"`},
 		"done by another":            {[]fault{{err: ErrConflict, meant: another}}, 0, ErrConflict, `"theirs"`},
 		"lost, then by another":      {[]fault{{err: errDown, meant: another}}, 0, ErrConflict, `"theirs"`},
-		"and nobody can say":         {[]fault{{err: errDown, written: true}}, 9, errDown, `"ours"`},
+		"and the result is unknown":  {[]fault{{err: errDown, written: true}}, 9, errDown, `"ours"`},
 	} {
 		x := &table{fails: c.fails, reads: c.reads}
 		_, err := carry(t, func(t *Task) error { return t.Write("k", "ours", nil) }, x.answer)
@@ -276,7 +276,7 @@ func TestUpdate(t *testing.T) {
 		"another was faster":        {"4", []fault{{err: ErrConflict, meant: set("8")}}, 0, add, nil, "9"},
 		"another, and conflicts":    {"4", slices.Repeat([]fault{{err: ErrConflict, meant: set("8")}}, 20), 0, add, nil, "9"},
 		"gone meanwhile":            {"4", []fault{{err: errDown, written: true, meant: gone}}, 0, add, nil, "1"},
-		"nobody can say":            {"4", []fault{{err: errDown, written: true}}, 9, add, errDown, "5"},
+		"the result is unknown":     {"4", []fault{{err: errDown, written: true}}, 9, add, errDown, "5"},
 	} {
 		x := &table{fails: c.fails, reads: c.reads}
 		if c.before != "" {

@@ -46,7 +46,7 @@ func TestSeedAfterAll(t *testing.T) {
 		{name: "to the same partition", to: func(c blobschema.Crawl) string { return "https://go." + ofPartition(t, c, 0) + "/x" }, asked: true},
 		{name: "to another partition", to: func(c blobschema.Crawl) string { return "https://" + ofPartition(t, c, 1) + "/x" }, asked: true},
 		{name: "nowhere"},
-		{name: "to what is excluded", to: func(c blobschema.Crawl) string { return "https://" + ofPartition(t, c, 1) + "/x" }, exclude: "/x$"},
+		{name: "to an excluded URL", to: func(c blobschema.Crawl) string { return "https://" + ofPartition(t, c, 1) + "/x" }, exclude: "/x$"},
 		{name: "to no URL", to: func(blobschema.Crawl) string { return "mailto:a@b.example" }},
 		{
 			name: "its slot has moved since", to: func(c blobschema.Crawl) string { return "https://go." + ofPartition(t, c, 0) + "/x" }, asked: true,

@@ -141,7 +141,7 @@ func TestWhoIsWoken(t *testing.T) {
 		{"it is due", func(w *world, s *scene) { s.heads[0].Due = w.in(0) }, true},
 		{"it is due soon", func(w *world, s *scene) { s.heads[0].Due = w.in(time.Second) }, false},
 		{"it is due, and a pause", func(w *world, s *scene) { s.heads[0].Due, s.desired.Pause = w.in(0), true }, false},
-		{"nobody knows what waits", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, true},
+		{"unexamined links", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, true},
 		{"what waits is elsewhere", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined, s.heads[0].Awaits = 1, 2 }, false},
 		{"some of the limit is left", func(_ *world, s *scene) { s.due(1, 2) }, true},
 		{"nothing of the limit is left", func(_ *world, s *scene) { s.due(0, 2) }, false},
@@ -161,7 +161,7 @@ func TestWhoIsWoken(t *testing.T) {
 		{"slots that it knows it is to give", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch, s.heads[0].Owes = 2, 1 }, true},
 		{"slots that it has given", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch = 2 }, false},
 		{"slots to take", func(_ *world, s *scene) { s.moving(coming); s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 2} }, true},
-		{"slots to take, which nobody has given", func(_ *world, s *scene) {
+		{"slots to receive that are not given", func(_ *world, s *scene) {
 			s.moving(coming)
 			s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 1, 1: 2}
 		}, false},
@@ -269,7 +269,7 @@ func TestIdleUntil(t *testing.T) {
 		{"an order", func(s *scene) { s.desired.Orders = 1 }, false},
 		{"another map", func(s *scene) { s.moves, s.desired.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2}, 1 }, false},
 		{"an index that is wanted", func(s *scene) { s.crawl.Settings.Index = true }, false},
-		{"ranks, of which there is to be no index", func(s *scene) { s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch} }, true},
+		{"ranks without an index", func(s *scene) { s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch} }, true},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			w, s := newScene(t)

@@ -161,7 +161,7 @@ func TestDamage(t *testing.T) {
 			}
 			s := stepOf(t, cfg, nil)
 			if _, err := try.run(s); err == nil && (style == "altered" || !strings.Contains(name, "/p00001/")) { // only the front of it is needed
-				t.Errorf("%s is %s, and nobody says so", name, style)
+				t.Errorf("%s is %s, and no error reports it", name, style)
 			}
 			s.Drop()
 		}
@@ -207,7 +207,7 @@ func TestIntakeFails(t *testing.T) {
 		try := w.clone()
 		try.Table[key] = actor.Record{Found: true, Value: []byte("{"), Revision: -1}
 		if _, err := try.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil {
-			t.Errorf("%s is damaged, and nobody says so", key)
+			t.Errorf("%s is damaged, and no error reports it", key)
 		}
 	}
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "none"}, msgs)); err == nil {

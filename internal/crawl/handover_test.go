@@ -288,16 +288,16 @@ func TestMovesAtWork(t *testing.T) {
 		t.Errorf("given at %v; the last request ended at %v (-want +got):\n%s", at, requests[slow][1], d)
 	}
 	if h := w.head(c.ID, 0); h.Owes != 0 || h.Epoch != 2 || h.Gives[1] != 2 || len(h.Gives) != 1 {
-		t.Errorf("the head of who gave is %+v", h)
+		t.Errorf("the giver's head is %+v", h)
 	}
 	if len(w.wakes) > 0 || len(w.queues[naming.MailboxQueue(1)]) != 3 { // seeds and two nudges
-		t.Errorf("who takes is woken by %v, and has %d messages", w.wakes, len(w.queues[naming.MailboxQueue(1)]))
+		t.Errorf("the receiver is woken by %v, and has %d messages", w.wakes, len(w.queues[naming.MailboxQueue(1)]))
 	}
 	had := int64(len(w.visible(c.ID, 0)) - n) // of the two slots that move
 	cfg.Partition, cfg.Process = 1, "b"
 	w.step(cfg, nil)
 	if h := w.head(c.ID, 1); h.Awaits != 0 || h.Epoch != 2 || had < 2 || h.Totals.Pages != 2*n-had {
-		t.Errorf("the head of who took is %+v; %d pages were had before", h, had)
+		t.Errorf("the receiver's head is %+v; there were %d pages before", h, had)
 	}
 	objects := map[string]int{}
 	for _, r := range w.manifest(c.ID, 1).Runs {
@@ -343,25 +343,25 @@ func TestGivesToSeveral(t *testing.T) {
 	}
 	first, second := blobschema.Handover{Epoch: 3, To: 3, Slots: partition.Slots{slots[0]}}, blobschema.Handover{Epoch: 4, To: 4, Slots: partition.Slots{slots[1]}}
 	if h := step(0); h.Gives[3] != 3 || h.Gives[4] != 4 || h.Owes != 0 || len(w.wakes) != 2 || w.wakes[0].p != 3 || w.wakes[1].p != 4 {
-		t.Errorf("who gives: %+v; wakes %v", h, w.wakes)
+		t.Errorf("giver: %+v; wakes %v", h, w.wakes)
 	}
 	given("at first", 0, first, second)
 	step(1)
 	if h := step(4); h.Awaits != 2 || h.Totals.Unexamined+h.Totals.Pending != 2 {
-		t.Errorf("who takes from one of two that have given, and awaits a third: %+v", h)
+		t.Errorf("receiver of one of two given slots, which waits for a third: %+v", h)
 	}
 	w.tick(c.ID)
 	step(0)
-	given("when nobody has confirmed for sure", 0, first, second)
+	given("without a certain confirmation", 0, first, second)
 	if h := step(3); h.Awaits != 0 || h.Totals.Unexamined+h.Totals.Pending != 1 || len(w.manifest(c.ID, 3).Moved) != 1 {
-		t.Errorf("who takes one of two: %+v", h)
+		t.Errorf("receiver of one of two: %+v", h)
 	}
 	w.tick(c.ID)
 	step(0)
 	given("when one has confirmed", 0, second)
 	step(2)
 	if h := step(4); h.Awaits != 0 {
-		t.Errorf("who takes from all: %+v", h)
+		t.Errorf("receiver of all: %+v", h)
 	}
 	w.tick(c.ID)
 	if h := step(0); len(h.Gives) > 0 {
@@ -398,14 +398,14 @@ func TestFloorGoesAlong(t *testing.T) {
 	takeover := w.Mono
 	w.step(StepConfig{Crawl: c, Process: "b", Deadline: 5 * time.Second}, nil)
 	if first > 0 || w.head(c.ID, 0).Gives[1] != 2 {
-		t.Fatalf("who gives asks at %v; its head is %+v", first, w.head(c.ID, 0))
+		t.Fatalf("the giver makes a request at %v; its head is %+v", first, w.head(c.ID, 0))
 	}
 	for range 8 {
 		w.step(StepConfig{Crawl: c, Partition: 1, Process: "b", Deadline: 5 * time.Second}, nil)
 		w.Mono += 4 * time.Second
 	}
 	if rest := first - takeover; rest < c.Settings.Delay || rest > c.Settings.Delay+10*time.Second {
-		t.Errorf("who takes asks first %v after the takeover", rest)
+		t.Errorf("the receiver makes its first request %v after the takeover", rest)
 	}
 }
 
@@ -446,7 +446,7 @@ func TestWaitsForWhatIsGiven(t *testing.T) {
 		t.Errorf("it looks at %v", looked)
 	}
 	if read != 1 {
-		t.Errorf("it reads what is given %d times", read)
+		t.Errorf("it reads the given slots %d times", read)
 	}
 	if took == 0 || took > givenAt+pullLate+2*time.Second || w.head(c.ID, 1).Totals.Pending > 0 || slots[0] == moving[0] {
 		t.Errorf("it has them after %v", took)

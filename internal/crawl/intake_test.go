@@ -99,7 +99,7 @@ func TestIntakeWaits(t *testing.T) {
 		t.Errorf("%d of 8 lists were taken, %d mails listed", taken, len(r.Outbox))
 	}
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs[:1])); err != nil {
-		t.Errorf("what is listed already: %v", err)
+		t.Errorf("a known list: %v", err)
 	}
 	if size := len(w.Table[naming.RequestsKey("test")].Value); size > 350<<10 {
 		t.Errorf("the record has %d bytes", size)

@@ -211,6 +211,6 @@ func TestSeedsAreTold(t *testing.T) {
 	}
 	slices.Sort(flags)
 	if d := cmp.Diff([]blobschema.QueuedFlags{0, blobschema.FlagSeed}, flags); d != "" {
-		t.Errorf("told as (-want +got):\n%s", d)
+		t.Errorf("reported (-want +got):\n%s", d)
 	}
 }

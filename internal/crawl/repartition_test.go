@@ -65,7 +65,7 @@ func (w *world) partitioning(crawl string) Partitioning {
 	}
 	before, after := r.Result()
 	if !slices.Equal(before.Target.Owners(), after.Target.Owners()) || before.Record.Version != after.Record.Version {
-		w.t.Error("to read what is changes it")
+		w.t.Error("reading the map changes it")
 	}
 	return after
 }

@@ -214,7 +214,7 @@ func TestSteering(t *testing.T) {
 		{"too many", 10 * time.Minute, 100, false, "higher", true},
 		{"as many as wanted", 30 * time.Minute, 30, false, "same", true},
 		{"as long as may be", mostUnseen - time.Second, 0, false, "lower", true},
-		{"nobody looked for long", mostUnseen + time.Second, 0, false, "same", true},
+		{"no revisit for a long time", mostUnseen + time.Second, 0, false, "same", true},
 		{"the clock was set", -time.Minute, 100, false, "same", true},
 		{"paused", 10 * time.Minute, 0, true, "same", true},
 	} {

@@ -152,10 +152,10 @@ func TestPause(t *testing.T) {
 			}
 			n, h := len(*requests), w.head(c.ID, 0)
 			if told && n > 6 || !told && (n < 10 || n > 13) {
-				t.Errorf("%s, told %v: %d requests", o, told, n)
+				t.Errorf("%s, reported %v: %d requests", o, told, n)
 			}
 			if h.Owner != "" || h.Totals.Outcomes["client-error"] != int64(n-1) || h.Totals.Pending != int64(pages-n+1) {
-				t.Errorf("%s, told %v: after %d requests the head is %+v", o, told, n, h)
+				t.Errorf("%s, reported %v: after %d requests the head is %+v", o, told, n, h)
 			}
 			w.aside(func() { w.order(c.ID, OrderResume) })
 			w.step(StepConfig{Crawl: c, Process: "p"}, s.Warm())
@@ -484,7 +484,7 @@ func TestIdleCommits(t *testing.T) {
 	}
 	starved, fed, folder := commits[0], commits[1], commits[2]
 	if len(starved) < 40 || len(fed) > len(starved)/2 || fed[len(fed)-2]-fed[len(fed)-3] < 300*time.Millisecond {
-		t.Errorf("%d commits among those who have nothing to do, else at %v", len(starved), fed)
+		t.Errorf("%d commits of partitions without work, otherwise at %v", len(starved), fed)
 	}
 	if len(folder) > len(fed)*3/4 {
 		t.Errorf("in a folder, commits at %v", folder)

@@ -65,7 +65,7 @@ func TestWorthwhile(t *testing.T) {
 		{"not known what waits", unexamined, 8},
 		{"somebody waits", urgent, 0},
 		{"somebody waits since just now", atOnce, 0},
-		{"somebody waits for what is not due", later, 20},
+		{"somebody waits for a part that is not due", later, 20},
 		{"nothing is left of one", settled, 8},
 		{"within just a minute", slots(5, 65), 65},
 	} {
@@ -75,7 +75,7 @@ func TestWorthwhile(t *testing.T) {
 		}
 	}
 	if got := worthwhile(nil, now, now.Add(time.Second)); !got.Equal(now.Add(time.Second)) {
-		t.Errorf("something is due, nobody knows where: at %v", got)
+		t.Errorf("a wake for an unknown part: at %v", got)
 	}
 	if !worthwhile(nil, now, time.Time{}).IsZero() {
 		t.Error("nothing is due, but a step is wanted")
@@ -294,7 +294,7 @@ func TestCommand(t *testing.T) {
 				t.Errorf("it is not idle: %+v", rep)
 			}
 			if !order(w, c.ID, OrderResume) {
-				t.Error("to resume is no news")
+				t.Error("a resume must be reported")
 			}
 			if rep, _ := w.coldTick(c.ID); len(rep.Woken) != 1 {
 				t.Errorf("wakes %v when it goes on", rep.Woken)

@@ -183,7 +183,7 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 func (w *world) acknowledge(queue string, r actor.Receipt) {
 	m, err := blobschema.DecodeMail(w.mail[r])
 	if err != nil {
-		w.t.Errorf("acknowledged what is no mail: %v", err)
+		w.t.Errorf("acknowledged a message that is not mail: %v", err)
 		return
 	}
 	if queue != naming.MailboxQueue(m.To) {
@@ -307,7 +307,7 @@ func site(t *testing.T, host string, n int, links func(i int) []string) func(act
 		o.Temporary = false
 		o.Page.Outcome, o.Page.Status, o.Page.Time = blobschema.OutcomeClientError, 404, virtual.Epoch
 		o.Response = fetchTime
-		o.Record = []byte("a request, and a response that nobody reads here: " + url)
+		o.Record = []byte("a request, and a response that is not read here: " + url)
 		o.ResponseAt, o.Page.Length = 10, int64(len(o.Record)-10)
 		var i int
 		if _, err := fmt.Sscanf(url, "https://"+host+"/%d", &i); err == nil && i < n {

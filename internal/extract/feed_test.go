@@ -40,7 +40,7 @@ func TestFeed(t *testing.T) {
 			[]string{"entry http://example.com/1", "entry http://example.com/2", "entry http://example.com/5"}},
 		{"sections and white space", "<rss><item><title>\n<![CDATA[One &#8217; ]]> two </title><link>\n<![CDATA[http://example.com/?a&b]]></link></item>",
 			[]string{"entry http://example.com/?a&b \"One ’ two\""}},
-		{"entities nobody declared", `<rss><item><title>Caf&eacute;&nbsp;&bogus; &</title><link>/1?a&b=&eacute;</link></item>`, []string{`entry http://example.com/1?a&b=%C3%A9 "Café &bogus; &"`}},
+		{"undeclared entities", `<rss><item><title>Caf&eacute;&nbsp;&bogus; &</title><link>/1?a&b=&eacute;</link></item>`, []string{`entry http://example.com/1?a&b=%C3%A9 "Café &bogus; &"`}},
 		{"markup in a title", `<feed><entry><title type="xhtml"><div>One <b>two</b></div></title><link href="/1"/></entry></feed>`, []string{`entry http://example.com/1 "One two"`}},
 		{"titles of other things", `<rss><channel><title>T</title><image><title>I</title><link>/i</link><url>/i.png</url></image><item><media:content><media:title>M</media:title></media:content><link>/1</link><itunes:title>I</itunes:title></item>`,
 			[]string{"entry http://example.com/1"}},

@@ -75,7 +75,7 @@ func checkLinks(t *testing.T, body []byte, contentType string, self weburl.URL, 
 	}
 	head := body[:min(len(body), 512)]
 	if (len(r.Links) > 0 || Wanted(contentType, nil, opt.Sitemap)) && !Wanted(contentType, head, opt.Sitemap) {
-		t.Errorf("%d links of what is not wanted", len(r.Links))
+		t.Errorf("%d links of an unwanted body", len(r.Links))
 	}
 	return r
 }

@@ -24,7 +24,7 @@ func TestLinkHeader(t *testing.T) {
 		{"nofollow", `</a>; rel="next nofollow", </b>; rel=nofollow, </c>; rel="next nofollow", </c>; rel=next`, []string{"header http://example.com/a !", "header http://example.com/c"}},
 		{"anchor", `</a>; rel=next; anchor="", </b>; rel=next; anchor="#foo", </c>; rel=next; anchor="/other", </d>; rel=next; anchor="mailto:x"`,
 			[]string{"header http://example.com/a", "header http://example.com/b"}},
-		{"title is no text", `</a>; rel=next; title=One; title*=UTF-8''One`, []string{"header http://example.com/a"}},
+		{"title with an encoding", `</a>; rel=next; title=One; title*=UTF-8''One`, []string{"header http://example.com/a"}},
 		{"self, fragment, other schemes", `<>; rel=canonical, <#x>; rel=next, <mailto:a@b>; rel=next, <data:,x>; rel=next`, nil},
 		{"white space and empty links", " ,, \t</a> ;  ; rel = next ;,,", []string{"header http://example.com/a"}},
 		{"not closed", `</a>; rel=next, </b; rel=next` + "\n" + `</c>; rel="next`, []string{"header http://example.com/a", "header http://example.com/c"}},

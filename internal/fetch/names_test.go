@@ -86,7 +86,7 @@ func TestNamesShareLookups(t *testing.T) {
 		cancel()
 	}()
 	if _, err := n.resolve(ctx, "example.org"); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v of the caller who gave up", err)
+		t.Errorf("the cancelled caller gets error %v", err)
 	}
 	var all sync.WaitGroup
 	for range 8 {

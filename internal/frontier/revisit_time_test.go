@@ -51,8 +51,8 @@ func TestWhenRevisitsCome(t *testing.T) {
 		{"never there", time.Hour, []answer{{status: 404}}, goneAfter, goneAfter + goneAfter/grid},
 		{"there again", time.Hour, []answer{{status: 404}, {}}, schedule.ShortestInterval, 2 * hour},
 		{"a server's error", time.Hour, []answer{{}, {status: 500}}, afterFailure, afterFailure * 17 / 16},
-		{"no answer to a look", time.Hour, []answer{{}, connect}, afterFailure, afterFailure * 17 / 16},
-		{"an error, and rare looks", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
+		{"no answer to a revisit", time.Hour, []answer{{}, connect}, afterFailure, afterFailure * 17 / 16},
+		{"an error, and rare revisits", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
 		{"never an answer", time.Hour, []answer{connect}, -1, -1},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestWhenRevisitsCome(t *testing.T) {
 			for i, a := range k.answers {
 				_, task := r.nextTask()
 				if task.Request.Generation != uint32(i) || task.Revisit() != (i > 0) {
-					t.Fatalf("look %d is %+v", i, task)
+					t.Fatalf("revisit %d is %+v", i, task)
 				}
 				o := a.reply(task, r.now, 0)
 				o.Page.Time = r.now
@@ -74,7 +74,7 @@ func TestWhenRevisitsCome(t *testing.T) {
 				t.Fatalf("it waits: %v", ok)
 			}
 			if ok && (wait < k.least || wait > k.most || gen != uint32(len(k.answers))) {
-				t.Errorf("look %d comes in %v, not in %v to %v", gen, wait, k.least, k.most)
+				t.Errorf("revisit %d comes in %v, not in %v to %v", gen, wait, k.least, k.most)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestFirstRevisitsAreSpread(t *testing.T) {
 	slices.Sort(waits)
 	interval := schedule.Interval(blobschema.Change{}, every(day))
 	if waits[0] < schedule.ShortestInterval || waits[0] > interval/8 || waits[32] < interval/3 || waits[32] > interval*2/3 || waits[64] < interval*7/8 || waits[64] > interval*17/16 {
-		t.Errorf("of an interval of %v the first looks come after %v", interval, waits)
+		t.Errorf("of an interval of %v the first revisits come after %v", interval, waits)
 	}
 }
 
@@ -112,10 +112,10 @@ func TestLine(t *testing.T) {
 		found int // URLs
 		want  []string
 	}{
-		{"looks alone", pace, 0, []string{"look", "20s look", "20s look", "20s look"}},
-		{"with what is found", pace, 2, []string{"look", "10s found", "10s look", "10s found", "10s look", "20s look"}},
-		{"with much that is found", pace, 9, []string{"look", "10s found", "10s look", "10s found", "10s look", "10s found", "10s look", "10s found", "10s found"}},
-		{"without a pace", 0, 2, []string{"look", "look", "look", "look", "found", "found"}},
+		{"revisits alone", pace, 0, []string{"revisit", "20s revisit", "20s revisit", "20s revisit"}},
+		{"with new links", pace, 2, []string{"revisit", "10s found", "10s revisit", "10s found", "10s revisit", "20s revisit"}},
+		{"with much that is found", pace, 9, []string{"revisit", "10s found", "10s revisit", "10s found", "10s revisit", "10s found", "10s revisit", "10s found", "10s found"}},
+		{"without a pace", 0, 2, []string{"revisit", "revisit", "revisit", "revisit", "found", "found"}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			r := begun(t, Config{Revisits: true, Delay: k.delay}, urlX)
@@ -134,7 +134,7 @@ func TestLine(t *testing.T) {
 				gap, task := r.nextTask()
 				what := "found"
 				if task.Revisit() {
-					what = "look"
+					what = "revisit"
 				}
 				if gap > 0 && len(got) > 0 {
 					what = fmt.Sprintf("%v %s", gap.Round(time.Second), what)
@@ -175,7 +175,7 @@ func TestUrgentOnlyTakesRevisits(t *testing.T) {
 		r.seen(task, nil, "a")
 	}
 	if revisits != 2 {
-		t.Errorf("%d looks", revisits)
+		t.Errorf("%d revisits", revisits)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestWhoIsReplanned(t *testing.T) {
 	}
 	was := r.f.Threshold()
 	if r.f.SetThreshold(r.now, was/1.4); r.f.Threshold() != was {
-		t.Error("a threshold a little lower has looks planned anew")
+		t.Error("a slightly lower threshold changes planned revisits")
 	}
 	for _, n := range names {
 		if wait, gen, _ := r.waiting(url(n)); wait != before[n] || gen != gens[n] {
@@ -240,7 +240,7 @@ func TestWhoIsReplanned(t *testing.T) {
 		}
 	}
 	if len(run.Queued) != len(names)-2+1 {
-		t.Errorf("%d of the looks are stored anew", len(run.Queued))
+		t.Errorf("%d of the revisits are stored again", len(run.Queued))
 	}
 }
 
@@ -389,14 +389,14 @@ func TestGivenUpHosts(t *testing.T) {
 		r.done(r.mustNext("https://a.example/w"), answer{outcome: blobschema.OutcomeConnect, final: true})
 		r.check()
 		if got := r.refused(); len(got) != 2 {
-			t.Errorf("looks %v: refused are %v", revisits, got)
+			t.Errorf("revisits %v: refused are %v", revisits, got)
 		}
 		if wait, _, ok := r.waiting(urlX); ok != revisits || ok && wait < afterFailure {
-			t.Errorf("looks %v: the look waits %v for %v", revisits, ok, wait)
+			t.Errorf("revisits %v: the revisit waits %v for %v", revisits, ok, wait)
 		}
 		run, _ := r.f.Delta(2)
 		if stored := len(run.Queued) == 1 && run.Queued[0].URL == urlX; stored != revisits {
-			t.Errorf("looks %v: stored are %+v", revisits, run.Queued)
+			t.Errorf("revisits %v: stored are %+v", revisits, run.Queued)
 		}
 	}
 }

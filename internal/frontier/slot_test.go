@@ -101,7 +101,7 @@ func TestWantedFirst(t *testing.T) {
 		{"too little room for the next", 20, func(*Frontier) {}, []partition.Slot{2}},
 		{"room for two", 21, func(*Frontier) {}, []partition.Slot{2, 5}},
 		{"room for three", 31, func(*Frontier) {}, []partition.Slot{1, 2, 5}},
-		{"somebody waits for what is not due", 20, func(f *Frontier) { f.Want(3, 1) }, []partition.Slot{2, 3}},
+		{"somebody waits for a slot that is not due", 20, func(f *Frontier) { f.Want(3, 1) }, []partition.Slot{2, 3}},
 		{"one is elsewhere, and one goes away", 0, func(f *Frontier) { f.Await([]partition.Slot{9}); f.Freeze([]partition.Slot{1, 4}) }, []partition.Slot{2, 5}},
 		{"they are loading", 0, func(f *Frontier) { f.Wanted(epoch, false) }, nil},
 	} {

@@ -73,7 +73,7 @@ func TestRank(t *testing.T) {
 			t.Errorf("job: %+v", job)
 		}
 		if partitions > 1 && len(rounds) < 3 {
-			t.Errorf("progress was told of rounds %v", rounds)
+			t.Errorf("progress was called with rounds %v", rounds)
 		}
 		if data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: job.HostRanks, Length: -1}); err != nil || len(data) == 0 {
 			t.Errorf("table of hosts: %d bytes, %v", len(data), err)

@@ -100,7 +100,7 @@ func TestOneWarmGraph(t *testing.T) {
 	one, two := &rank.Warm{}, &rank.Warm{}
 	r.give(1, one, 1)
 	if r.take(1, 1) != one || r.take(1, 1) != nil {
-		t.Error("what is kept is taken once")
+		t.Error("kept state can be taken only once")
 	}
 	r.give(1, one, 1)
 	if r.take(2, 1) != nil || len(r.warm) != 0 {

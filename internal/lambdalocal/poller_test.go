@@ -204,7 +204,7 @@ func TestPollerLeavesFailures(t *testing.T) {
 		stay   []string
 	}{
 		{"one of three", true, []string{"a", "fail", "b"}, []string{"fail"}},
-		{"reports that nobody reads", false, []string{"a", "fail"}, nil},
+		{"reports that are not read", false, []string{"a", "fail"}, nil},
 		{"an error", true, []string{"a", "fail all"}, []string{"a", "fail all"}},
 		{"a crash", true, []string{"a", "exit"}, []string{"a", "exit"}},
 	} {

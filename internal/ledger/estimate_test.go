@@ -181,7 +181,7 @@ func TestEstimateMoves(t *testing.T) {
 func TestEstimateIndexByHand(t *testing.T) {
 	base := estimate(t, nil)
 	if len(base.Indexed) > 0 || len(base.Searches) > 0 || base.IndexRetention > 0 {
-		t.Error("what is not searchable costs something to search")
+		t.Error("searching without an index has a cost")
 	}
 	e := estimate(t, func(d *ledger.Deployment) { d.Index, d.IndexMillis, d.IndexBytes = true, 2, 5000 })
 	if e.PerMillionTotal != base.PerMillionTotal {

@@ -30,18 +30,18 @@ func TestShareTellsEachCallOnce(t *testing.T) {
 	a, b := s.spent(), s.spent()
 	led.BlobGet(1)
 	if got := a().BlobGets; got != 1 {
-		t.Errorf("the first was told of %d calls", got)
+		t.Errorf("the first one got %d calls", got)
 	}
 	led.BlobGet(1)
 	if got := b().BlobGets; got != 1 {
-		t.Errorf("the second was told of %d calls", got)
+		t.Errorf("the second one got %d calls", got)
 	}
 	led.BlobPut(5)
 	if got := a(); got.BlobGets != 1 || got.BlobPuts != 1 || got.BlobPutBytes != 5 {
-		t.Errorf("the first was told of %+v", got)
+		t.Errorf("the first one got %+v", got)
 	}
 	if got := b().BlobPuts; got != 0 {
-		t.Errorf("the second was told of %d puts that the first has", got)
+		t.Errorf("the second one got %d puts of the first", got)
 	}
 }
 

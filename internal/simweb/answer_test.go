@@ -146,7 +146,7 @@ func TestFlakyPagesComeInTheEnd(t *testing.T) {
 			}
 		}
 		if e := w.Truth(Scope{Attempts: f.times, SkipDigests: true}).Pages[url]; e.Outcome == blobschema.OutcomeOK || e.Status != f.status {
-			t.Errorf("%s fails %d times and is had in as many attempts: %+v", url, f.times, e)
+			t.Errorf("%s fails %d times and succeeds in as many attempts: %+v", url, f.times, e)
 		}
 	}
 	if len(ways) != 5 {

@@ -220,10 +220,10 @@ func TestCheck(t *testing.T) {
 		ok   bool
 	}{
 		{"as it should be", func(*figures) {}, true},
-		{"a page not asked for", func(f *figures) { f.Server.Pages-- }, false},
-		{"a page asked for twice", func(f *figures) { f.Server.Repeats++ }, false},
-		{"robots.txt asked for twice", func(f *figures) { f.Server.Robots++ }, false},
-		{"what is no page", func(f *figures) { f.Server.Elsewhere++ }, false},
+		{"a page not requested", func(f *figures) { f.Server.Pages-- }, false},
+		{"a page requested twice", func(f *figures) { f.Server.Repeats++ }, false},
+		{"robots.txt requested twice", func(f *figures) { f.Server.Robots++ }, false},
+		{"another URL", func(f *figures) { f.Server.Elsewhere++ }, false},
 	} {
 		f := good
 		c.harm(&f)

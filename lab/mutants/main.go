@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.DurationVar(&o.slowest, "slowest", 0, "leave out tests that take more CPU time by themselves (0: none)")
 	flags.Float64Var(&o.least, "least", 80, "percent of each package's mutants that must be killed")
 	flags.StringVar(&o.only, "only", "", "only mutants at FILE or FILE:LINE, for a closer look")
-	flags.StringVar(&o.again, "again", "", "the mutants of an earlier -json file, of which those that were killed stay so")
+	flags.StringVar(&o.again, "again", "", "earlier -json `file`, whose killed mutants are not tried again")
 	flags.BoolVar(&o.list, "list", false, "list what survived, and the tests that came by it")
 	flags.StringVar(&o.json, "json", "", "write all mutants into this file")
 	if err := flags.Parse(args); err != nil {

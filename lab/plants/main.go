@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.SetOutput(progress)
 	flags.IntVar(&o.seeds, "seeds", 200, "crawls for each bug")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed")
-	flags.DurationVar(&o.most, "time", 5*time.Minute, "how long the crawls of one bug may take; what is found by then counts")
+	flags.DurationVar(&o.most, "time", 5*time.Minute, "time limit for the crawls of one bug; findings until then count")
 	flags.StringVar(&o.only, "only", "", "plant only bugs whose names match this regular expression")
 	flags.BoolVar(&o.json, "json", false, "write JSON, for a program")
 	flags.BoolVar(&o.mark, "markdown", false, "write a table for a document")

@@ -43,7 +43,7 @@ func (s *suite) replaces(t *testing.T) {
 	next := s.write(t, "c1/head/00002", "fourth", got.Revision) // a revision that was read works too
 	conflict(t, "replace the revision that was read", s.tryWrite(t, "c1/head/00002", "fifth", rev))
 	s.write(t, "c1/head/00002", "sixth", next)
-	conflict(t, "replace what is not there", s.tryWrite(t, "c1/head/09999", "lost", next))
+	conflict(t, "replace a missing record", s.tryWrite(t, "c1/head/09999", "lost", next))
 	if s.read(t, "c1/head/09999")[0].Found {
 		t.Error("a replace created it")
 	}
@@ -73,7 +73,7 @@ func (s *suite) oneWinner(t *testing.T) {
 			}
 		}
 		if winner < 0 {
-			t.Fatalf("round %d: nobody won: %v", round, errs)
+			t.Fatalf("round %d: no write succeeded: %v", round, errs)
 		}
 		if got, want := string(s.read(t, "c1/grants")[0].Value), fmt.Sprintf("%d by %d", round, winner); got != want {
 			t.Errorf("it holds %q, the winner wrote %q", got, want)

@@ -167,7 +167,7 @@ func TestOpenFails(t *testing.T) {
 		{"another key", 200, key("id", "S"), nil, "its key is id (S), not key (S)"},
 		{"another type", 200, key("key", "B"), nil, "its key is key (B), not key (S)"},
 		{"being made", 200, strings.Replace(described, "ACTIVE", "CREATING", 1), nil, "its status is CREATING"},
-		{"nobody there", 0, "", map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1"}, "DynamoDB cannot be reached"},
+		{"no server", 0, "", map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1"}, "DynamoDB cannot be reached"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			start(t, answers{"DescribeTable": always(c.status, c.answer)})
