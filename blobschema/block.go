@@ -105,7 +105,7 @@ func readSlots(c *wire.Cursor, n int, ref BlockRef, set func(i int, s partition.
 	}
 }
 
-// keyPrefix returns the text with which the first URL of a host shares its prefix.
+// keyPrefix returns the string with which the first URL of a host shares its prefix, in place of a previous URL.
 func keyPrefix(host string) string { return "https://" + host + "/" }
 
 // queued makes blocks of pending URLs: the hosts, each with its number of URLs,
@@ -146,7 +146,7 @@ func (e *runEncoder) queued(all []Queued) {
 	}
 }
 
-// readAmount returns a number that must be finite and not negative, given its bits.
+// readAmount decodes a finite number that is not negative from its bits.
 func readAmount(c *wire.Cursor, bits uint64) float32 {
 	v := math.Float32frombits(uint32(bits))
 	if !(v >= 0 && v <= math.MaxFloat32) || bits == 1<<31 {

@@ -61,14 +61,14 @@ const (
 	sectionOutside  = "outside"       // URLs
 	sectionHosts    = "hosts"         // CBOR sequence
 	maxListText     = wire.MaxSection // of a list's strings, expanded
-	maxListURLs     = wire.MaxSection // a URL takes a byte
-	maxSequence     = 1 << 20         // items of a CBOR sequence; an item of one byte may be hundreds when decoded
+	maxListURLs     = wire.MaxSection // each takes at least a byte
+	maxSequence     = 1 << 20         // items of a CBOR sequence; one byte may decode to an item of hundreds
 )
 
-// EncodeCommit encodes the object of a commit that will be stored under the given
-// name. It returns the manifest that it stored: the manifest of c with Version set, times
-// truncated to microseconds in UTC, the run of c.State, if any, appended to Runs, and the runs of
-// the manifest in hand-overs without runs. It sorts c.State in place and changes nothing else of c.
+// EncodeCommit encodes the object of a commit that will be stored under the given name. It returns the manifest that it
+// stored: the manifest of c with Version set, times truncated to microseconds in UTC, and the run of c.State, if any,
+// appended to Runs. A hand-over without runs gets the manifest's runs that may hold its slots. EncodeCommit sorts
+// c.State in place and changes nothing else of c.
 //
 // Every error is a bound that c exceeds, so that no commit is written that
 // could not be read.

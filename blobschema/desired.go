@@ -18,8 +18,8 @@ type DesiredState struct {
 	Map uint64 `json:"map,omitempty"`
 	// Slices are the slices of topics by number that differ from the settings.
 	Slices map[uint8]time.Duration `json:"slices,omitempty"`
-	// Threshold is the least worth, in the unit of [Change], at which a settled URL is revisited;
-	// 0 before there is one. Looks are the figures that it was last adjusted by.
+	// Threshold is the least worth, in the unit of [Change], at which a settled URL is revisited; 0 before there is one.
+	// Revisits are the figures of its last adjustment.
 	Threshold float64       `json:"threshold,omitempty"`
 	Revisits  RevisitCounts `json:"looks,omitzero"`
 	// HostRanks is the object with the newest ranks of hosts, for the quality "host-rank".

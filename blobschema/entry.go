@@ -53,8 +53,7 @@ type Queued struct {
 	Previous   RecordRef // of the previous generation's page record; not mailed
 	Topic      uint8     // number of its topic; 0 for none
 	Change     Change    // observed changes of its content; not mailed
-	// Ask is, with FlagAgain, the number of the request that a forwarded URL belongs to; 0: that of
-	// the mail.
+	// Ask is, with FlagAgain, the number of the request that a forwarded URL belongs to; 0: the request of the mail.
 	Ask uint64
 }
 

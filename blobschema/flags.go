@@ -29,9 +29,8 @@ func (f QueuedFlags) Hops() int {
 	return int(f >> 4)
 }
 
-// Join returns the flags of a URL that was found with f and with g: all marks, and the fewest
-// hops of those with marks that NextHop keeps, or of both if neither has one. It is commutative,
-// associative and idempotent, as joins must be.
+// Join returns the flags of a URL that was found with f and with g: all marks, and the fewer hops. If only one of them
+// is marked as a seed or sitemap, its hops count. Join is commutative, associative and idempotent.
 func (f QueuedFlags) Join(g QueuedFlags) QueuedFlags {
 	const hands = FlagSeed | FlagSitemap
 	hops := min(f>>4, g>>4)

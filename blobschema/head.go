@@ -27,7 +27,7 @@ type Head struct {
 	// Published is the newest commit up to which all outboxes are known to be sent.
 	Published uint64   `json:"published,omitempty"`
 	Scope     []string `json:"scope,omitempty"` // hosts that seeds redirected to, for the desired state
-	// Domains counts the known URLs of the registrable domains with the most, for the cap.
+	// Domains counts the known URLs of the largest registrable domains, for the cap.
 	Domains map[string]int64 `json:"domains,omitempty"`
 	// WakeAt is the arrival time of the wake that a step sent for its partition's later work.
 	// Until then no step needs to send another.
@@ -44,8 +44,8 @@ type Head struct {
 	Awaits partition.Epoch `json:"awaits,omitempty"`
 	// Threshold is the threshold by which revisits are planned, to within a factor of 1.5.
 	Threshold float64 `json:"threshold,omitempty"`
-	// RevisitsDue is when the next revisit is due, if the limit on pages leaves nothing but revisits; zero
-	// if it leaves more, or if that is unknown.
+	// RevisitsDue is when the next revisit is due, if the limit on pages allows only revisits; otherwise, or if that is
+	// unknown, zero.
 	RevisitsDue time.Time `json:"looks_due,omitzero"`
 	// Calls are the calls of the partition's steps, except those not yet reported when the last
 	// step ended, and those of crashed steps after their last commit.

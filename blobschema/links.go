@@ -61,7 +61,7 @@ func encodeLinks(c *Commit) ([]byte, error) {
 	targets := make([]*Target, 0, total)
 	known := newNodeTable(total)
 	var hosts wire.HostTable
-	var of []uint32 // of nodes, their hosts
+	var of []uint32 // host of each node
 	for i := range pages {
 		if pages[i].Slot > maxSlot || len(pages[i].Host) > wire.MaxHost {
 			return nil, fmt.Errorf("page of slot %d, of a host of %d bytes", pages[i].Slot, len(pages[i].Host))
@@ -141,7 +141,7 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 	c.Column(len(pages), maxSlot, func(i int, v uint64) { pages[i].Slot = partition.Slot(v) })
 	wire.ReadHostColumn(c, len(pages), hosts, func(i int, host string) { pages[i].Host = host })
 	counts := make([]int, len(pages))
-	total := 0 // at most a byte of the input each
+	total := 0 // at most one per byte of the input
 	c.Column(len(pages), uint64(len(raw)), func(i int, v uint64) { counts[i] = int(v); total += int(v) })
 	nodes := make([]node, c.Count(8))
 	hostOf := make([]string, len(nodes))

@@ -33,7 +33,7 @@ type Manifest struct {
 	Totals       Totals                  `cbor:"15,keyasint"`
 	Slots        []SlotSummary           `cbor:"16,keyasint,omitempty"` // of slots that are not empty
 	Desired      uint64                  `cbor:"17,keyasint,omitempty"`
-	Scope        []string                `cbor:"18,keyasint,omitempty"` // added hosts of the scope that this partition obeys
+	Scope        []string                `cbor:"18,keyasint,omitempty"` // hosts added to the scope that this partition obeys
 	NewScope     []string                `cbor:"19,keyasint,omitempty"` // hosts found here that the desired state should add
 	// Suspects names the URL that a careful step is about to request, once for each time that it
 	// was under suspicion.
@@ -42,7 +42,7 @@ type Manifest struct {
 	Careful  int           `cbor:"22,keyasint,omitempty"` // number of further requests to make one at a time
 	Alarms   int           `cbor:"23,keyasint,omitempty"` // number of times that crashes made steps careful
 	Delay    time.Duration `cbor:"24,keyasint,omitempty"` // the delay that the operator set for hosts
-	// Domains counts the known URLs of the registrable domains with the most.
+	// Domains counts the known URLs of the largest registrable domains.
 	Domains map[string]int64 `cbor:"25,keyasint,omitempty"`
 	// Seeds counts the batches of seeds whose hosts are in the scope.
 	Seeds int `cbor:"26,keyasint,omitempty"`

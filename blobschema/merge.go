@@ -66,16 +66,16 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 }
 
 // Join replaces the entries of run by their join, sorted: one entry per URL
-// and one per host. To merge several runs, decode them into one Run and join
+// and one per politeness key. To merge several runs, decode them into one Run and join
 // it. For each slot and fingerprint
 //
 //   - the highest (Generation, State) wins, where a Queued entry has the state
 //     Pending. A URL that is requested again is thus only pending. The page records keep
 //     the results of lower generations.
 //   - Queued entries of the same generation become one, with the lowest Rank, Depth and
-//     Topic, the joined Flags, the greatest Former and Change, the most Attempts and, among entries with those, the
+//     Topic, the joined Flags, the greatest Previous and Change, the most Attempts and, among entries with those, the
 //     latest NotBefore (the newest failed attempt knows best when to retry).
-//   - Of the states of a host the higher Version wins, then the greater Data.
+//   - Of the states of a politeness key the higher Version wins, then the greater Data.
 //
 // Every rule takes the greater value in some order, of a field or of an entry. Joining
 // is thus commutative, associative and idempotent: runs merge in any order and any
@@ -183,7 +183,7 @@ func joinQueued(h partition.Hash, run *Run) (unordered bool) {
 
 // joinPair joins q[a] and q[b], two entries of one URL, into the winner: the
 // entry with the place of the join in the order. moved is true if neither entry has
-// that place, because they have different hosts.
+// that place, because they have different keys.
 func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	if q[a].Generation < q[b].Generation {
 		return b, a, false

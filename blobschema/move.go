@@ -19,8 +19,8 @@ type MapRecord struct {
 	Epoch      partition.Epoch `json:"epoch"`
 	Partitions int             `json:"partitions"` // every partition that ever owned a slot is below this
 	Object     string          `json:"object"`     // the map of Epoch; "" for that of epoch 1
-	// Target is the desired map, "" if that is the map of Epoch. Slots that are
-	// being moved follow after their arrival.
+	// Target is the desired map, "" if that is the map of Epoch. A slot that is being moved continues to its target
+	// after its arrival.
 	Target string `json:"target,omitempty"`
 	// Moving are the moves that are not confirmed. No slot is in two of them.
 	Moving []Moving `json:"moving,omitempty"`

@@ -23,8 +23,8 @@ type Run struct {
 // Len returns the number of entries of all kinds.
 func (r *Run) Len() int { return len(r.Settled) + len(r.Queued) + len(r.Keys) }
 
-// Sort puts the entries into their stored order: Settled by slot and
-// fingerprint; Queued by slot, host, rank and URL; Hosts by slot and host.
+// Sort puts the entries into their stored order: Settled by slot and fingerprint; Queued by slot, key, rank and URL;
+// Keys by slot and key.
 func (r *Run) Sort() {
 	sortPieces(r.Settled, compareSettled)
 	sortPieces(r.Queued, compareQueued)
@@ -41,9 +41,8 @@ func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 	return r
 }
 
-// Check returns an error if the run cannot be stored: a slot, URL, host or host state is
-// out of bounds, or a settled URL has the state Pending. EncodeRun accepts only runs that
-// pass. Every decoded run does.
+// Check returns an error if the run cannot be stored: a slot, URL, key or key state is out of bounds, or a settled URL
+// has the state Pending. EncodeRun accepts only runs that pass. Every decoded run does.
 func (r *Run) Check() error {
 	for i := range r.Settled {
 		if s := &r.Settled[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Record.Partition >= partition.MaxPartitions {
@@ -101,10 +100,10 @@ const (
 
 	blockTarget     = 64 << 10                  // bytes of a block, raw
 	blockText       = 1 << 20                   // bytes of its URLs, expanded
-	blockEntries    = 1 << 14                   // at most
+	blockEntries    = 1 << 14                   // most entries of a block
 	maxBlock        = blockTarget + 4<<20       // a block ends after the entry that fills it
 	maxBlockText    = blockText + 2*wire.MaxURL //
-	filterBits      = 10                        // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
+	filterBits      = 10                        // per key: with 7 hashes 0.8 % false positives
 	filterHashes    = 7                         //
 	maxHashes       = 16                        // most hash functions that a reader accepts
 	settledPerBlock = blockTarget / 8           //
@@ -260,8 +259,8 @@ func readIndex(c *wire.Cursor, ref RunRef) []BlockRef {
 	return blocks
 }
 
-// readFilter checks what the decoder of the library does not: it accepts a filter of no
-// bits, by which it divides, and a filter of no hashes, which finds everything.
+// readFilter makes checks that the library lacks: a filter without bits makes it divide by zero, and a filter without
+// hashes matches everything.
 func readFilter(c *wire.Cursor) *bloom.BloomFilter {
 	n := c.Uvarint(uint64(len(c.Rest) / 8))
 	hashes := c.Uvarint(maxHashes)

@@ -57,8 +57,8 @@ type Settings struct {
 	AllowNet []netip.Prefix `json:"allow_net,omitempty"`
 }
 
-// QueueBy selects the queue of its host for a URL (Zhang, Wang). Each queue has at most one
-// request at a time.
+// QueueBy selects how the URLs of a host are assigned to queues (Zhang, Wang). Each queue has at most one request at a
+// time.
 type QueueBy string
 
 // The queue assignments.

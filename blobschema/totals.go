@@ -27,7 +27,7 @@ type Totals struct {
 	// Topics are the figures of topics by number, without number 0.
 	Topics map[uint8]TopicTotals `json:"topics,omitempty" cbor:"21,keyasint,omitempty"`
 	Again  int64                 `json:"again,omitempty" cbor:"22,keyasint,omitempty"` // pages fetched again because they may have changed
-	// Changed counts those of Again that had changed.
+	// Changed counts the pages of Again that had changed.
 	Changed     int64 `json:"changed,omitempty" cbor:"23,keyasint,omitempty"`
 	Connections int64 `json:"connections,omitempty" cbor:"24,keyasint,omitempty"` // opened to web servers
 }

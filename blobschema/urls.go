@@ -6,9 +6,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// encodeURLs encodes the fields of URLs that are part of mail: URL, Depth, Generation, Flags,
-// Rank and Topic, Host with FlagPlaced, and Ask with FlagAgain. The caller sorts them by URL, so
-// that neighbours share prefixes.
+// encodeURLs encodes the fields of URLs that are part of mail: URL, Depth, Generation, Flags, Rank and Topic, Key with
+// FlagPlaced, and Ask with FlagAgain. The caller sorts them by URL, so that neighbours share prefixes.
 func encodeURLs(urls []Queued) []byte {
 	n := len(urls)
 	dst := binary.AppendUvarint(nil, uint64(n))

@@ -92,7 +92,7 @@ func (p *parser) hash() {
 	p.rest, p.bad = p.rest[len(s):], p.bad || len(s) < size || strings.Trim(s, digits+letters[:6]) != ""
 }
 
-// end returns an error unless the whole name was parsed; what says what it should have been a name of.
+// end returns an error unless the whole name was parsed; what describes the expected object.
 func (p *parser) end(what string) error {
 	if p.bad || p.rest != "" {
 		return fmt.Errorf("parse name: %.100q is not a name of %s", p.name, what)

@@ -31,14 +31,14 @@ const (
 	MaxAnchorText  = 256     // of one text
 )
 
-// Anchors are encoded in sections of at most anchorsAtOnce targets: at 2 KiB each they fit the bound of a section.
+// A section of anchors holds at most anchorsAtOnce targets: at 2 KiB each they fit the bound of a section.
 const (
 	sectionAnchors = "anchors" // and a number
 	anchorsAtOnce  = 1 << 16
 )
 
-// EncodeAnchors encodes the anchor texts of targets, in their order. It does not check their bounds, which
-// DecodeAnchors demands.
+// EncodeAnchors encodes the anchor texts of targets, in their order. It does not check the bounds that DecodeAnchors
+// demands.
 func EncodeAnchors(targets []AnchorTarget) (_ []byte, err error) {
 	defer name(&err, "encode anchors")
 	sections, err := anchorSections(targets)
@@ -104,7 +104,7 @@ func codeAnchors(x *coder, targets *[]AnchorTarget) {
 	}
 }
 
-// DecodeAnchors decodes what EncodeAnchors wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+// DecodeAnchors decodes the result of EncodeAnchors. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
 func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
 	defer name(&err, "decode anchors")
 	p, err := wire.Open(data)

@@ -8,8 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// coder writes or reads a section. The functions below do either with one list of entries, so that a format is described
-// once, for both directions.
+// coder writes or reads a section. The functions below serve both directions, so that a format is described once.
 type coder struct {
 	out []byte
 	in  *wire.Cursor // nil when writing
@@ -36,7 +35,7 @@ func readSection(p *wire.Pack, name string, code func(*coder)) error {
 	return x.in.End()
 }
 
-// numbered yields the sections of a name with the numbers 0, 1 and so on.
+// numbered yields the section names with the numbers 0, 1 and so on that exist.
 func numbered(p *wire.Pack, name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := 0; p.Has(fmt.Sprint(name, i)) && yield(fmt.Sprint(name, i)); i++ {
@@ -44,7 +43,7 @@ func numbered(p *wire.Pack, name string) iter.Seq[string] {
 	}
 }
 
-// texts codes a list of entries with a text each, of at most limit bytes.
+// texts codes one text per entry of a list, of at most limit bytes.
 func texts[E any](x *coder, list *[]E, limit uint64, field func(*E) *string) {
 	if x.in == nil {
 		x.out = wire.AppendTexts(x.out, len(*list), func(i int) string { return *field(&(*list)[i]) })
@@ -57,7 +56,7 @@ func texts[E any](x *coder, list *[]E, limit uint64, field func(*E) *string) {
 	}
 }
 
-// fingerprints codes a list of entries with a number of 8 bytes each.
+// fingerprints codes one number of 8 bytes per entry of a list.
 func fingerprints[E any](x *coder, list *[]E, field func(*E) *uint64) {
 	if x.in == nil {
 		x.out = binary.AppendUvarint(x.out, uint64(len(*list)))
@@ -72,7 +71,7 @@ func fingerprints[E any](x *coder, list *[]E, field func(*E) *uint64) {
 	}
 }
 
-// column codes a number of each entry, of at most limit.
+// column codes one number per entry, of at most limit.
 func column[E any, N ~uint8 | ~uint32](x *coder, list []E, limit uint64, field func(*E) *N) {
 	if x.in == nil {
 		x.out = wire.AppendColumn(x.out, len(list), func(i int) uint64 { return uint64(*field(&list[i])) })
@@ -81,7 +80,7 @@ func column[E any, N ~uint8 | ~uint32](x *coder, list []E, limit uint64, field f
 	x.in.Column(len(list), limit, func(i int, v uint64) { *field(&list[i]) = N(v) })
 }
 
-// places codes a place of each entry in a list of n others.
+// places codes one index per entry, into another list of n entries.
 func places[E any](x *coder, list []E, n int, field func(*E) *uint32) {
 	if n == 0 && len(list) > 0 && x.in != nil {
 		x.in.Fail("%d places in no list", len(list))

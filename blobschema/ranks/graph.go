@@ -9,15 +9,14 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Graph is a piece of the link graph: pages and their links. A job gathers lists of pieces, and keeps one for the
-// next job.
+// Graph is a piece of the link graph: pages and their links. A job collects many pieces, and keeps one for the next job.
 type Graph struct {
 	Hosts []Host
 	Nodes []Node   // targets of followed links, in the order of their first link
 	Texts []string // of links; the first is empty
 	Pages []Page
-	Links []Link   // of all pages, page after page; a page has each pair of node and text once
-	Outs  []uint32 // hosts out of scope that pages link to, page after page; a page has each host once
+	Links []Link   // grouped by page; each pair of node and text once per page
+	Outs  []uint32 // hosts out of scope that pages link to, grouped by page; each host once per page
 }
 
 // Host is an authority with the slot of its politeness key.
@@ -61,7 +60,7 @@ const (
 	maxPieces      = 60
 )
 
-// EncodeGraph encodes pieces of a graph. It does not check their bounds, which DecodeGraph demands: no text is longer than
+// EncodeGraph encodes pieces of a graph. It does not check the bounds that DecodeGraph demands: no text is longer than
 // [MaxAnchorText], and links name nodes in the order of their numbers.
 func EncodeGraph(pieces []*Graph) (_ []byte, err error) {
 	defer name(&err, "encode rank graph")
@@ -204,7 +203,7 @@ func (t *Targets) code(x *coder) {
 	fingerprints(x, &t.Fingerprints, self)
 }
 
-// DecodeTargets decodes what EncodeTargets wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+// DecodeTargets decodes the result of EncodeTargets. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
 func DecodeTargets(data []byte) (_ *Targets, err error) {
 	defer name(&err, "decode rank targets")
 	p, err := wire.Open(data)

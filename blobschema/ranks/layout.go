@@ -9,27 +9,25 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Layout is a partition's share of the two graphs of pages and hosts, in the form that is multiplied. It stays the
-// same while a job iterates.
-//
-// Nodes are numbered in order of host and fingerprint. A node gives to targets, which are numbered too: first
-// those of partition 0, in the order of the [Targets] that it was sent. What other partitions give comes in the
-// order of their Targets.
+// Layout is a partition's share of the graphs of pages and hosts, in the form that the iterations of a job read. They do
+// not change it.
+// Nodes are numbered in order of host and fingerprint. The targets that receive rank are numbered too: first those of
+// partition 0, in the order of the [Targets] sent to it. Rank from other partitions comes in the order of their Targets.
 type Layout struct {
 	HostNames []string // ascending
-	First     []uint32 // by host: its first node; last: number of nodes
+	First     []uint32 // by host: its first node; then the number of nodes
 	Nodes     []uint64 // fingerprints
-	Crawled   []byte   // a bit per node: it was answered with 2xx or a redirect
+	Crawled   []byte   // a bit per node: the answer was 2xx or a redirect
 	Pages     Level
 	Hosts     Level
 }
 
 // Level is the graph of one level: of pages, or of hosts.
 type Level struct {
-	OutFirst []uint32 // by node: the first of its Out; last: number of Out
+	OutFirst []uint32 // by node: the first of its Out; then the number of Out
 	Out      []uint32 // targets
-	Targets  []uint32 // by partition: its first target; last: number of targets
-	InFirst  []uint32 // by partition: the first of its In; last: number of In
+	Targets  []uint32 // by partition: its first target; then the number of targets
+	InFirst  []uint32 // by partition: the first of its In; then the number of In
 	In       []uint32 // nodes
 }
 
@@ -88,7 +86,7 @@ func DecodeLayout(data []byte, partitions int) (_ *Layout, err error) {
 	return l, nil
 }
 
-// fits reports whether all of a level of n nodes is within its bounds.
+// fits reports whether all numbers of a level of n nodes are within bounds.
 func (l *Level) fits(n, partitions int) bool {
 	if len(l.Targets) == 0 || !ascends(l.OutFirst, n, len(l.Out)) || !ascends(l.InFirst, partitions, len(l.In)) ||
 		!ascends(l.Targets, partitions, int(l.Targets[len(l.Targets)-1])) {
@@ -108,7 +106,7 @@ func (l *Level) fits(n, partitions int) bool {
 	return true
 }
 
-// ascends reports whether a list has the beginning of each of n pieces of another list, and its end.
+// ascends reports whether first holds the ascending starts of n pieces of a list, and its end.
 func ascends(first []uint32, n, end int) bool {
 	if len(first) != n+1 || first[0] != 0 || first[n] != uint32(end) {
 		return false
@@ -121,7 +119,7 @@ func ascends(first []uint32, n, end int) bool {
 	return true
 }
 
-// EncodeValues encodes lists of numbers that are finite and not negative: 8 bytes each.
+// EncodeValues encodes lists of numbers that are finite and not negative, in 8 bytes each.
 func EncodeValues(lists ...[]float64) []byte {
 	var sections []wire.Section
 	for i, list := range lists {
@@ -130,7 +128,7 @@ func EncodeValues(lists ...[]float64) []byte {
 	return wire.Append(nil, sections)
 }
 
-// DecodeValues decodes that many lists. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+// DecodeValues decodes a number of lists. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
 func DecodeValues(data []byte, lists int) (_ [][]float64, err error) {
 	defer name(&err, "decode rank values")
 	p, err := wire.Open(data)
@@ -155,8 +153,8 @@ func DecodeValues(data []byte, lists int) (_ [][]float64, err error) {
 type Hosts struct {
 	Names []string // ascending
 	Ranks []float64
-	// Crawled has a bit for each host: a page of it was answered. It is nil if that is unknown, as in objects of
-	// earlier versions.
+	// Crawled has a bit for each host: a page of it was answered. It is nil if unknown, as in objects of earlier
+	// versions.
 	Crawled []byte
 	URLs    []string // best first
 	Best    []float64

@@ -17,13 +17,13 @@ type Job struct {
 	Version int       `json:"version"`
 	Number  uint64    `json:"number"` // grows by one with each job
 	Params  Params    `json:"params"`
-	Inputs  []Input   `json:"inputs,omitempty"` // by partition, also for those without commits
+	Inputs  []Input   `json:"inputs,omitempty"` // by partition, including those without commits
 	Map     string    `json:"map,omitempty"`    // object of the partition map of this job; "": that of epoch 1
 	Started time.Time `json:"started"`
-	Done    time.Time `json:"done,omitzero"`    // or failed
+	Done    time.Time `json:"done,omitzero"`    // end of the job, successful or not
 	Failed  string    `json:"failed,omitempty"` // why there is no result
 	Fresh   bool      `json:"fresh,omitempty"`  // results of previous jobs are not used
-	// The following is set when the job is done.
+	// The following fields are set when the job is done.
 	Rounds    int        `json:"rounds,omitempty"`    // of iteration
 	Residuals []Residual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
 	Totals    Totals     `json:"totals,omitzero"`
@@ -33,7 +33,7 @@ type Job struct {
 	HostRanks    string `json:"host_ranks,omitempty"`
 	CrawledHosts string `json:"crawled_hosts,omitempty"`
 	PageRanks    string `json:"page_ranks,omitempty"`
-	// Previous is the last finished job before this one, without its Inputs and Previous. Its results stay until
+	// Previous is the last finished job before this one, without its Inputs and Previous. Its results are kept until
 	// this job is finished.
 	Previous *Job `json:"previous,omitempty"`
 }
@@ -51,8 +51,7 @@ type Params struct {
 	Damping   float64 `json:"damping"`    // the chance that a surfer follows a link; above 0, below 1
 	Tolerance float64 `json:"tolerance"`  // the job ends when no level changes by more in a round: the sum of all absolute differences
 	MaxRounds int     `json:"max_rounds"` // bound on the rounds of iteration
-	// Personal is where a surfer goes without a link, in proportion to weights. Empty: to any page, or to any
-	// host.
+	// Personal lists where a surfer jumps to, in proportion to weights. Empty: to any page, or to any host.
 	Personal []Weight `json:"personal,omitempty"`
 }
 
@@ -104,7 +103,7 @@ func (p *Params) Check() error {
 // Input is the input of a job from one partition: its commits up to one of them.
 type Input struct {
 	Partition partition.ID `json:"p"`
-	Seq       uint64       `json:"seq"` // 0: there is none
+	Seq       uint64       `json:"seq"` // 0: no commits
 	Fence     uint64       `json:"fence,omitempty"`
 }
 
@@ -123,7 +122,7 @@ type Residual struct {
 // Level returns the figure of a level: 0 is that of pages, 1 that of hosts.
 func (r *Residual) Level(i int) *float64 { return [...]*float64{&r.Pages, &r.Hosts}[i] }
 
-// Totals are the sizes of the two graphs.
+// Totals are the sizes of the graphs of pages and hosts.
 type Totals struct {
 	Pages         int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`          // nodes: known URLs, fetched or not
 	Crawled       int64 `json:"crawled,omitempty" cbor:"2,keyasint,omitempty"`        // nodes that were answered with 2xx or a redirect
@@ -149,24 +148,23 @@ func (t *Totals) Add(o *Totals) {
 
 // The rounds of a job. Each ends when all partitions have finished it.
 const (
-	Gather  = 0 // commits -> pages and their links, for the partitions that own the pages
-	Join    = 1 // of each page the last answer; what it links to, for the owners of that
-	Nodes   = 2 // all nodes, numbered; anchor texts
-	Start   = 3 // the first ranks, and what they give to what they link to
-	Iterate = 4 // and all after it: one more multiplication each
+	Gather  = 0 // the links of commits go to the partitions that own the pages
+	Join    = 1 // each page keeps its last answer; its links go to the owners of their targets
+	Nodes   = 2 // all nodes get numbers; anchor texts are collected
+	Start   = 3 // the first ranks, and their shares for linked nodes
+	Iterate = 4 // this round and all later ones: one multiplication each
 )
 
-// Head is the record of a partition's progress with a job. It is replaced by compare-and-set. A step that loses
-// the race has worked for nothing, without harm.
+// Head is the record of a partition's progress with a job. Steps replace it by compare-and-set. The step that loses a
+// race has no effect.
 type Head struct {
 	Partition partition.ID `json:"partition"`
 	Job       uint64       `json:"job"`
 	// Rounds are the last two finished rounds, the newer one last: other partitions may still need the older one.
 	Rounds []Round `json:"rounds"`
 	Final  bool    `json:"final,omitempty"` // the last of Rounds is the last round of the job
-	Totals Totals  `json:"totals,omitzero"` // from Nodes on
-	// Next is what the job has made here so far. Last is what the previous finished job had made when this one
-	// began.
+	Totals Totals  `json:"totals,omitzero"` // set from Nodes on
+	// Next holds the results of the current job so far. Last holds the results of the previous finished job.
 	Next Result `json:"next"`
 	Last Result `json:"last,omitzero"`
 	// Dropped are objects to delete when all partitions have finished a round.
@@ -178,8 +176,8 @@ type Head struct {
 type Round struct {
 	Number int       `json:"number"`
 	Time   time.Time `json:"time"`
-	// Object has the part of the round for each partition, in their order, then the state that this partition
-	// needs for the next round. Parts are the lengths, as varints.
+	// Object holds the part of the round for each partition, in order, then the state that this partition needs for the
+	// next round. Parts are their lengths, as varints.
 	Object string `json:"object,omitempty"`
 	Parts  []byte `json:"parts,omitempty"`
 	Sums   Sums   `json:"sums,omitzero"`
@@ -193,7 +191,7 @@ func (h *Head) Round(job uint64) int {
 	return h.Rounds[len(h.Rounds)-1].Number
 }
 
-// At returns a round; nil if it is none of the last two.
+// At returns a round, or nil if it is not one of the last two.
 func (h *Head) At(round int) *Round {
 	for i := range h.Rounds {
 		if h.Rounds[i].Number == round {
@@ -203,8 +201,8 @@ func (h *Head) At(round int) *Round {
 	return nil
 }
 
-// Part returns where the n-th part is in Object. The part after those of all partitions is the state of the
-// partition itself. The error is [wire.ErrDamaged].
+// Part locates the n-th part in Object. The part after those of all partitions is the partition's own state. The error
+// is [wire.ErrDamaged].
 func (r *Round) Part(n int) (off, length int64, err error) {
 	c := &wire.Cursor{Rest: r.Parts}
 	for i := 0; i <= n; i++ {
@@ -217,7 +215,7 @@ func (r *Round) Part(n int) (off, length int64, err error) {
 	return off, length, nil
 }
 
-// Result returns what a finished job has made of the partition; false if h does not have the results of that job.
+// Result returns the results of a finished job for the partition, or false if h does not have them.
 func (h *Head) Result(job uint64) (Result, bool) {
 	switch {
 	case h.Next.Job == job && h.Final:
@@ -228,14 +226,13 @@ func (h *Head) Result(job uint64) (Result, bool) {
 	return Result{}, false
 }
 
-// Sums are numbers that are summed over all partitions, in the order of partitions, so that the sums are the same
-// to the last bit wherever they are computed.
+// Sums are numbers that are summed in the order of partitions, so that every partition computes bit-identical sums.
 type Sums struct {
 	Residual Residual `json:"residual,omitzero"` // of the round
 	Dangling Residual `json:"dangling,omitzero"` // ranks of nodes without links
 	Weight   Residual `json:"weight,omitzero"`   // of personalisation
-	Known    Residual `json:"known,omitzero"`    // ranks that nodes had before
-	New      Residual `json:"new,omitzero"`      // weights of nodes that had none
+	Known    Residual `json:"known,omitzero"`    // previous ranks of nodes
+	New      Residual `json:"new,omitzero"`      // weights of nodes without a previous rank
 }
 
 // Add adds the sums of another partition.
@@ -252,15 +249,15 @@ func (r *Residual) add(o Residual) {
 	r.Hosts += o.Hosts
 }
 
-// Result is what a job makes of a partition.
+// Result names the results of a job for a partition.
 type Result struct {
 	Job     uint64 `json:"job"`
-	Seq     uint64 `json:"seq"`               // the commits up to this one are in it
+	Seq     uint64 `json:"seq"`               // the commits up to this one are included
 	Graph   string `json:"graph,omitempty"`   // object: pages and their links
-	Layout  string `json:"layout,omitempty"`  // object: nodes in order, and who gives what to whom; while the job runs
+	Layout  string `json:"layout,omitempty"`  // object: a [Layout], while the job runs
 	Anchors string `json:"anchors,omitempty"` // object: see [AnchorTarget]
-	Table   string `json:"table,omitempty"`   // object: a [Table] of the pages that were answered
-	Rest    string `json:"rest,omitempty"`    // object: a [Table] of the nodes that were not
+	Table   string `json:"table,omitempty"`   // object: a [Table] of the answered pages
+	Rest    string `json:"rest,omitempty"`    // object: a [Table] of the other nodes
 	Hosts   string `json:"hosts,omitempty"`   // object: ranks of the partition's hosts
 }
 

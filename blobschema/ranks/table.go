@@ -10,8 +10,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Table has the ranks of the pages of one partition, by fingerprint. The ranks of all nodes of all partitions add
-// up to 1. A table is a view of an object's bytes, 12 for each page, and safe for concurrent use.
+// Table holds the ranks of the pages of one partition, by fingerprint. The ranks of all nodes of all partitions sum to
+// 1. A table is a view of an object's bytes, 12 for each page, and safe for concurrent use.
 type Table struct {
 	nodes      int64 // of the whole graph
 	fps, ranks []byte
@@ -40,8 +40,8 @@ func EncodeTable(nodes int64, fps []uint64, ranks []float64) ([]byte, error) {
 	return wire.Append(nil, []wire.Section{{Name: sectionTable, Data: raw}}), nil
 }
 
-// DecodeTable opens a table. It keeps data, which must not change any more. The errors are
-// [wire.ErrDamaged] and [wire.ErrVersion].
+// DecodeTable opens a table. It keeps data, which must not change afterwards. The errors are [wire.ErrDamaged] and
+// [wire.ErrVersion].
 func DecodeTable(data []byte) (_ *Table, err error) {
 	defer name(&err, "decode rank table")
 	p, err := wire.Open(data)
@@ -81,7 +81,7 @@ func (t *Table) At(i int) (fp uint64, rank float64) {
 	return binary.LittleEndian.Uint64(t.fps[8*i:]), float64(math.Float32frombits(binary.LittleEndian.Uint32(t.ranks[4*i:])))
 }
 
-// Rank returns the rank of a page, 0 to 1; ok is false if the table does not have it.
+// Rank returns the rank of a page, 0 to 1; ok is false if the page is not in the table.
 func (t *Table) Rank(fp uint64) (rank float64, ok bool) {
 	i := sort.Search(t.Len(), func(i int) bool { return binary.LittleEndian.Uint64(t.fps[8*i:]) >= fp })
 	if i == t.Len() {
@@ -94,8 +94,8 @@ func (t *Table) Rank(fp uint64) (rank float64, ok bool) {
 	return rank, true
 }
 
-// AppendLine appends a line of a text table of ranks: name, tab, number. Numbers are cut to
-// what frontier.ParseHostRanks takes, 1e-6 to 1e6.
+// AppendLine appends a line of a text table of ranks: name, tab, number. It clamps the number to the range of
+// frontier.ParseHostRanks, 1e-6 to 1e6.
 func AppendLine(dst []byte, name string, rank float64) []byte {
 	return fmt.Appendf(dst, "%s\t%.6g\n", strings.Map(oneLine, name), math.Max(1e-6, math.Min(rank, 1e6)))
 }

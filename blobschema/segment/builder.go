@@ -45,9 +45,9 @@ func NewBuilder() *Builder {
 	return &Builder{added: map[ID]bool{}, terms: map[string]uint32{}}
 }
 
-// Add adds a document and the tokens of its fields, which are best in order of positions. It
-// keeps the strings of doc, but not those of the terms. The error wraps ErrDocument; then nothing
-// was added. A builder takes one document of a slot and fingerprint.
+// Add adds a document and the tokens of its fields, preferably in order of positions. It keeps the strings of doc, but
+// not those of the terms. The error wraps ErrDocument; then nothing was added. A builder accepts one document per slot
+// and fingerprint.
 func (b *Builder) Add(doc Document, fields [NumFields][]TermPosition) error {
 	if err := check(&doc, &fields); err != nil {
 		return err
@@ -193,8 +193,7 @@ func (b *Builder) Finish() Output {
 	return w.finish()
 }
 
-// scatter puts each token of a document behind those of its term and field. A token there is its document and
-// position.
+// scatter appends each token of a document, as document and position, to the tokens of its term and field.
 func scatter(doc uint64, b []byte, tokens []uint64, ends [][NumFields]uint32) {
 	for f := range NumFields {
 		n, k := binary.Uvarint(b)

@@ -11,8 +11,8 @@ import (
 // the summary. It calls visit, unless that is nil, for each document, with its text; d is valid until visit returns.
 // Errors wrap wire.ErrDamaged, or are those of the source or of visit.
 //
-// A merge reads everything, so Check merges the segment with nothing, and compares what it has counted. It does not
-// compare the bytes: another version of the compressor may write others.
+// A merge reads everything, so Check merges the segment with nothing, and compares the counts. It does not compare the
+// bytes: another version of the compressor may write others.
 func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
 	if b, err := r.read(0, int64(header)); err != nil {
 		return readError("header", err)

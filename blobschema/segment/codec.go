@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// A piece is read and checked as a whole. It is compressed if that makes it shorter.
+// piece is a range of bytes that is read and checked as a whole. It is compressed if that makes it shorter.
 type piece struct {
 	off, length int64
 	raw         int64 // bytes, inflated; equal to length if it is not compressed
@@ -32,7 +32,7 @@ func (p piece) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, p.sum)
 }
 
-// readPiece reads what append wrote, for a piece that begins at *off and ends by end.
+// readPiece reads the result of append, for a piece that begins at *off and ends by end.
 func readPiece(c *wire.Cursor, off *int64, end, limit int64) piece {
 	p := piece{off: *off}
 	p.length = int64(c.Uvarint(uint64(max(end-*off, 0))))
@@ -77,7 +77,7 @@ func appendShared(dst []byte, before, s string) []byte {
 	return wire.AppendPrefixed(binary.AppendUvarint(dst, uint64(n)), s[n:])
 }
 
-// readShared returns the string that appendShared wrote. buf is the previous string.
+// readShared returns the string of appendShared. buf is the previous string.
 func readShared(c *wire.Cursor, buf []byte, limit int) []byte {
 	n := c.Uvarint(uint64(len(buf)))
 	return append(buf[:n], c.Prefixed(uint64(max(limit-int(n), 0)))...)
@@ -95,7 +95,7 @@ func appendPlanes[T uint32 | uint64](dst []byte, width int, values []T) []byte {
 	return dst
 }
 
-// planes decodes what appendPlanes wrote: len(raw) is width times the number of values.
+// planes decodes the result of appendPlanes: len(raw) is width times the number of values.
 func planes[T uint32 | uint64](raw []byte, width int) []T {
 	out := make([]T, len(raw)/width)
 	for p := range width {

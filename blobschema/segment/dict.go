@@ -24,12 +24,12 @@ const (
 	maxDictBlock = dictBlock + MaxTerm + 16 + int64(NumFields)*(inlineList+32)
 )
 
-// dictRef is what the index has of a block.
+// dictRef is the entry of a block in the index.
 type dictRef struct {
 	first string
 	piece piece
-	lists int64 // offset of the lists of its terms
-	end   int64 // of them
+	lists int64 // offset of the lists of the block's terms
+	end   int64 // end of these lists
 }
 
 // dictWriter writes the dictionary and the lists.
@@ -104,7 +104,7 @@ func (w *dictWriter) flush() {
 	w.block = w.block[:0]
 }
 
-// dictCursor goes through the terms of a block.
+// dictCursor iterates over the terms of a block.
 type dictCursor struct {
 	c         wire.Cursor
 	documents int
@@ -118,7 +118,7 @@ func (ref *dictRef) open(raw []byte, documents int) *dictCursor {
 	return &dictCursor{c: wire.Cursor{Rest: raw}, documents: documents, lists: ref.lists, end: ref.end}
 }
 
-// next goes to the next term. It returns false at the end of the block, or if it is damaged: see c.Err.
+// next advances to the next term. It returns false at the end of the block, or if it is damaged: see c.Err.
 func (d *dictCursor) next() bool {
 	c := &d.c
 	if len(c.Rest) == 0 {
@@ -165,7 +165,7 @@ func (d *dictCursor) next() bool {
 	return c.Err == nil
 }
 
-// kept returns what next found, without references to the block.
+// kept returns the current infos without references to the block.
 func (d *dictCursor) kept() [NumFields]TermInfo {
 	infos := d.infos
 	for f := range infos {
@@ -174,14 +174,13 @@ func (d *dictCursor) kept() [NumFields]TermInfo {
 	return infos
 }
 
-// blockOf returns the block of the dictionary that has the term if any has it; -1 if the term is before
-// all blocks.
+// blockOf returns the only block of the dictionary that may have the term, or -1 if the term is before all blocks.
 func (x *index) blockOf(term string) int {
 	return sort.Search(len(x.dict), func(i int) bool { return x.dict[i].first > term }) - 1
 }
 
-// Lookup looks a term up in all fields: Documents is 0 in those that do not have it. It reads one range, or none
-// if the term is before all others.
+// Lookup looks a term up in all fields: Documents is 0 in fields without it. It reads one range, or none if the term is
+// before all others.
 func (r *Reader) Lookup(term string) (infos [NumFields]TermInfo, err error) {
 	b := r.x.blockOf(term)
 	if b < 0 || len(term) > MaxTerm {
@@ -260,7 +259,7 @@ func (t *TermInfo) Bytes(withPositions bool) int64 {
 func (r *Reader) Postings(info TermInfo, withPositions bool) (*Postings, error) {
 	p := &Postings{}
 	if err := r.postings(p, &info, withPositions); err != nil {
-		return nil, readError("postings", err) // without the term, because logs should not have the words of queries
+		return nil, readError("postings", err) // without the term, because logs must not contain the words of queries
 	}
 	return p, nil
 }

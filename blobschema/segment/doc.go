@@ -1,4 +1,5 @@
-// Package segment is the stored inverted index: it says which documents have a term, and where.
+// Package segment is the stored inverted index: it maps each term to the documents that contain it, and to its
+// positions.
 //
 // A segment is one immutable object in blob storage. A [Builder] makes it of documents and their tokens, [Merge] of other
 // segments. internal/index stores segments, internal/search reads them. A [Reader] reads ranges of a segment, never all of

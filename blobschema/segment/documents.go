@@ -26,14 +26,14 @@ const (
 	maxUnixTime = 1 << 38 // seconds: the year 10,680
 )
 
-// docsRef is what the index has of a block: where it is, and the place of its first document in order.
+// docsRef is the entry of a block in the index: its place, and the sort key of its first document.
 type docsRef struct {
 	texts int64 // offset
 	piece piece
 	first sortKey
 }
 
-// sortKey is the place of a document in order, except for its URL.
+// sortKey orders documents, except for their URLs.
 type sortKey struct {
 	slot partition.Slot
 	host string // as hostKey makes it
@@ -63,7 +63,7 @@ func hostKey(host string) string {
 	return string(append(b, port...))
 }
 
-// stored is a document with all that its segment needs.
+// stored is a document with everything that its segment stores.
 type stored struct {
 	Document
 	host    string           // hostKey(Host)
@@ -94,12 +94,12 @@ type textRef struct {
 type docsWriter struct {
 	data  []byte // the object so far
 	refs  []docsRef
-	block []stored // less their texts
-	texts []byte   // raw, of the piece that is being filled
-	from  int      // first document of block in it
-	table []byte   // of the block's pieces
-	count int      // of those
-	start int      // of the block in data
+	block []stored // without their texts
+	texts []byte   // raw texts of the current piece
+	from  int      // index in block of the first document of the current piece
+	table []byte   // descriptions of the block's pieces
+	count int      // pieces in table
+	start int      // offset of the block in data
 	raw   []byte
 }
 
@@ -327,7 +327,7 @@ func (r *Reader) Domain(domain string, slot partition.Slot) (first, end uint32, 
 	})
 }
 
-// span returns the documents from a place on that are in a range.
+// span returns the documents, from the first at or after a sort key, for which in holds.
 func (r *Reader) span(at sortKey, in func(p, at sortKey) bool) (first, end uint32, err error) {
 	first, err = r.first(func(p sortKey) bool { return p.compare(at) >= 0 })
 	if err == nil {
@@ -339,7 +339,7 @@ func (r *Reader) span(at sortKey, in func(p, at sortKey) bool) (first, end uint3
 	return first, max(first, end), nil
 }
 
-// first returns the first document that is past something, or the number of documents.
+// first returns the first document for which past holds, or the number of documents.
 func (r *Reader) first(past func(sortKey) bool) (uint32, error) {
 	b := sort.Search(len(r.x.docs), func(i int) bool { return past(r.x.docs[i].first) }) - 1
 	if b < 0 {

@@ -23,7 +23,7 @@ import (
 // without checksums.
 const inlineList = 32 // bytes
 
-// list is where a list is: inline, or in the object.
+// list locates a list: inline, or in the object.
 type list struct {
 	inline    []byte
 	postings  int64 // offset
@@ -34,12 +34,12 @@ type list struct {
 
 // listEncoder encodes lists. It reuses its buffers.
 type listEncoder struct {
-	docs, freqs, places      []uint32 // of the list: documents, the frequency in each, and the positions in all
+	docs, freqs, places      []uint32 // of the list: documents, the frequency in each, and all positions
 	heads, blocks, positions []byte
 }
 
-// split takes a list apart. tokens has a number for each occurrence: the document, above 32 bits of the position.
-// Documents count from first.
+// split splits tokens, one for each occurrence, into documents, frequencies and positions. A token is a document above
+// 32 bits of position. Documents count from first.
 func (e *listEncoder) split(tokens []uint64, first uint32) {
 	e.docs, e.freqs, e.places = e.docs[:0], e.freqs[:0], e.places[:0]
 	for _, t := range tokens {
@@ -119,7 +119,7 @@ func appendPositions(dst []byte, freqs, positions []uint32) []byte {
 // noDocument is the value of Doc after the last document.
 const noDocument = 1<<32 - 1
 
-// Postings goes through the documents of a term in one field, in order. It starts before the first. It is for one
+// Postings iterates over the documents of a term in one field, in order. It starts before the first. It is for one
 // goroutine.
 type Postings struct {
 	documents uint32 // of the segment
@@ -131,7 +131,7 @@ type Postings struct {
 	inline    bool
 	err       error
 
-	i, n   int // the current one of docs, and how many there are
+	i, n   int // the current document in docs, and their number
 	docs   [group]uint32
 	freqs  [group]uint32
 	packed []byte // freqs, if they are not unpacked yet
@@ -139,9 +139,9 @@ type Postings struct {
 	at positionCursor
 }
 
-// block is a full block, by the head of a list.
+// block is a full block, as the head of a list describes it.
 type block struct {
-	base, last uint32 // least document that may be there, and the last that is
+	base, last uint32 // least document that may be in the block, and its last document
 	data       []byte
 	positions  int // offset
 }
@@ -187,7 +187,7 @@ func (p *Postings) Err() error { return p.err }
 // Doc returns the current document, 1<<32-1 after the last.
 func (p *Postings) Doc() uint32 { return p.docs[p.i&(group-1)] }
 
-// Next goes to the next document and reports whether it exists.
+// Next advances to the next document and reports whether it exists.
 func (p *Postings) Next() bool {
 	if p.i++; p.i < p.n {
 		return true
@@ -195,8 +195,8 @@ func (p *Postings) Next() bool {
 	return p.load(p.block + 1)
 }
 
-// Advance goes to the first document that is not before to, and reports whether it exists. It may stay where it
-// is, and never goes back.
+// Advance advances to the first document that is not before to, and reports whether it exists. It may stay where it is,
+// and never goes back.
 func (p *Postings) Advance(to uint32) bool {
 	b := max(p.block, 0)
 	if b < len(p.blocks) && p.blocks[b].last < to {
@@ -214,7 +214,7 @@ func (p *Postings) Advance(to uint32) bool {
 	return p.load(p.block + 1)
 }
 
-// finish is the state after the last document.
+// finish ends the list.
 func (p *Postings) finish(err error) bool {
 	if p.err == nil {
 		p.err = err
@@ -224,7 +224,7 @@ func (p *Postings) finish(err error) bool {
 	return false
 }
 
-// load unpacks the documents of a block and goes to the first.
+// load unpacks the documents of a block and advances to the first.
 func (p *Postings) load(b int) bool {
 	if b >= len(p.blocks) {
 		return p.finish(nil)
@@ -300,7 +300,7 @@ func (p *Postings) unpackFreqs() {
 		bad = bad || f > MaxTokens
 		p.freqs[i] = f + 1
 	}
-	if bad { // the documents are right; Err reports the damage
+	if bad { // the documents are valid; Err reports the damage
 		for i := range p.freqs {
 			p.freqs[i] = 1
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// Merge merges segments. It leaves out the deleted documents of each input. Of the others with one slot and
-// fingerprint the highest generation stays, then the latest, then that of the first input. Outputs are in order
-// and share no slot; a new one begins with the next slot after about maxBytes (0: no limit). Without documents
-// there is no output. Merge reads the inputs piece by piece, so they should be in memory. It needs further memory for
-// the outputs, the longest list, and about forty bytes for each document.
+// Merge merges segments. It leaves out the deleted documents of each input. Of documents with one slot and fingerprint
+// it keeps the one with the highest generation, then the latest, then that of the first input. Outputs are in order and
+// share no slot; a new one begins with the next slot after about maxBytes (0: no limit). Without documents there is no
+// output. Merge reads the inputs piece by piece, so they should be in memory. It needs further memory for the outputs,
+// the longest list, and about forty bytes for each document.
 func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 	m := &merge{maxBytes: maxBytes}
 	for i, in := range inputs {
@@ -66,7 +66,7 @@ type mergeInput struct {
 	block   []stored
 	text    piece // text to which raw belongs
 	raw     []byte
-	renamed []uint32 // new numbers, noDocument for those left out
+	renamed []uint32 // new numbers; noDocument for documents left out
 
 	dictBlock int
 	dict      *dictCursor // nil at the end
@@ -89,7 +89,7 @@ func newMergeInput(in Input) (*mergeInput, error) {
 	return m, m.nextTerm()
 }
 
-// nextDocument goes to the next document that is not deleted.
+// nextDocument advances to the next document that is not deleted.
 func (m *mergeInput) nextDocument() error {
 	if m.now != nil {
 		m.before, m.begun = *m.now, true
@@ -189,12 +189,12 @@ func (m *merge) full(s *stored) bool {
 	}
 	sum := &m.writers[len(m.writers)-1].summary
 	if sum.Last == s.Slot {
-		return sum.Documents >= maxDocuments // otherwise a slot stays whole
+		return sum.Documents >= maxDocuments // only this bound splits a slot
 	}
 	return m.maxBytes > 0 && m.bytes >= float64(m.maxBytes)
 }
 
-// nextTerm goes to the next term of the dictionary.
+// nextTerm advances to the next term of the dictionary.
 func (m *mergeInput) nextTerm() error {
 	for m.dict == nil || !m.dict.next() {
 		if m.dict != nil && m.dict.c.Err != nil {
@@ -271,8 +271,8 @@ func (m *merge) write(term string, lists [NumFields][]uint64) {
 	}
 }
 
-// appendTokens appends the tokens of a list, by the new numbers of documents; see listEncoder.split. It leaves out those
-// of documents without a new number. It checks the list against the dictionary.
+// appendTokens appends the tokens of a list, with the new numbers of documents; see listEncoder.split. It leaves out
+// documents without a new number. It checks the list against the dictionary.
 func (m *mergeInput) appendTokens(dst []uint64, info *TermInfo) ([]uint64, error) {
 	if info.Documents == 0 {
 		return dst, nil

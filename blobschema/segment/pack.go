@@ -8,9 +8,8 @@ import (
 // group is the number of values that are packed, and skipped, together.
 const group = 128
 
-// appendGroup packs numbers with as many bits each as makes them shortest; what the
-// few large ones have above that follows as exceptions (patched frame of reference:
-// Zukowski et al., Super-Scalar RAM-CPU Cache Compression, 2006):
+// appendGroup packs numbers with the bit width that gives the shortest result. The higher bits of the few larger numbers
+// follow as exceptions (patched frame of reference: Zukowski et al., Super-Scalar RAM-CPU Cache Compression, 2006):
 //
 //	width in bits, bytes of exceptions, the low bits, per exception: index, high bits
 func appendGroup(dst []byte, v *[group]uint32) []byte {

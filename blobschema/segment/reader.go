@@ -16,7 +16,7 @@ import (
 //	tail: length of the index inflated, its length, CRC-32C of the index and of the tail up to
 //	here and the version, version, "GSWO"
 //
-// The index tells where all else is, by lengths that add up.
+// The index stores the lengths of all other parts, from which their offsets follow.
 const (
 	// version is that of segments only: version 5 had no [Aside], no forms and no Summary.Langs.
 	version  = 6
@@ -27,12 +27,12 @@ const (
 	// openRead is the number of bytes that Open reads from the end.
 	openRead = 64 << 10
 	maxIndex = 64 << 20 // bytes, inflated
-	// indexRatio bounds by how much an index is compressed: a fifth of it are checksums.
+	// indexRatio bounds the compression of an index: a fifth of it are checksums.
 	indexRatio = 64
 	// maxDocuments of a segment. A document, a field and a position fit 64 bits.
 	maxDocuments = 1 << 24
-	// perByte bounds the documents for a byte of the object, before memory is allocated for them. A document takes
-	// at least two to four bytes.
+	// perByte bounds the documents per byte of the object, before memory is allocated for them. A document takes at
+	// least two to four bytes.
 	perByte = 8
 )
 
@@ -199,7 +199,7 @@ func (x *index) append(dst []byte, lists int64) []byte {
 	return dst
 }
 
-// decodeIndex decodes what append wrote. The index begins at the given offset.
+// decodeIndex decodes the result of append. The index begins at the given offset.
 func decodeIndex(b []byte, at, size int64) (*index, error) {
 	x := &index{}
 	c := &wire.Cursor{Rest: b}

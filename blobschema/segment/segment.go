@@ -65,7 +65,7 @@ type Document struct {
 	Generation  uint32
 	Time        time.Time // when its payload was fetched; kept in whole seconds, UTC
 	Published   time.Time // zero if unknown; in whole seconds, UTC
-	Lang        string    // zero if unknown
+	Lang        string    // "" if unknown
 	SimHash     uint64
 	Title       string
 	Text        string // for snippets; only Reader.Text returns it
@@ -81,7 +81,7 @@ type TermPosition struct {
 // Summary describes a whole segment.
 type Summary struct {
 	Documents   int
-	Terms       int              // distinct terms, whatever their field
+	Terms       int              // distinct terms, counted once for all fields
 	Bytes       int64            // of the object
 	TextBytes   int64            // of all Document.Text
 	BodyBytes   int64            // of all Document.BodyBytes
@@ -96,12 +96,12 @@ type LangCount struct {
 	Documents int
 }
 
-// Source reads a range of a segment's object: exactly length bytes from off on. Nobody may change them. A call of
-// this package requests nothing twice and keeps nothing. A source may cache, and may read more than requested:
-// neighbours are used together.
+// Source reads a range of a segment's object: exactly length bytes from off on. Nobody may change them. A call of this
+// package reads nothing twice and keeps nothing. A source may cache, and may read more than requested: neighbouring
+// ranges are used together.
 type Source func(off, length int64) ([]byte, error)
 
-// TermInfo is what the dictionary has of a term in one field.
+// TermInfo is the entry of a term in the dictionary, for one field.
 type TermInfo struct {
 	Documents   int   // number of documents with the term in the field
 	Occurrences int64 // in all of them

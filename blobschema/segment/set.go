@@ -56,8 +56,8 @@ func (s *Set) AppendTo(dst []byte) []byte {
 	return appendChecked(dst, b)
 }
 
-// DecodeSet decodes what AppendTo wrote for a segment of that many documents. No data is an empty set. An error
-// wraps wire.ErrDamaged.
+// DecodeSet decodes the result of AppendTo for a segment with the given number of documents. Empty data is an empty set.
+// An error wraps wire.ErrDamaged.
 func DecodeSet(data []byte, documents int) (*Set, error) {
 	if len(data) == 0 {
 		return &Set{}, nil

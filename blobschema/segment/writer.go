@@ -29,7 +29,7 @@ func (w *writer) add(s *stored) {
 	w.docs.add(*s)
 }
 
-// total returns the summary of all that was added. The size of the object is not known yet.
+// total returns the summary of everything added. The size of the object is not known yet.
 func (w *writer) total() Summary {
 	sum := w.summary
 	sum.Terms, sum.Lengths, sum.Langs = w.dict.terms, w.dict.tokens, w.columns.count()

@@ -42,9 +42,8 @@ func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string,
 	return append(dst, "\r\n"...)
 }
 
-// AppendHTTPRequestHead appends an HTTP/1.1 request line, fields and the blank
-// line to dst. target is the request target of a canonical URL, such as "/path?query". The fields are made safe as
-// AppendHTTPResponseHead does.
+// AppendHTTPRequestHead appends an HTTP/1.1 request line, fields and the blank line to dst. target is the request target
+// of a canonical URL, such as "/path?query". It makes fields safe like AppendHTTPResponseHead.
 func AppendHTTPRequestHead(dst []byte, method, target string, fields []HeaderField) []byte {
 	dst = append(append(append(dst, method...), ' '), target...)
 	dst = append(dst, " HTTP/1.1\r\n"...)
@@ -144,9 +143,9 @@ func parseFields(text string, fields []HeaderField) ([]HeaderField, error) {
 	}
 }
 
-// HeadEnd returns the length of the HTTP or WARC header at the beginning of b, with its blank line, or -1 if b does not contain its
-// end. Lines end in LF, with or without CR before it (RFC 9112 section 2.2). An earlier call has already searched the first looked
-// bytes.
+// HeadEnd returns the length of the HTTP or WARC header at the beginning of b, with its blank line, or -1 if b does not
+// contain its end. Lines end in LF, with or without CR before it (RFC 9112 section 2.2). HeadEnd does not search the
+// first looked bytes again.
 func HeadEnd(b []byte, looked int) int {
 	for at := max(0, looked-2); ; {
 		if at == 0 || b[at-1] == '\n' {

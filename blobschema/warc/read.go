@@ -16,9 +16,8 @@ import (
 )
 
 var (
-	// ErrDamaged is wrapped by errors of the reader about the bytes: they
-	// are not WARC, cut short, changed since they were written, or over a bound.
-	// Errors of the underlying reader do not wrap it.
+	// ErrDamaged is wrapped by the reader's errors about the input: it is not WARC, cut short, changed since it was
+	// written, or over a bound. Errors of the underlying reader do not wrap it.
 	ErrDamaged = errors.New("damaged WARC record")
 	// ErrDigest is wrapped by the errors of Verify.
 	ErrDigest = errors.New("WARC digest does not match")
@@ -166,7 +165,7 @@ func (w *Reader) record(in *bufio.Reader) error {
 	}
 	if w.rec.Type == TypeResponse && saysChunked(w.rec.Header) {
 		body, err := Dechunk(w.body[:0], w.rec.Body)
-		if w.body = body; err == nil || len(body) > 0 { // else another program wrote the body without its chunks
+		if w.body = body; err == nil || len(body) > 0 { // otherwise another program has stored the body without chunks
 			w.rec.Body, w.rec.Chunks = body, w.rec.Body
 			if w.rec.PayloadDigest == "" {
 				w.rec.PayloadDigest = PayloadDigest(body)
@@ -265,7 +264,7 @@ func (w *Reader) parseHead() (size int64, err error) {
 			if !strings.EqualFold(got.Name, f.name) {
 				continue
 			}
-			if *f.to != "" && f.to != &r.ConcurrentTo { // only that one may be repeated (5.7); the first is kept
+			if *f.to != "" && f.to != &r.ConcurrentTo { // only ConcurrentTo may be repeated (5.7); the first is kept
 				return 0, fmt.Errorf("field %s occurs twice", f.name)
 			}
 			if *f.to == "" {

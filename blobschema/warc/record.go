@@ -47,12 +47,12 @@ type Record struct {
 	Type              Type
 	Date              time.Time // start of the capture, shared by all records of one capture (5.4); written in UTC, to the microsecond
 	TargetURI         string    // RFC 3986 (5.14)
-	ContentType       string    // of the block (5.6); empty with a Header: application/http with the fitting msgtype
+	ContentType       string    // of the block (5.6); empty with a Header: application/http with the msgtype of the record
 	IPAddress         string    // of the server (5.10)
 	ConcurrentTo      string    // id of another record of the same capture (5.7)
 	RefersToTargetURI string    // revisit only (5.12)
 	RefersToDate      time.Time // revisit only (5.13)
-	Truncated         string    // why Body is not whole (5.15); see TruncatedLength
+	Truncated         string    // why Body is incomplete (5.15); see TruncatedLength
 	Profile           string    // revisit only, and mandatory there (5.18)
 	Protocol          string    // of the capture, "h2" for HTTP/2, whose Header is written in the form of HTTP/1.1; empty: as Header says
 	PayloadDigest     string    // of the payload (5.9); empty: Append computes it where a payload is defined
@@ -61,7 +61,7 @@ type Record struct {
 	Header []byte // HTTP start line and fields with the blank line that ends them, or nil
 	Body   []byte // without transfer coding
 	Chunks []byte // Body in the chunked transfer coding (RFC 9112 section 7.1), if it was received so, else nil
-	Packed bool   // Body is compressed already: store it as it is, see Append; not set by the reader
+	Packed bool   // Body is already compressed, so Append stores it as is; not set by the reader
 
 	// The reader sets the other fields. Append ignores them.
 	ID          string // 5.2

@@ -79,9 +79,8 @@ const maxStored = 1<<16 - 1
 // returns the extended slice and the record's id, "urn:uuid:…". The bytes added
 // are the record's stored length; r is not kept or changed.
 //
-// The member stores the Body of a Packed record without compression, which costs no more than
-// its checksum: to deflate compressed bytes takes as long as to deflate text and gains
-// nothing. All readers of gzip read it; no digest or id depends on it.
+// The member stores the Body of a Packed record without compression: deflating compressed bytes takes as long as
+// deflating text and gains nothing. All readers of gzip read it; no digest or id depends on it.
 //
 // A record has one digest of its body. If a payload digest covers the body, there is no block digest,
 // which is optional (5.8): it would cost a second pass over the body and add only the HTTP header.
