@@ -64,10 +64,10 @@ type balancer struct {
 	owners      []ID      // by slot, as planned
 	load        []float64 // by slot; the largest is 1
 	start, stop float64
-	moves, most int // number of slots that change their owner; its bound
+	moves, most int // slots that change their owner, and their bound
 	bins        []*bin
 	left        []ID    // partitions that should own nothing
-	mean        float64 // of the partitions without the slots that are hotter than it
+	mean        float64 // of the partitions that no single hot slot fills
 }
 
 // bin is a partition that should own slots.
@@ -197,7 +197,7 @@ func (b *balancer) joining() (out []*bin) {
 	return out
 }
 
-// coldest returns the partition with the least load, except one partition.
+// coldest returns the partition with the least load other than but.
 func (b *balancer) coldest(but *bin) (r *bin) {
 	for _, p := range b.bins {
 		if p != but && (r == nil || p.sum < r.sum) {
@@ -280,7 +280,7 @@ func (b *balancer) shed(p *bin) bool {
 		return false
 	}
 	slots := b.loose(p)
-	gap := p.sum - to.sum - leastGain // the move of a slot below this lowers the larger of the two loads
+	gap := p.sum - to.sum - leastGain // moving a slot below this lowers the larger of the two loads
 	slots = slots[:b.below(slots, gap)]
 	if len(slots) == 0 {
 		return false
@@ -290,8 +290,8 @@ func (b *balancer) shed(p *bin) bool {
 	return true
 }
 
-// fitting returns the index of the slot to move. Of the slots that fit the receiver, that is the
-// smallest that suffices, or else the largest. If none fits, it is the slot that balances the two best.
+// fitting returns the index of the slot to move: the smallest slot that fits the receiver and suffices, otherwise the
+// largest that fits, otherwise the one that balances the two partitions best.
 func (b *balancer) fitting(slots []Slot, need, room, gap float64) int {
 	if fit := b.below(slots, room); fit > 0 {
 		return min(b.below(slots, need), fit-1)

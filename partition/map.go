@@ -148,7 +148,7 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 || b[0] != 1 {
 		return fmt.Errorf("%w: unknown version", errMap)
 	}
-	r := bytes.NewReader(b[1:]) // at its end numbers are 0
+	r := bytes.NewReader(b[1:]) // returns 0 for numbers beyond the end
 	epoch, _ := binary.ReadUvarint(r)
 	slots, _ := binary.ReadUvarint(r)
 	if epoch == 0 || slots == 0 || slots > MaxSlots {
@@ -163,7 +163,7 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 		got.owners[s] = ID(o)
 	}
 	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
-		return errMap // b is too short or too long, or a number has another form
+		return errMap // b is too short or too long, or a number is not in its shortest form
 	}
 	*m = got
 	return nil

@@ -93,7 +93,7 @@ func ParseSlots(text string) (Slots, error) {
 		for s := a; s <= b; s += step {
 			out = append(out, s)
 		}
-		if len(out) > 4*MaxSlots { // ranges that overlap: there are no more than MaxSlots slots
+		if len(out) > 4*MaxSlots { // ranges overlap: there are at most MaxSlots slots
 			out = SlotsOf(out)
 		}
 	}
@@ -111,7 +111,7 @@ func parseSlot(s string) (Slot, error) {
 // MarshalText returns String as bytes.
 func (l Slots) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText sets the result of ParseSlots.
+// UnmarshalText sets l to the result of ParseSlots.
 func (l *Slots) UnmarshalText(b []byte) error {
 	got, err := ParseSlots(string(b))
 	if err != nil {
