@@ -74,7 +74,7 @@ func (p *page) hint(z *html.Tokenizer, a atom.Atom, more bool) (h hint) {
 	return h
 }
 
-// hintOf returns what one value of an attribute hints at.
+// hintOf returns the hints in one attribute value.
 func (p *page) hintOf(value string) hint {
 	value = value[:min(len(value), 256)]
 	h, ok := p.hints[value]
@@ -115,7 +115,7 @@ func (p *page) choose() {
 		p.sum()
 		after := p.boxes[0].content
 		lost := after.size < before.size/3
-		if i == 0 { // navigation of any size may go
+		if i == 0 { // navigation may be large
 			lost = after.prose < before.prose/3
 		}
 		if lost {

@@ -12,7 +12,7 @@ import (
 const (
 	maxSample  = 2 << 10 // bytes of text that are examined
 	minLetters = 12      // in the sample, to guess anything
-	minCommon  = 3       // common words of a language, to believe it
+	minCommon  = 3       // least common words to choose a language
 )
 
 // language returns the ISO 639-1 code of a page's language, or "" if it is unknown. A script that one language is mostly
@@ -55,7 +55,7 @@ func code(tag string) string {
 var scripts = [...]struct {
 	table  *unicode.RangeTable
 	lang   string
-	weight int // of a character; one of Han says as much as three letters
+	weight int // of a character; one of Han counts as three letters
 }{
 	{unicode.Latin, "", 1}, {unicode.Cyrillic, "", 1}, {unicode.Arabic, "", 1}, {unicode.Devanagari, "", 1},
 	{unicode.Han, "zh", 3}, {unicode.Hiragana, "ja", 3}, {unicode.Katakana, "ja", 3}, {unicode.Hangul, "ko", 2},
@@ -71,7 +71,7 @@ const han, hiragana, katakana = 4, 5, 6 // of scripts
 // mainScript returns the script of most of a text, and its language if there is only one; nil if the text is too short.
 func mainScript(s string) (table *unicode.RangeTable, lang string) {
 	var counts [len(scripts)]int
-	last := 0 // most characters are of the same script as the one before
+	last := 0 // most characters have the same script as the previous one
 	for _, r := range s {
 		if r < utf8.RuneSelf {
 			if 'a' <= r|0x20 && r|0x20 <= 'z' {
@@ -124,7 +124,8 @@ var wordLanguages, languagesOf = func() (codes []string, of map[string]uint64) {
 	return codes, of
 }()
 
-// commonLanguage returns the language that a text has most common words of, by a third more than of the next one, or "".
+// commonLanguage returns the language with the most common words in a text, at least a third more than the next one, or
+// "".
 func commonLanguage(sample string) string {
 	var counts [64]int
 	for w := range strings.FieldsFuncSeq(strings.ToLower(sample), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {

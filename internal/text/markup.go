@@ -97,7 +97,7 @@ func isHeading(a atom.Atom) bool {
 	return a == atom.H1 || a == atom.H2 || a == atom.H3 || a == atom.H4 || a == atom.H5 || a == atom.H6
 }
 
-// startTag handles a start tag. closed says that it is its own end tag.
+// startTag handles a start tag. closed reports whether it is also the end tag.
 func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 	switch a {
 	case atom.Meta, atom.Html, atom.Time:
@@ -142,7 +142,8 @@ func hasHref(z *html.Tokenizer, more bool) bool {
 	return false
 }
 
-// endTag closes the nearest such element and all elements in it. Only an end tag of a table's part leaves a cell or table.
+// endTag closes the nearest open element a and all elements in it. Only the end tag of a part of a table may close a
+// cell or table.
 func (p *page) endTag(a atom.Atom) {
 	if a == atom.A {
 		p.link = 0
@@ -162,14 +163,15 @@ func (p *page) endTag(a atom.Atom) {
 	}
 }
 
-// Ranks of elements that the next one of their rank ends. An element of a higher rank keeps open what is around it.
+// Ranks of elements. A start tag ends the previous element of its rank, unless an element of a higher rank is in
+// between.
 const (
 	item   = iota + 1 // of a list
 	term              // and description
 	cell              // of a table
 	row               // of a table
 	rows              // of a table
-	holder            // of all these
+	holder            // of all the above
 )
 
 func rank(a atom.Atom) int {

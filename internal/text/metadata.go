@@ -81,7 +81,7 @@ func publishedJSON(script []byte) time.Time {
 	return parseTime(value)
 }
 
-// parseTime reads ISO 8601 and the form of HTTP. If it does not know the form of the time of day, it returns the day.
+// parseTime parses ISO 8601 and HTTP dates. If it does not recognise the time of day, it returns the day.
 func parseTime(value []byte) time.Time {
 	s := string(cut(bytes.TrimSpace(value), 40))
 	day := s[:min(len(s), len(time.DateOnly))]
@@ -89,7 +89,7 @@ func parseTime(value []byte) time.Time {
 		{time.RFC3339, s}, {"2006-01-02T15:04:05Z0700", s}, {"2006-01-02T15:04:05", s}, {"2006-01-02 15:04:05", s},
 		{time.RFC1123, s}, {time.RFC1123Z, s}, {time.DateOnly, day},
 	} {
-		// Years before the web belong to the story of the page, not to the page.
+		// Years before the web are part of the content, not the date of the page.
 		if t, err := time.Parse(try.layout, try.value); err == nil && t.Year() >= 1990 && t.Year() < 2200 {
 			return t.UTC()
 		}

@@ -32,7 +32,7 @@ type page struct {
 	lang                       string
 	published                  time.Time
 
-	hints  map[string]hint // of values of class, id and role that were met before
+	hints  map[string]hint // by value of class, id or role
 	fates  []fate          // of boxes
 	region int32           // the smallest box with three quarters of the running text
 }
@@ -113,7 +113,7 @@ func (p *page) flushBox() {
 	p.flush(i, head)
 }
 
-// trimPermalink cuts off the sign behind a heading that links to it.
+// trimPermalink removes the permalink sign at the end of a heading.
 func trimPermalink(text []byte, from int) []byte {
 	line := bytes.TrimRight(text[from:], " \n")
 	for _, sign := range [...]string{"¶", "§", " #", "🔗", "[edit]"} {
@@ -131,7 +131,7 @@ func (p *page) line(i int) []byte { return p.text[p.blocks[i].from:p.blocks[i].t
 func (p *page) document() Document {
 	var body, headings, aside strings.Builder
 	var title []byte // the first heading
-	top := true      // no h1 was met
+	top := true      // no h1 yet
 	for i, b := range p.blocks {
 		line, fate := p.line(i), p.fates[b.box]
 		switch fate {

@@ -13,7 +13,7 @@ func (p *page) readText() {
 	p.flush(0, false)
 }
 
-// readMarkdown reads Markdown. Only headings and code fences differ from plain text: marks are no words.
+// readMarkdown reads Markdown. Only headings and code fences differ from plain text, because other marks are not words.
 func (p *page) readMarkdown() {
 	fenced := false
 	for line := range bytes.Lines(p.src) {

@@ -6,9 +6,9 @@
 // the bytes that are read. The package builds no tree: it reads the tokens of golang.org/x/net/html once into blocks
 // of text and the boxes around them, as flat slices (markup.go). Then it decides which of them are main text (choose.go).
 //
-// Element names, words in class and id, and the share of links tell what to leave out, but never most of the running text:
-// a lost text cannot be found, and boilerplate only ranks low. A rule that would leave less than a third of the text is
-// not applied to the page. docs/adr/0030-text-and-tokens.md compares the result with libraries.
+// Element names, words in class and id, and the share of links decide what to leave out, but never most of the running
+// text: lost text cannot be found, while boilerplate only ranks low. A rule that would leave less than a third of the
+// text is not applied to the page. docs/adr/0030-text-and-tokens.md compares the result with libraries.
 package text
 
 import (

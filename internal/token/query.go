@@ -106,8 +106,8 @@ func (q *querier) compound() (more bool) {
 	return more
 }
 
-// formsOf returns the terms by which documents of a language hold words with the stem of t: the stem with
-// FormMark for a word that differs from it, and the plain stem for a word that is its own stem.
+// formsOf returns the terms in documents of a language for words with the stem of t: the stem with FormMark for words
+// that differ from it, and the plain stem for a word that is its own stem.
 func (q *querier) formsOf(t terms, l language) []string {
 	stem := t.stem()
 	if t.form != "" && q.terms(stem, l).form != "" { // the stem, as a word, has another stem
@@ -149,8 +149,7 @@ func (q *querier) run() {
 	q.pos += int32(n)
 }
 
-// unspaced makes a word from the characters [from, to) of a run. It is short if its
-// pairs are the word itself.
+// unspaced makes a word from the characters [from, to) of a run. short means that the pairs would be the word itself.
 func (q *querier) unspaced(from, to int, short bool) {
 	w := q.word(from, to)
 	if short || q.script == han {
