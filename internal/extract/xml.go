@@ -60,9 +60,9 @@ func (s *xmlScanner) next() html.TokenType {
 	}
 }
 
-// reopen ends the current tag at the first bracket inside it and reads on from there. XML allows no
-// bracket inside a tag, so a quotation mark was forgotten, which then costs one tag and not the
-// document. reopen reports false if there is no bracket, or after maxIrregular repairs.
+// reopen ends the current tag at the first bracket inside it and continues there. XML allows no bracket inside a tag, so
+// a quotation mark is missing; this way it costs one tag instead of the document. reopen reports false if there is no
+// bracket, or after maxIrregular repairs.
 func (s *xmlScanner) reopen(end int) bool {
 	if len(s.src) == 0 || s.irregular > maxIrregular {
 		return false

@@ -134,11 +134,11 @@ type End struct {
 //	502, 503, 504                           the page fails, or the host is too busy: one failure more, unless the URL
 //	                                        has failed before. After one failure no request for twice
 //	                                        the larger of its delay and 1 s: if the next URL is answered, it was
-//	                                        the page. After more, as 429 with a failure less.
-//	other OK, unchanged, redirect, 4xx, 5xx it answers (a 500 is as a rule the page's fault): no failures
+//	                                        the page. After more, as 429 with one failure less.
+//	other OK, unchanged, redirect, 4xx, 5xx it answers (a 500 is usually the page's fault): no failures
 //	cut, protocol                           it answers badly: no request for twice the larger of its
 //	                                        delay and 1 s; failures stay as they are
-//	DNS, connect, TLS, timeout              it does not: one failure more; no request for 2^failures times
+//	DNS, connect, TLS, timeout              it does not answer: one failure more; no request for 2^failures times
 //	                                        the larger of its delay and 1 s, at most maxSilentBackoff
 //	all others                              nothing: it was not requested, or the crawler aborted
 //

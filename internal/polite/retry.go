@@ -77,11 +77,9 @@ func (r Retry) Next(outcome blobschema.Outcome, status uint16, attempt uint8) (a
 	return true, min(after, maxRetryWait)
 }
 
-// GivenUp reports whether a host has not answered so often that its URLs are
-// refused instead of waiting for longer and longer back-offs. Otherwise a dead host with
-// many URLs would prevent the end of a crawl. silent counts the consecutive first requests of
-// different URLs without an answer: retries of a few URLs that never answer do not make a host
-// dead.
+// GivenUp reports whether to refuse the URLs of a host that does not answer, instead of waiting for longer and longer
+// back-offs. Otherwise a dead host with many URLs would prevent the end of a crawl. silent counts the consecutive first
+// requests of different URLs without an answer: retries of a few URLs that never answer do not make a host dead.
 func (r Retry) GivenUp(silent int) bool { return silent >= int(r.withDefaults().HostFailures) }
 
 // Silent reports whether an outcome means that the host gave no answer at all.

@@ -97,8 +97,8 @@ func ofHost(o blobschema.Outcome) bool {
 //	3xx   allow all: more redirects than five, or one that leads nowhere, are
 //	      "unavailable" (2.3.1.2). After a 304 the caller keeps its Robots.
 //	429   deny all for now. The RFC counts it among the 4xx, but it does not mean
-//	      that there is no such file. It means that the crawler requests too often, so that
-//	      to allow everything would be wrong.
+//	      that there is no such file. It means that the crawler requests too often, so
+//	      allowing everything would be wrong.
 //	4xx   allow all
 //	else  deny all for now: 5xx, and 0 for no answer at all
 func ForStatus(status int, body []byte, token string) *Robots {

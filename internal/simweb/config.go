@@ -114,7 +114,7 @@ type PageShares struct {
 	Hidden    float64 // linked only by nofollow links, in comments or in scripts
 	Late      float64 // the header comes after LateBy, always
 	Steady    float64 // the body takes SteadyBody, with all links at its beginning
-	Busy      float64 // 502, 503 or 504, always, whatever the rest of the host does
+	Busy      float64 // 502, 503 or 504, always, even if the rest of the host answers
 }
 
 // LinkShares are the shares of links by how they are written.

@@ -68,5 +68,5 @@ func (r *rng) skewed(n, skew int) int {
 	return int(float64(p) * float64(n))
 }
 
-// about returns a number from half of mean to one and a half of it.
+// about returns a number between 0.5 and 1.5 times mean.
 func (r *rng) about(mean int) int { return mean/2 + r.below(mean+1) }

@@ -27,7 +27,7 @@ func newText(seed uint64, pageBytes int) *text {
 	}
 	t := &text{words: make([]string, min(wordCount, n*8))}
 	r := draw(seed, 0, 0, streamText)
-	// Word frequencies fall as 1/(rank+2): Zipf's law as Mandelbrot has it.
+	// Word frequencies fall as 1/(rank+2) (Zipf-Mandelbrot law).
 	weight := make([]uint64, len(t.words))
 	sum := uint64(0)
 	for i := range t.words {
