@@ -91,14 +91,14 @@ func (c *collector) addText(ref int, text []byte) (full bool) {
 }
 
 // links resolves the references. Two hrefs may lead to one URL.
-func (c *collector) links(self, base weburl.URL) []actor.Link {
+func (c *collector) links(self weburl.URL, resolve func(ref string) (weburl.URL, error)) []actor.Link {
 	if len(c.refs) == 0 {
 		return nil
 	}
 	texts := string(c.texts)
 	links, size := make([]actor.Link, 0, len(c.refs)), 0
 	for _, ref := range c.refs {
-		u, err := base.Resolve(ref.href)
+		u, err := resolve(ref.href)
 		if err != nil || u == self {
 			continue
 		}

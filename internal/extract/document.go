@@ -16,8 +16,9 @@ type document struct {
 	transcoder
 	collector
 
-	self weburl.URL
-	opt  Options
+	self     weburl.URL
+	opt      Options
+	resolver *weburl.Resolver // outlives the page
 
 	// The state of reading.
 	raw      string // name of the raw text element whose text may be the next token
@@ -30,19 +31,19 @@ type document struct {
 	converted int // tags converted for their attributes
 }
 
-// documents keeps the maps and buffers of finished documents.
-var documents = sync.Pool{New: func() any { return new(document) }}
+// documents keeps the maps, buffers and resolvers of finished documents.
+var documents = sync.Pool{New: func() any { return &document{resolver: new(weburl.Resolver)} }}
 
 func newDocument(self weburl.URL, opt Options) *document {
 	d := documents.Get().(*document)
-	*d = document{collector: d.collector, self: self, opt: opt, anchor: none}
+	*d = document{collector: d.collector, resolver: d.resolver, self: self, opt: opt, anchor: none}
 	return d
 }
 
 // release returns the document to the pool, without references to the page.
 func (d *document) release() {
 	d.collector.reset()
-	*d = document{collector: d.collector}
+	*d = document{collector: d.collector, resolver: d.resolver}
 	documents.Put(d)
 }
 
@@ -83,7 +84,8 @@ func (d *document) result() Result {
 			base = u
 		}
 	}
-	links := d.links(d.self, base)
+	d.resolver.SetBase(base)
+	links := d.links(d.self, d.resolver.Resolve)
 	for i := range links {
 		links[i].NoFollow = links[i].NoFollow || d.robots.NoFollow
 	}

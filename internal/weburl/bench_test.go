@@ -78,3 +78,19 @@ func BenchmarkHostile(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkResolver resolves a reference that it remembers.
+func BenchmarkResolver(b *testing.B) {
+	var r Resolver
+	base, err := Parse("https://www.example.org/docs/index.html")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.SetBase(base)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Resolve("/docs/reference/commands.html"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

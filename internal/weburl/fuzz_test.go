@@ -2,6 +2,7 @@ package weburl
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -140,6 +141,33 @@ func FuzzResolve(f *testing.F) {
 		}
 		if d := u.Host().RegistrableDomain(); !strings.HasSuffix(u.Host().Name(), d) || d == "" {
 			t.Errorf("registrable domain of %q: %q", u, d)
+		}
+	})
+}
+
+// FuzzResolver resolves references with one Resolver, in documents at two bases in turn. The results equal those of
+// [URL.Resolve], whatever the Resolver remembers.
+func FuzzResolver(f *testing.F) {
+	const one, two = "http://example.org/foo/bar?q", "https://example.org/foo/"
+	for _, refs := range [][2]string{
+		{"/a", "a"}, {"x", "/foo/x"}, {"./a:b", "a:b"}, {"a:b", "./a:b"}, {"//foo/x", "/foo/x"}, {"http://example.org/foo/x", "x"},
+		{"?q", "?q"}, {"", "bar"}, {"..", "/"}, {" x", "x"}, {"httpx", "https:x"}, {"x#f", "x"}, {"/%41", "/A"}, {"\\x", "/x"},
+	} {
+		f.Add(one, two, refs[0], refs[1])
+	}
+	f.Fuzz(func(t *testing.T, one, two, a, b string) {
+		var r Resolver
+		for range 2 {
+			for _, text := range []string{one, two} {
+				base, _ := Parse(text)
+				r.SetBase(base)
+				for _, ref := range []string{a, b, a} {
+					got, err := r.Resolve(ref)
+					if want, wantErr := base.Resolve(ref); got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+						t.Fatalf("%q in a document at %q: %q, %v; want %q, %v", ref, base, got, err, want, wantErr)
+					}
+				}
+			}
 		}
 	})
 }
