@@ -100,6 +100,29 @@ func TestSeveralConnections(t *testing.T) {
 	}
 }
 
+// TestConnectionsWithoutQueues checks that a host that allows several requests gets them even if the crawl has no setting for
+// queues.
+func TestConnectionsWithoutQueues(t *testing.T) {
+	r := newRig(t, Config{Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: time.Millisecond}}})
+	for i := range 40 {
+		r.add(0, fmt.Sprintf("https://a.example/%d", i))
+	}
+	robots := r.mustNext("https://a.example/robots.txt")
+	r.f.Begun(r.now, robots)
+	r.done(robots, answer{})
+	under := 0
+	for range 10 {
+		r.now = r.now.Add(time.Second)
+		if task, ok := r.f.Next(r.now, false); ok {
+			r.f.Begun(r.now, task)
+			under++
+		}
+	}
+	if under != 3 {
+		t.Errorf("%d requests at once, want 3", under)
+	}
+}
+
 // TestOneQueueOneConnection checks that the URLs of one queue are requested one after another.
 func TestOneQueueOneConnection(t *testing.T) {
 	r := several(t)

@@ -397,7 +397,11 @@ func TestLoadRefuses(t *testing.T) {
 		"damaged host":   {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example", Data: good[:len(good)-1]}}}},
 		"elsewhere":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Key: "a.example", URL: loadedURL}}}},
 		"host elsewhere": {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example x.a.example", Data: good}}}},
-		"no host state":  {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example"}}}},
+		"not a URL of a host": {slot: 1, run: blobschema.Run{
+			Keys:   []blobschema.KeyState{{Slot: 1, Key: "a.example", Data: good}},
+			Queued: []blobschema.Queued{{Slot: 1, Key: "a.example", URL: "ftp://a.example/"}},
+		}},
+		"no host state": {slot: 1, run: blobschema.Run{Keys: []blobschema.KeyState{{Slot: 1, Key: "a.example"}}}},
 	} {
 		r := newRig(t, Config{})
 		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 1}})

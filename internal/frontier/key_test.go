@@ -239,6 +239,22 @@ func TestCapsAreStored(t *testing.T) {
 	}
 }
 
+// TestNewsOfDomains checks that links which wait for an unloaded part count for their domain when the part is loaded, as far
+// as they are new.
+func TestNewsOfDomains(t *testing.T) {
+	p := newProcess(t, Config{MaxDomainURLs: 100})
+	p.rig.add(0, "https://a.example/1", "https://a.example/2")
+	p.run(nil)
+	p.restart(false)
+	p.f.RestoreDomains(map[string]int64{"a.example": 2})
+	p.rig.add(0, "https://a.example/2", "https://a.example/3", "https://a.example/4")
+	p.commit()
+	p.loadAll()
+	if d := cmp.Diff(map[string]int64{"a.example": 4}, p.f.Domains(1)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // TestDomains checks that known URLs are counted per domain, restored ones included. If there are too many domains, the
 // smallest are forgotten.
 func TestDomains(t *testing.T) {
@@ -315,6 +331,14 @@ func TestPlacements(t *testing.T) {
 		t.Errorf("a new URL: %d", got)
 	}
 	wantState(t, "later", placed(), "[192.0.2.1] generation 0, rank 5: https://a.example/0")
+	for url, want := range map[string]bool{"https://a.example/0": true, "https://a.example/none": false, "https://b.example/": false} {
+		u := mustParse(t, url)
+		l := p.link(u, blobschema.Queued{Key: string(u.Host())})
+		sent, ok := p.f.SentOn(l)
+		if address := sent.Key == "[192.0.2.1]" && sent.Slot == p.hash.Slot("[192.0.2.1]"); ok != want || address != want {
+			t.Errorf("%s was sent on: %v, as %+v", url, ok, sent)
+		}
+	}
 	p = p.stored()
 	if n := p.f.Counts(); n.Known != 4 || n.Pending != 0 {
 		t.Errorf("counts are %+v", n)

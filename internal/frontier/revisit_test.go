@@ -255,6 +255,7 @@ func TestChanged(t *testing.T) {
 		{"gone", ok("a"), status(404), true}, {"gone after 304", unchanged, status(404), true}, {"still gone", status(404), status(404), false},
 		{"gone for ever", status(404), status(410), true}, {"back", status(404), ok("a"), true},
 		{"a redirect", ok("a"), to("x"), true}, {"the same redirect", to("x"), to("x"), false}, {"elsewhere", to("x"), to("y"), true},
+		{"another failure", blobschema.Page{Outcome: blobschema.OutcomeTimeout}, blobschema.Page{Outcome: blobschema.OutcomeDNS}, true},
 	} {
 		if got := schedule.Changed(&c.was, &c.is); got != c.want {
 			t.Errorf("%s: %v", c.what, got)

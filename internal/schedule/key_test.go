@@ -90,3 +90,15 @@ func TestRevisitsComeTogether(t *testing.T) {
 		t.Errorf("1,000 revisits come at %d moments", len(moments))
 	}
 }
+
+// TestRestAdds checks that the sum of two reports has the earlier time of those with waiting keys.
+func TestRestAdds(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	var sum Rest
+	for _, r := range []Rest{{}, {Until: late, Keys: 3, Failed: 1}, {Until: early, Keys: 2, Silent: 1}, {Until: late, Keys: 1, Failed: 2, Silent: 4}, {Until: time.Unix(0, 0)}} {
+		sum.Add(&r)
+	}
+	if want := (Rest{Until: early, Keys: 6, Failed: 3, Silent: 5}); sum != want {
+		t.Errorf("the sum is %+v, want %+v", sum, want)
+	}
+}
