@@ -42,13 +42,17 @@ type Record struct {
 // Revision identifies one state of a record.
 type Revision any
 
-// ReadRecords reads records in the order of keys.
+// ReadRecords reads records in the order of keys, each key once even if it is repeated.
 func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, error) {
-	docs := make([]Document, len(keys))
+	docs := make([]Document, 0, len(keys))
+	place := make(map[string]int, len(keys)) // in docs; gocloud refuses a list with a repeated key
 	list := p.Table.Actions()
-	for i, k := range keys {
-		docs[i].Key = k
-		list.Get(&docs[i])
+	for _, k := range keys {
+		if _, ok := place[k]; !ok {
+			place[k] = len(docs)
+			docs = append(docs, Document{Key: k})
+			list.Get(&docs[len(docs)-1])
+		}
 	}
 	absent := map[int]bool{}
 	if err := list.Do(ctx); err != nil {
@@ -64,9 +68,9 @@ func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, er
 		}
 	}
 	recs := make([]Record, len(keys))
-	for i := range docs {
-		if !absent[i] {
-			recs[i] = Record{Found: true, Value: []byte(docs[i].Value), Revision: docs[i].DocstoreRevision}
+	for i, k := range keys {
+		if at := place[k]; !absent[at] {
+			recs[i] = Record{Found: true, Value: []byte(docs[at].Value), Revision: docs[at].DocstoreRevision}
 		}
 	}
 	return recs, nil

@@ -35,8 +35,16 @@ func TestMemory(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
-		p, err := drivers.Open(t.Context(), t.TempDir(), m)
+	dir, traits := t.TempDir(), embedded
+	traits.Restart = func(t *testing.T, p *platform.Platform) *platform.Platform {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		p, err := drivers.Open(t.Context(), dir, nil)
 		return opened(t, p, err)
-	}, embedded)
+	}
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
+		p, err := drivers.Open(t.Context(), dir, m)
+		return opened(t, p, err)
+	}, traits)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/pubsub"
@@ -61,7 +62,7 @@ func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]p
 		}
 		var d embedded.Delivery
 		m.As(&d)
-		out = append(out, platform.Delivery{ID: m.LoggableID, Body: m.Body, Receives: d.Receives, Receipt: m})
+		out = append(out, platform.Delivery{ID: m.LoggableID, Body: m.Body, Receives: d.Receives, Receipt: &receipt{Message: m}})
 		wait = 2 * time.Millisecond
 	}
 	return out, nil
@@ -88,16 +89,26 @@ func (q *queue) drop(s *pubsub.Subscription) {
 	_ = s.Shutdown(ctx) // its error is known; this ends its goroutines
 }
 
+// receipt is a received message. gocloud panics if a message is acknowledged or released a second time.
+type receipt struct {
+	*pubsub.Message
+	used atomic.Bool
+}
+
 func (q *queue) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
 	for _, r := range receipts {
-		r.(*pubsub.Message).Ack()
+		if r := r.(*receipt); !r.used.Swap(true) {
+			r.Ack()
+		}
 	}
 	return nil
 }
 
 func (q *queue) Release(_ context.Context, receipts []platform.Receipt) error {
 	for _, r := range receipts {
-		r.(*pubsub.Message).Nack()
+		if r := r.(*receipt); !r.used.Swap(true) {
+			r.Nack()
+		}
 	}
 	return nil
 }

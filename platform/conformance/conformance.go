@@ -28,6 +28,9 @@ type Traits struct {
 	Batches bool
 	// MaxRecord is the largest record in bytes; 0 means that the suite tests no bound.
 	MaxRecord int
+	// Restart restarts what keeps the platform's state, such as a server or the process that owns a folder, and returns
+	// the platform afterwards, which may be a new one. If it is nil, the suite does not test restarts.
+	Restart func(t *testing.T, p *platform.Platform) *platform.Platform
 }
 
 // Open opens a platform with the queues of [Partitions] partitions, and closes it with t.Cleanup. The platform
@@ -37,7 +40,7 @@ type Open func(t *testing.T, meter platform.Meter) *platform.Platform
 // Run runs the suite.
 func Run(t *testing.T, open Open, traits Traits) {
 	ledger := &ledger.Ledger{}
-	s := &suite{traits: traits, ledger: ledger, p: open(t, ledger)}
+	s := &suite{traits: traits, ledger: ledger, open: open, p: open(t, ledger)}
 	if err := s.p.CreateQueues(t.Context(), Partitions); err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +53,7 @@ func Run(t *testing.T, open Open, traits Traits) {
 		{"mailbox delays", (*suite).delays},
 		{"mailbox takes back", (*suite).takesBack},
 		{"mailbox delivers again", (*suite).deliversAgain},
+		{"mailbox has a late acknowledgement", (*suite).acknowledgesLate},
 		{"mailbox ends a wait", (*suite).endsWait},
 		{"mailbox missing", (*suite).missingQueue},
 		{"record is created once", (*suite).createsOnce},
@@ -57,6 +61,8 @@ func Run(t *testing.T, open Open, traits Traits) {
 		{"record has one winner", (*suite).oneWinner},
 		{"record is read as written", (*suite).readsWritten},
 		{"records are read together", (*suite).readsMany},
+		{"record is read twice at once", (*suite).readsTwice},
+		{"records are shared by processes", (*suite).sharesRecords},
 		{"records are large", (*suite).largeRecords},
 		{"object names", (*suite).objectNames},
 		{"object ranges", (*suite).objectRanges},
@@ -65,6 +71,7 @@ func Run(t *testing.T, open Open, traits Traits) {
 		{"objects are listed", (*suite).lists},
 		{"object is put whole or not", (*suite).aborts},
 		{"meter counts", (*suite).counts},
+		{"restart loses nothing", (*suite).restarts},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.test(s, t) }) && t.Context().Err() != nil {
 			return
@@ -76,6 +83,7 @@ func Run(t *testing.T, open Open, traits Traits) {
 type suite struct {
 	traits Traits
 	ledger *ledger.Ledger
+	open   Open
 	p      *platform.Platform
 }
 

@@ -216,6 +216,25 @@ func (s *suite) deliversAgain(t *testing.T) {
 	empty(t, q)
 }
 
+// acknowledgesLate acknowledges a message by an old receipt while another receiver has it. This is no error. It may delete the
+// message, as in SQS, because the first receiver has done the work. The second receiver's acknowledgement is no error either.
+func (s *suite) acknowledgesLate(t *testing.T) {
+	q := s.queue(t, naming.MailboxQueue(1))
+	send(t, q, 0, []byte("for two"))
+	first := receive(t, q)
+	if err := q.Release(t.Context(), receipts(first)); err != nil {
+		t.Fatal(err)
+	}
+	second := receive(t, q)
+	if len(first) != 1 || len(second) != 1 || first[0].ID != second[0].ID {
+		t.Fatalf("received %v, then %v", first, second)
+	}
+	acknowledge(t, q, first)
+	empty(t, q)
+	acknowledge(t, q, second)
+	empty(t, q)
+}
+
 // endsWait checks that the end of a context ends a wait without an error. A message that arrives at that moment
 // must be delivered at once, not only after its visibility.
 func (s *suite) endsWait(t *testing.T) {
@@ -266,4 +285,43 @@ func (s *suite) missingQueue(t *testing.T) {
 		t.Errorf("send: %v; receive: %v", sendErr, receiveErr)
 	}
 	t.Log(sendErr)
+}
+
+// restarts restarts the platform between a receive and its acknowledgement. The message comes again, an acknowledged one does
+// not, and records and objects are as before.
+func (s *suite) restarts(t *testing.T) {
+	if s.traits.Restart == nil {
+		t.Skip("nothing can be restarted")
+	}
+	q, err := s.p.Queue(naming.MailboxQueue(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, q, 0, []byte("done"))
+	acknowledge(t, q, collect(t, q, 1))
+	send(t, q, 0, []byte("received"))
+	received := receive(t, q)
+	send(t, q, 0, []byte("sent"))
+	rev := s.write(t, "restart/a", "as written", nil)
+	s.put(t, "restart/object", []byte("as put"))
+	if err := q.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.p = s.traits.Restart(t, s.p)
+	q = s.queue(t, naming.MailboxQueue(2))
+	bodies := map[string]bool{}
+	for _, d := range collect(t, q, 2) {
+		bodies[string(d.Body)] = true
+		if string(d.Body) == "received" && d.ID != received[0].ID {
+			t.Errorf("message %s comes again as %s", received[0].ID, d.ID)
+		}
+	}
+	if !bodies["received"] || !bodies["sent"] {
+		t.Errorf("messages after the restart: %v", bodies)
+	}
+	empty(t, q)
+	s.write(t, "restart/a", "replaced", rev)
+	if got := s.get(t, "restart/object", 0, -1); string(got) != "as put" {
+		t.Errorf("the object holds %q", got)
+	}
 }

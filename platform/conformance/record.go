@@ -123,6 +123,38 @@ func (s *suite) readsMany(t *testing.T) {
 	}
 }
 
+// readsTwice reads a list of keys that names some of them twice.
+func (s *suite) readsTwice(t *testing.T) {
+	s.write(t, "twice/a", "first", nil)
+	s.write(t, "twice/b", "second", nil)
+	got := s.read(t, "twice/a", "twice/b", "twice/none", "twice/a", "twice/none")
+	for i, want := range []string{"first", "second", "", "first", ""} {
+		if r := got[i]; r.Found != (want != "") || string(r.Value) != want || r.Found && r.Revision == nil {
+			t.Errorf("record %d: found %v, %q, revision %v", i, r.Found, r.Value, r.Revision)
+		}
+	}
+}
+
+// sharesRecords opens the platform a second time, as another process does. Each sees the writes of the other, and only one
+// of them replaces a revision.
+func (s *suite) sharesRecords(t *testing.T) {
+	if s.p.Exclusive {
+		t.Skip("the platform has a single owner")
+	}
+	other := &suite{traits: s.traits, ledger: s.ledger, p: s.open(t, s.ledger)}
+	rev := s.write(t, "shared/a", "first", nil)
+	conflict(t, "the other creates it", other.tryWrite(t, "shared/a", "second", nil))
+	got := other.read(t, "shared/a")[0]
+	if string(got.Value) != "first" {
+		t.Errorf("the other reads %q", got.Value)
+	}
+	other.write(t, "shared/a", "second", got.Revision)
+	conflict(t, "a write after the other's", s.tryWrite(t, "shared/a", "third", rev))
+	if got := s.read(t, "shared/a")[0]; string(got.Value) != "second" {
+		t.Errorf("it reads %q", got.Value)
+	}
+}
+
 // largeRecords reads many records near the bound together. A record over the bound must be an error other than
 // a conflict.
 func (s *suite) largeRecords(t *testing.T) {
