@@ -75,7 +75,7 @@ func TestTasksTakeTurns(t *testing.T) {
 		t.Errorf("%d tasks are left", len(l.tasks))
 	}
 	if ended, err := l.Ended(); ended {
-		t.Errorf("tasks that are done end no actor: %v", err)
+		t.Errorf("the actor ended with its tasks: %v", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestErrorEndsActor(t *testing.T) {
 		t.Errorf("%v ran, want %v", ran, want)
 	}
 	if want := []string{"b", "a", "c"}; !slices.Equal(unwound, want) {
-		t.Errorf("%v were unwound, want %v", unwound, want)
+		t.Errorf("tasks %v were unwound, want %v", unwound, want)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestPanicIsNotSwallowed(t *testing.T) {
 		}
 	}()
 	deliver(l, Reply{ID: n["x"]})
-	t.Error("went on after a panic")
+	t.Error("the test continued after a panic")
 }
 
 // TestNoCoroutineIsLeft checks that tasks that wait when their actor ends leave no goroutine behind, even if other tasks

@@ -30,7 +30,7 @@ func carry(t *testing.T, body func(*Task) error, answer func(Effect) (any, error
 		}
 		due = append(due, p.Handle(Now{Mono: slept}, r)...)
 	}
-	t.Fatal("it has no end")
+	t.Fatal("the procedure does not end")
 	return 0, nil
 }
 
@@ -84,21 +84,21 @@ func TestAll(t *testing.T) {
 				before := begun
 				issued(deliver(l, r))
 				if r.Err != nil && begun > before {
-					t.Errorf("limit %d: %d are begun after an error", limit, begun-before)
+					t.Errorf("limit %d: %d effects begin after an error", limit, begun-before)
 				}
 				if ended != (len(open) == 0) {
-					t.Fatalf("limit %d: it has ended: %v, with %d under way", limit, ended, len(open))
+					t.Fatalf("limit %d: All has ended: %v, with %d under way", limit, ended, len(open))
 				}
 			}
 			if most != min(limit, len(effects)) || len(got) != begun || (fails < 0 && begun != len(effects)) {
 				t.Errorf("limit %d: %d at once, %d begun, %d answered", limit, most, begun, len(got))
 			}
 			if fails < 0 && failure != nil || fails >= 0 && (failure == nil || failure.Error() != fmt.Sprint("down ", fails) || after == 0) {
-				t.Errorf("limit %d: the error is %v, where reply %d was the first", limit, failure, fails)
+				t.Errorf("limit %d: the error is %v, but reply %d failed first", limit, failure, fails)
 			}
 			for i, v := range got {
 				if v != fmt.Sprint(i) {
-					t.Errorf("limit %d: %v came as the reply to %d", limit, v, i)
+					t.Errorf("limit %d: got reply %v to effect %d", limit, v, i)
 				}
 			}
 		}
@@ -166,7 +166,7 @@ func TestPut(t *testing.T) {
 		puts := 0
 		slept, err := carry(t, func(t *Task) error { return t.Put("o", []byte("data")) }, failing(times, errDown, func(e Effect) (any, error) {
 			if p := e.(PutObject); p.Name != "o" || len(p.Parts) != 1 || string(p.Parts[0]) != "data" {
-				t.Errorf("it puts %+v", p)
+				t.Errorf("the effect is %+v", p)
 			}
 			puts++
 			return nil, nil
@@ -235,14 +235,14 @@ func TestWrite(t *testing.T) {
 		value string
 	}{
 		"done":                       {nil, 0, nil, `"ours"`},
-		"lost":                       {[]fault{{err: errDown}}, 0, nil, `"ours"`},
+		"lost once":                  {[]fault{{err: errDown}}, 0, nil, `"ours"`},
 		"lost nine times":            {slices.Repeat([]fault{{err: errDown}}, 9), 0, nil, `"ours"`},
 		"lost ten times":             {slices.Repeat([]fault{{err: errDown}}, 10), 0, errDown, ""},
 		"done, and the answer lost":  {[]fault{{err: errDown, written: true}}, 0, nil, `"ours"`},
 		"done, and said to conflict": {[]fault{{err: ErrConflict, written: true}}, 0, nil, `"ours"`},
 		"done by another":            {[]fault{{err: ErrConflict, meant: another}}, 0, ErrConflict, `"theirs"`},
 		"lost, then by another":      {[]fault{{err: errDown, meant: another}}, 0, ErrConflict, `"theirs"`},
-		"and the result is unknown":  {[]fault{{err: errDown, written: true}}, 9, errDown, `"ours"`},
+		"the result is unknown":      {[]fault{{err: errDown, written: true}}, 9, errDown, `"ours"`},
 	} {
 		x := &table{fails: c.fails, reads: c.reads}
 		_, err := carry(t, func(t *Task) error { return t.Write("k", "ours", nil) }, x.answer)
@@ -267,15 +267,15 @@ func TestUpdate(t *testing.T) {
 		want   error
 		value  string
 	}{
-		"a new one":                 {"", nil, 0, add, nil, "1"},
-		"one there is":              {"4", nil, 0, add, nil, "5"},
+		"new record":                {"", nil, 0, add, nil, "1"},
+		"existing record":           {"4", nil, 0, add, nil, "5"},
 		"nothing to change":         {"4", nil, 0, func(*int) bool { return false }, nil, "4"},
 		"lost nine times":           {"4", slices.Repeat([]fault{{err: errDown}}, 9), 0, add, nil, "5"},
 		"lost ten times":            {"4", slices.Repeat([]fault{{err: errDown}}, 10), 0, add, errDown, "4"},
 		"done, and the answer lost": {"4", []fault{{err: errDown, written: true}}, 0, add, nil, "5"},
 		"another was faster":        {"4", []fault{{err: ErrConflict, meant: set("8")}}, 0, add, nil, "9"},
 		"another, and conflicts":    {"4", slices.Repeat([]fault{{err: ErrConflict, meant: set("8")}}, 20), 0, add, nil, "9"},
-		"gone meanwhile":            {"4", []fault{{err: errDown, written: true, meant: gone}}, 0, add, nil, "1"},
+		"deleted meanwhile":         {"4", []fault{{err: errDown, written: true, meant: gone}}, 0, add, nil, "1"},
 		"the result is unknown":     {"4", []fault{{err: errDown, written: true}}, 9, add, errDown, "5"},
 	} {
 		x := &table{fails: c.fails, reads: c.reads}
@@ -289,7 +289,7 @@ func TestUpdate(t *testing.T) {
 	}
 	x := &table{rec: Record{Value: []byte(`"text"`), Revision: 1, Found: true}}
 	if _, err := carry(t, func(t *Task) error { return Update(t, "k", add) }, x.answer); err == nil || !strings.Contains(err.Error(), "decode k") {
-		t.Errorf("a text is taken for a number: %v", err)
+		t.Errorf("a text was decoded as a number: %v", err)
 	}
 }
 
@@ -323,6 +323,6 @@ func TestDrop(t *testing.T) {
 		t.Errorf("ended %v with %v, unwound %d", ended, err, unwound)
 	}
 	if again := p.Handle(Now{}, Reply{ID: due[0].ID}); len(again) > 0 || unwound != 1 {
-		t.Errorf("it goes on: %v", again)
+		t.Errorf("a dropped actor continues: %v", again)
 	}
 }

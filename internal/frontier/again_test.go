@@ -35,7 +35,7 @@ func (r *rig) state(seq uint64) (out []string) {
 		out = append(out, fmt.Sprintf("%s %d at %d", e.State, e.Generation, e.Record.Seq))
 	}
 	for _, q := range run.Queued {
-		out = append(out, fmt.Sprintf("pending %d, rank %d, depth %d, former %d: %s", q.Generation, q.Rank, q.Depth, q.Previous.Seq, q.URL))
+		out = append(out, fmt.Sprintf("pending %d, rank %d, depth %d, previous %d: %s", q.Generation, q.Rank, q.Depth, q.Previous.Seq, q.URL))
 	}
 	r.f.Committed()
 	r.check()
@@ -68,14 +68,14 @@ func TestAgain(t *testing.T) {
 		t.Errorf("a pending URL: %d, counts %+v", got, r.f.Counts())
 	}
 	if got := r.again(urlY, 0); got != Known {
-		t.Errorf("the same again: %d", got)
+		t.Errorf("the second request: %d", got)
 	}
 	task := r.mustNext(urlY)
 	if task.Request.Generation != 0 || task.Previous() != (blobschema.RecordRef{}) {
-		t.Errorf("the task is %+v, former %v", task.Request, task.Previous())
+		t.Errorf("the task is %+v, previous %v", task.Request, task.Previous())
 	}
 	r.done(task, answer{})
-	wantState(t, "first commit", r.state(5), "fetched 0 at 5", "pending 0, rank 3, depth 2, former 0: "+urlX)
+	wantState(t, "first commit", r.state(5), "fetched 0 at 5", "pending 0, rank 3, depth 2, previous 0: "+urlX)
 	if got := r.again(urlY, 0); got != Fresh || r.f.Counts().Known != 2 {
 		t.Errorf("a settled URL: %d, counts %+v", got, r.f.Counts())
 	}
@@ -85,7 +85,7 @@ func TestAgain(t *testing.T) {
 	r.check()
 	task = r.mustNext(urlY)
 	if task.Request.Generation != 1 || task.Previous() != (blobschema.RecordRef{Seq: 5}) {
-		t.Errorf("the task is %+v, former %v", task.Request, task.Previous())
+		t.Errorf("the task is %+v, previous %v", task.Request, task.Previous())
 	}
 	r.done(task, answer{})
 	r.done(r.mustNext("https://a.example/z"), answer{})
@@ -101,10 +101,10 @@ func TestAgainWithinACommit(t *testing.T) {
 	if got := r.again(urlX, 0); got != Fresh {
 		t.Errorf("requested again: %d", got)
 	}
-	wantState(t, "the commit", r.state(8), "fetched 0 at 8", "pending 1, rank 0, depth 0, former 8: "+urlX)
+	wantState(t, "the commit", r.state(8), "fetched 0 at 8", "pending 1, rank 0, depth 0, previous 8: "+urlX)
 	task := r.mustNext(urlX)
 	if got := task.Previous(); got != (blobschema.RecordRef{Partition: 3, Seq: 8}) {
-		t.Errorf("former is %v", got)
+		t.Errorf("previous is %v", got)
 	}
 }
 
@@ -128,9 +128,9 @@ func TestAgainWhileAsked(t *testing.T) {
 				t.Errorf("explicit %v: twice: got %d", explicit, got)
 			}
 			r.check()
-			next := "pending 1, rank 0, depth 0, former %d: " + urlX
+			next := "pending 1, rank 0, depth 0, previous %d: " + urlX
 			if explicit {
-				next = "pending 1, rank 5, depth 4, former %d: " + urlX
+				next = "pending 1, rank 5, depth 4, previous %d: " + urlX
 			}
 			if commit {
 				wantState(t, "the commit in between", r.state(1), fmt.Sprintf(next, 0))
@@ -143,7 +143,7 @@ func TestAgainWhileAsked(t *testing.T) {
 			wantState(t, "the commit after", r.state(2), "fetched 0 at 2", fmt.Sprintf(next, 2))
 			task = r.mustNext(urlX)
 			if task.Request.Generation != 1 || task.Previous().Seq != 2 {
-				t.Errorf("explicit %v: then %+v, former %v", explicit, task.Request, task.Previous())
+				t.Errorf("explicit %v: then %+v, previous %v", explicit, task.Request, task.Previous())
 			}
 			r.done(task, answer{})
 			wantState(t, "the end", r.state(3), "fetched 1 at 3")
@@ -159,7 +159,7 @@ func TestAgainWhileFailing(t *testing.T) {
 		explicit, commit bool
 		gen              uint32
 		attempts         uint8
-	}{{"by itself", false, false, 0, 1}, {"committed", false, true, 1, 0}, {"with a number, too", true, false, 1, 0}} {
+	}{{"Again only", false, false, 0, 1}, {"committed", false, true, 1, 0}, {"number from outside", true, false, 1, 0}} {
 		r := begun(t, Config{}, urlX, urlY)
 		task := r.mustNext(urlX)
 		r.again(urlX, 0)
@@ -244,13 +244,13 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 		t.Fatalf("loads %v", p.loads)
 	}
 	p.load(0)
-	p.f.Committed() // unloads what it can
+	p.f.Committed() // unloads parts
 	if !p.f.Loaded(slot, fp) || p.again(urlX, 1) != Fresh {
-		t.Error("the slot is gone")
+		t.Error("the slot was unloaded")
 	}
 	p.check()
 	if q := newRig(t, Config{}); !q.f.Loaded(3, fp) {
-		t.Error("an empty slot is loaded")
+		t.Error("a slot that holds nothing is not loaded")
 	}
 }
 
@@ -277,7 +277,7 @@ func TestUrgentFirst(t *testing.T) {
 	next("https://c.example/robots.txt") // before a.example, which is connected
 	next("https://c.example/9")
 	if _, ok := r.f.Next(r.now, true); ok {
-		t.Error("nothing is urgent any more")
+		t.Error("urgentOnly returned a URL that is not urgent")
 	}
 	r.again("https://c.example/8", 0)
 	r.done(r.mustNext("https://a.example/1"), answer{keep: true})
@@ -351,11 +351,12 @@ func TestAgainAfterNoRobots(t *testing.T) {
 	r.again(urlX, 3)
 	r.done(r.mustNext(robots), answer{status: 404})
 	r.done(r.mustNext(urlX), answer{})
-	r.again(urlX, 4) // rules that were fetched hold
+	r.again(urlX, 4) // a robots.txt that was fetched stays valid
 	r.mustNext(urlX)
 }
 
-// TestRest checks the reasons for waiting in the report: pace, an answer, or too many requests under way.
+// TestRest checks the counts of waiting politeness keys: all, those that failed or demanded a pause, and those without an
+// answer.
 func TestRest(t *testing.T) {
 	r := newRig(t, Config{Delay: 10 * time.Second})
 	for _, host := range []string{"a", "b", "c"} {
@@ -372,11 +373,11 @@ func TestRest(t *testing.T) {
 	r.now = r.now.Add(time.Hour)
 	for range 3 {
 		if _, ok := r.f.Next(r.now, false); !ok {
-			t.Fatal("nothing to ask for")
+			t.Fatal("no request is possible")
 		}
 	}
 	if got := r.f.Rest(); got != (schedule.Rest{}) {
-		t.Errorf("in the end: %+v", got)
+		t.Errorf("at the end: %+v", got)
 	}
 }
 

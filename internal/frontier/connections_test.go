@@ -20,7 +20,7 @@ func several(t testing.TB) *rig {
 	r.f.Begun(r.now, robots)
 	r.done(robots, answer{keep: true})
 	r.now = r.now.Add(499 * time.Millisecond)
-	r.mustIdle() // no page at once: a politeness key like this one may have got another request meanwhile
+	r.mustIdle() // the first page waits for the pace, because another request may have begun after robots.txt
 	r.now = r.now.Add(time.Millisecond)
 	page := r.mustNext("https://a.example/")
 	r.f.Begun(r.now, page)
@@ -56,7 +56,7 @@ func TestSeveralConnections(t *testing.T) {
 	for i := range 3 {
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
-			t.Fatalf("request %d: nothing to ask for after %v", i, r.now.Sub(start))
+			t.Fatalf("request %d is not possible after %v", i, r.now.Sub(start))
 		}
 		r.check()
 		r.now = r.now.Add(200 * time.Millisecond)
@@ -69,7 +69,7 @@ func TestSeveralConnections(t *testing.T) {
 		r.check()
 		for _, other := range tasks {
 			if laneOf(other) == laneOf(task) {
-				t.Errorf("%s and %s are of one queue", other.Request.URL, task.Request.URL)
+				t.Errorf("%s and %s are in one queue", other.Request.URL, task.Request.URL)
 			}
 		}
 		if tasks = append(tasks, task); len(tasks) == 3 {
@@ -142,7 +142,8 @@ func TestOneQueueOneConnection(t *testing.T) {
 	r.mustNext(list[1])
 }
 
-// TestConnectionsAcrossTopicsAndParts checks that topics, origins and parts have separate queues.
+// TestConnectionsAcrossTopicsAndParts checks that topics have separate queues, and that they and the other origin share the
+// limit of the host.
 func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
 	r := several(t)
 	list := dealt(t, 3)[1]

@@ -601,7 +601,7 @@ func (m *measured) giant(maxPart, room int) {
 		t, ok := f.Next(now, false)
 		if !ok {
 			if idle++; idle > 10_000 {
-				m.t.Fatalf("it stands still: %+v", f.Counts())
+				m.t.Fatalf("more than 10,000 commits without a request: %+v", f.Counts())
 			}
 			c.commit(now)
 			continue

@@ -108,7 +108,7 @@ func TestDelta(t *testing.T) {
 			t.Errorf("%s: %d settled, %d pending, hosts %v", name, len(run.Settled), len(run.Queued), got)
 		}
 		if r.f.Dirty() {
-			t.Errorf("%s: dirty after all", name)
+			t.Errorf("%s: dirty after the delta", name)
 		}
 		r.f.Committed()
 		return observed
@@ -290,7 +290,7 @@ func TestUnloadsLatestDue(t *testing.T) {
 		due[id] = at
 	}
 	if !p.start(0) { // of the first slot, the only one due now
-		t.Fatal("nothing to ask for")
+		t.Fatal("no request is possible")
 	}
 	p.beginCommit()
 	p.endCommit()

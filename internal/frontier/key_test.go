@@ -114,7 +114,7 @@ func TestTurnsByDomain(t *testing.T) {
 		counts[domain[:4]]++
 	}
 	if counts["wild"] < 18 || counts["wild"] > 22 {
-		t.Errorf("of the first requests %v", counts)
+		t.Errorf("first requests by domain: %v", counts)
 	}
 	if len(r.log) != 2*100+2*21 {
 		t.Errorf("%d requests", len(r.log))
@@ -140,7 +140,7 @@ func TestNoCreditForWaiting(t *testing.T) {
 	add("b.com", 100)
 	r.run(nil)
 	if n := strings.Count(strings.Join(r.urls()[:40], " "), "b.com"); n < 19 || n > 21 {
-		t.Errorf("%d of the next 40 requests go to the domain that came late", n)
+		t.Errorf("%d of the next 40 requests go to the late domain", n)
 	}
 }
 
@@ -161,10 +161,10 @@ func TestCaps(t *testing.T) {
 		{"site", Config{MaxHostURLs: 2}, nil, []string{"https://a.com/1", "https://a.com/2", "https://a.com/3", "https://a.com/3", "https://a.com/1", "https://b.a.com/"}, q{}, 3, 2},
 		{"seeds", Config{MaxHostURLs: 1, MaxDomainURLs: 1}, []string{"a.com"}, []string{"https://a.com/1", "https://a.com/2"}, seed, 2, 0},
 		{"domain", Config{MaxDomainURLs: 2}, nil, []string{"https://a.com/1", "https://b.a.com/", "https://c.a.com/", "https://a.com/2", "https://b.com/"}, q{}, 3, 2},
-		{"domain that others have filled", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.a.com/", "https://b.com/"}, q{}, 1, 2},
+		{"domain filled elsewhere", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.a.com/", "https://b.com/"}, q{}, 1, 2},
 		{"site, from sitemaps", Config{MaxHostURLs: 4}, nil, []string{"https://a.com/1", "https://a.com/2", "https://a.com/3"}, listed, 2, 1},
 		{"domain, from sitemaps", Config{MaxDomainURLs: 5}, nil, []string{"https://a.com/1", "https://b.a.com/2", "https://a.com/3"}, listed, 2, 1},
-		{"domain that others have half filled, from sitemaps", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.com/"}, listed, 1, 1},
+		{"domain half filled elsewhere, from sitemaps", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.com/"}, listed, 1, 1},
 		{"placed", Config{MaxDomainURLs: 1, Resolve: true}, nil, []string{"https://a.com/1", "https://a.com/2"}, q{Key: "[192.0.2.1]", Flags: blobschema.FlagPlaced}, 2, 0},
 	} {
 		r := newRig(t, c.cfg)
@@ -180,7 +180,7 @@ func TestCaps(t *testing.T) {
 			t.Errorf("%s: counts are %+v", c.name, n)
 		}
 		if got := r.again(c.urls[0]+"?again", 0); got != Fresh {
-			t.Errorf("%s: on purpose: %d", c.name, got)
+			t.Errorf("%s: requested: %d", c.name, got)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestCapsAreStored(t *testing.T) {
 	p := newProcess(t, Config{MaxHostURLs: 4})
 	p.rig.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
 	p.run(nil)
-	p.rig.add(0, "https://a.example/4", "https://a.example/5") // the second is too much
+	p.rig.add(0, "https://a.example/4", "https://a.example/5") // the second exceeds the cap
 	p.restart(false)
 	for _, u := range []string{"https://a.example/6", "https://a.example/1", "https://a.example/7"} {
 		if got := p.queue(u, blobschema.Queued{}); got != Deferred {
@@ -232,15 +232,14 @@ func TestCapsAreStored(t *testing.T) {
 	}
 	p.run(nil)
 	if got := p.queue("https://a.example/6", blobschema.Queued{}); got != Known {
-		t.Errorf("a refused one: %d", got)
+		t.Errorf("a refused URL: %d", got)
 	}
 	if n := p.info("a.example").Capped; n != 4 {
 		t.Errorf("%d capped", n)
 	}
 }
 
-// TestNewsOfDomains checks that links which wait for an unloaded part count for their domain when the part is loaded, as far
-// as they are new.
+// TestNewsOfDomains checks that new links for an unloaded part count for their domain when the part is loaded.
 func TestNewsOfDomains(t *testing.T) {
 	p := newProcess(t, Config{MaxDomainURLs: 100})
 	p.rig.add(0, "https://a.example/1", "https://a.example/2")
@@ -275,7 +274,7 @@ func TestDomains(t *testing.T) {
 
 func TestThresholdAtFirst(t *testing.T) {
 	if got := newRig(t, Config{Revisits: true, Threshold: 3}).f.Threshold(); got != 3 {
-		t.Errorf("it is %v", got)
+		t.Errorf("the threshold is %v, want 3", got)
 	}
 	day := newRig(t, Config{Revisits: true}).f.Threshold()
 	if got := schedule.Interval(blobschema.Change{}, day).Round(time.Minute); got != 24*time.Hour {
@@ -317,7 +316,7 @@ func TestPlacements(t *testing.T) {
 	resolve("")
 	p.mustIdle()
 	if pace := p.info("a.example").Pace; pace.Failures != 1 || !pace.BackoffUntil.After(p.now) {
-		t.Errorf("a name without an address is left alone for a while: %+v", pace)
+		t.Errorf("a name without an address is not paused: %+v", pace)
 	}
 	p.now = p.f.NextAt()
 	if got := p.now.Sub(epoch); got != time.Minute {
@@ -336,7 +335,7 @@ func TestPlacements(t *testing.T) {
 		l := p.link(u, blobschema.Queued{Key: string(u.Host())})
 		sent, ok := p.f.SentOn(l)
 		if address := sent.Key == "[192.0.2.1]" && sent.Slot == p.hash.Slot("[192.0.2.1]"); ok != want || address != want {
-			t.Errorf("%s was sent on: %v, as %+v", url, ok, sent)
+			t.Errorf("%s was forwarded: %v, as %+v", url, ok, sent)
 		}
 	}
 	p = p.stored()

@@ -18,7 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// TestBoundedAsUnbounded compares a frontier that holds 30 URLs in memory and is sometimes restarted with one that holds all.
+// TestBoundedAsUnbounded compares a frontier that has room for 12 to 30 URLs and is sometimes restarted with an unbounded one.
 // Both fetch the same URLs, each once according to the commits (I7, I8), and never faster than the host's pace (I9).
 func TestBoundedAsUnbounded(t *testing.T) {
 	unloads, halved := 0, 0
@@ -61,10 +61,10 @@ func TestBoundedAsUnbounded(t *testing.T) {
 		halved += int(bounded.halved + bounded.f.Counts().Halved)
 	}
 	if halved < 100 {
-		t.Errorf("%d parts were halved", halved)
+		t.Errorf("only %d parts were halved", halved)
 	}
 	if unloads < 100 {
-		t.Errorf("slots were unloaded %d times: the bound was not put to the test", unloads)
+		t.Errorf("slots were unloaded only %d times: the bound was not tested", unloads)
 	}
 }
 
@@ -128,25 +128,25 @@ func TestWorlds(t *testing.T) {
 		cfg    Config
 		unitOf func(weburl.URL) string
 	}{
-		"hosts":          {},
-		"bounded":        {cfg: Config{MaxResident: 30}},
-		"parts":          {cfg: Config{MaxPart: 5}},
-		"parts, bounded": {cfg: Config{MaxPart: 5, MaxResident: 30}},
-		"few parts":      {cfg: Config{MaxPart: 20, MaxResident: 40}, unitOf: byDomain},
-		"connections":    {cfg: Config{Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
-		"all":            {cfg: Config{MaxPart: 5, MaxResident: 30, Topics: threeTopics, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
-		"topics":         {cfg: Config{Topics: threeTopics}},
-		"topics, too":    {cfg: Config{Topics: threeTopics, MaxPart: 20, MaxResident: 40, Policy: policyNamed(t, "capability"), Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}}}, unitOf: byDomain},
-		"looks":          {cfg: Config{Revisits: true, Partition: 5}},
-		"looks in parts": {cfg: Config{Revisits: true, Topics: threeTopics, MaxPart: 5, MaxResident: 30, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
-		"parts of names": {cfg: Config{Resolve: true, MaxPart: 5, MaxResident: 30, Hosts: severalOf("[192.0.2.%d]", 4)}},
-		"parts and caps": {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxPart: 5, MaxResident: 30}, unitOf: byDomain},
-		"domains":        {cfg: Config{MaxResident: 40}, unitOf: byDomain},
-		"capability":     {cfg: Config{MaxResident: 40, Policy: policyNamed(t, "capability")}, unitOf: byDomain},
-		"addresses":      {cfg: Config{Resolve: true}},
-		"addresses, too": {cfg: Config{Resolve: true, MaxResident: 30}},
-		"caps":           {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12}},
-		"caps, too":      {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxResident: 30}, unitOf: byDomain},
+		"hosts":              {},
+		"bounded":            {cfg: Config{MaxResident: 30}},
+		"parts":              {cfg: Config{MaxPart: 5}},
+		"parts, bounded":     {cfg: Config{MaxPart: 5, MaxResident: 30}},
+		"few parts":          {cfg: Config{MaxPart: 20, MaxResident: 40}, unitOf: byDomain},
+		"connections":        {cfg: Config{Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
+		"all":                {cfg: Config{MaxPart: 5, MaxResident: 30, Topics: threeTopics, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
+		"topics":             {cfg: Config{Topics: threeTopics}},
+		"topics, domains":    {cfg: Config{Topics: threeTopics, MaxPart: 20, MaxResident: 40, Policy: policyNamed(t, "capability"), Hosts: map[string]schedule.HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}}}, unitOf: byDomain},
+		"revisits":           {cfg: Config{Revisits: true, Partition: 5}},
+		"revisits, all":      {cfg: Config{Revisits: true, Topics: threeTopics, MaxPart: 5, MaxResident: 30, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
+		"parts of names":     {cfg: Config{Resolve: true, MaxPart: 5, MaxResident: 30, Hosts: severalOf("[192.0.2.%d]", 4)}},
+		"parts and caps":     {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxPart: 5, MaxResident: 30}, unitOf: byDomain},
+		"domains":            {cfg: Config{MaxResident: 40}, unitOf: byDomain},
+		"capability":         {cfg: Config{MaxResident: 40, Policy: policyNamed(t, "capability")}, unitOf: byDomain},
+		"addresses":          {cfg: Config{Resolve: true}},
+		"addresses, bounded": {cfg: Config{Resolve: true, MaxResident: 30}},
+		"caps":               {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12}},
+		"caps, bounded":      {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxResident: 30}, unitOf: byDomain},
 	} {
 		c.cfg.Delay, c.cfg.Retry = time.Second, polite.Retry{Wait: time.Second, Backoff: time.Second}
 		for seed := range uint64(7) {
@@ -213,7 +213,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 	if len(all.Queued) > 0 && !p.cfg.Revisits {
 		t.Fatalf("%d URLs are pending in the runs", len(all.Queued))
 	}
-	for _, q := range all.Queued { // as if it had been settled like its last record
+	for _, q := range all.Queued { // these wait for a revisit: compare their last records
 		final[p.hash.Fingerprint(q.URL)] = blobschema.Settled{Record: q.Previous}
 	}
 	capped := 0
@@ -224,7 +224,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 			if p.cfg.MaxHostURLs == 0 {
 				for _, e := range all.Settled {
 					if e.Fingerprint == p.hash.Fingerprint(url) {
-						t.Errorf("nothing came of %s: %+v", url, e)
+						t.Errorf("%s has no record: %+v", url, e)
 					}
 				}
 			}
@@ -235,15 +235,15 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 			t.Fatalf("%s is settled as %+v, its last record is %+v", url, e, last)
 		}
 		if heard, ok := p.heard[url]; ok && last.began <= heard {
-			t.Fatalf("%s was requested at %d, its last record is %+v", url, heard, last)
+			t.Fatalf("%s was requested at %d, but its last record is %+v", url, heard, last)
 		}
 	}
 	caps := p.cfg.MaxHostURLs > 0
 	if capped > 0 && !caps || len(final) != len(p.visible) {
-		t.Fatalf("%d URLs are nowhere; %d are settled, %d have records", capped, len(final), len(p.visible))
+		t.Fatalf("%d URLs are lost; %d are settled, %d have records", capped, len(final), len(p.visible))
 	}
 	if n := p.capped + p.f.Counts().Capped; n < int64(capped) || !caps && n > 0 {
-		t.Fatalf("%d URLs are left out, %d counted", capped, n)
+		t.Fatalf("%d URLs were dropped, %d counted", capped, n)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestWantedRespectsBound(t *testing.T) {
 			t.Errorf("bound %d: slots %v were loaded, %d URLs are resident, the largest slot has %d", bound, first, p.f.slots.resident, largest)
 		}
 		if more := p.f.Wanted(p.now, false); len(more) > 0 && p.f.slots.resident+int(p.f.slots.byID[more[0].Slot].of(0).known) > bound {
-			t.Errorf("bound %d: %v is wanted on top of %d", bound, more, p.f.slots.resident)
+			t.Errorf("bound %d: %v is wanted in addition to %d URLs", bound, more, p.f.slots.resident)
 		}
 	}
 }
@@ -285,20 +285,20 @@ func TestWantedRespectsBound(t *testing.T) {
 // a host start closer than its pace, except the first page after robots.txt, and the pace is not longer than necessary.
 func TestPace(t *testing.T) {
 	const configured = time.Second
-	delays := []time.Duration{-1, 0, 500 * time.Millisecond, 3 * time.Second} // requested by robots.txt; -1 for none
+	delays := []time.Duration{-1, 0, 500 * time.Millisecond, 3 * time.Second} // in robots.txt; -1: not given
 	exact := 0
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		r := newRig(t, Config{Delay: configured, Retry: polite.Retry{Wait: 100 * time.Millisecond, Backoff: time.Second}})
 		last, until := map[string]flight{}, map[string]time.Time{}
-		rules := map[string]time.Duration{} // by host, once its robots.txt was read
+		rules := map[string]time.Duration{} // Crawl-delay by host, once its robots.txt was read
 		var flights []flight
 		for i := range 120 {
 			r.add(uint16(rng.IntN(3)), fmt.Sprintf("https://h%d.example/%d", i%6, i))
 		}
 		for step := 0; r.f.Counts().Pending > 0; step++ {
 			if step > 20_000 {
-				t.Fatalf("seed %d: no end: %+v", seed, r.f.Counts())
+				t.Fatalf("seed %d: URLs remain pending: %+v", seed, r.f.Counts())
 			}
 			r.now = r.now.Add(time.Duration(rng.IntN(200)) * time.Millisecond)
 			if len(flights) > 0 && rng.IntN(2) == 0 {
@@ -331,7 +331,7 @@ func TestPace(t *testing.T) {
 			}
 			if before, ok := last[host]; ok {
 				if gap := fl.started.Sub(before.started); gap < pace || fl.started.Before(until[host]) {
-					t.Fatalf("seed %d: %s got a request for %s %v after the request before, its pace is %v", seed, host, task.Request.URL, gap, pace)
+					t.Fatalf("seed %d: %s got a request for %s %v after the previous one, its pace is %v", seed, host, task.Request.URL, gap, pace)
 				} else if gap < pace+200*time.Millisecond {
 					exact++
 				}
@@ -341,7 +341,7 @@ func TestPace(t *testing.T) {
 		}
 	}
 	if exact < 200 {
-		t.Errorf("only %d requests came as soon as they might", exact)
+		t.Errorf("only %d requests started as soon as possible", exact)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestKeysOutlastLoads(t *testing.T) {
 	before := p.info("a.example").Pace
 	at := before.ReadyAt()
 	if p.f.shed(p.now, 0, 0); p.f.slots.byID[p.hash.Slot("a.example")].loaded != 1 {
-		t.Fatal("the politeness keys are gone")
+		t.Fatal("the politeness keys were unloaded")
 	}
 	p.load(0)
 	p.check()
@@ -148,7 +148,7 @@ func TestKeysOutlastLoads(t *testing.T) {
 		t.Errorf("%d requests, ready at %v, not %v", k.Requests, k.Pace.ReadyAt(), at)
 	}
 	if p.f.shed(p.now, 0, 0); p.f.Counts().Keys != 0 {
-		t.Error("the politeness keys stay for ever")
+		t.Error("the politeness keys are never unloaded")
 	}
 	p.check()
 }
@@ -163,7 +163,7 @@ func TestUrgentInAFullPart(t *testing.T) {
 	p.add(blobschema.Queued{URL: pageURL(4)})
 	u := mustParse(t, pageURL(5))
 	p.f.Add(p.now, p.link(u, blobschema.Queued{Key: "a.example", Generation: 3}))
-	p.commit() // it is in runs only from now on
+	p.commit() // from now on only the runs hold it
 	p.finish(0)
 	p.commit()
 	urgent := 0
@@ -189,12 +189,12 @@ func TestWantedPart(t *testing.T) {
 	p.f.Want(id, fp)
 	p.commit()
 	if p.f.Loaded(id, fp) {
-		t.Fatal("it was not halved")
+		t.Fatal("the part was not halved")
 	}
 	p.rig.add(0, "https://b.example/") // something else to do
 	p.loadAll()
 	if !p.f.Loaded(id, fp) {
-		t.Error("it is not loaded")
+		t.Error("the wanted half is not loaded")
 	}
 }
 
@@ -309,7 +309,7 @@ func TestHalfThatIsLoaded(t *testing.T) {
 			}
 		}
 		if known != 41 || pending != 41 || waits != 1 || !p.f.Dirty() {
-			t.Errorf("in all %d are known, %d pending, %d urgent; dirty %v", known, pending, waits, p.f.Dirty())
+			t.Errorf("%d are known, %d pending, %d urgent; dirty %v", known, pending, waits, p.f.Dirty())
 		}
 	}
 }
@@ -379,14 +379,14 @@ func TestSheds(t *testing.T) {
 		wanted *part
 		stay   int
 	}{
-		"it fits":                          {bound: 30, stay: 20},
-		"too many":                         {bound: 16, stay: 16},
-		"a due part is wanted":             {bound: 20, wanted: &part{known: 6}, stay: 20},
-		"and nothing is due in memory":     {bound: 20, due: time.Hour, wanted: &part{known: 6}, stay: 14},
-		"it is large":                      {bound: 20, due: time.Hour, wanted: &part{known: 60}, stay: 10},
-		"there is room for it":             {bound: 26, due: time.Hour, wanted: &part{known: 6}, stay: 20},
-		"it presses":                       {bound: 20, wanted: &part{known: 6, late: true}, stay: 14},
-		"it presses, and there is no need": {bound: 26, wanted: &part{known: 6, late: true}, stay: 20},
+		"room for all":                 {bound: 30, stay: 20},
+		"too many URLs":                {bound: 16, stay: 16},
+		"due part, all due in memory":  {bound: 20, wanted: &part{known: 6}, stay: 20},
+		"due part, none due in memory": {bound: 20, due: time.Hour, wanted: &part{known: 6}, stay: 14},
+		"large due part":               {bound: 20, due: time.Hour, wanted: &part{known: 60}, stay: 10},
+		"due part with room":           {bound: 26, due: time.Hour, wanted: &part{known: 6}, stay: 20},
+		"pressing part":                {bound: 20, wanted: &part{known: 6, late: true}, stay: 14},
+		"pressing part with room":      {bound: 26, wanted: &part{known: 6, late: true}, stay: 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProcess(t, Config{})
@@ -418,14 +418,14 @@ func TestPartsThatWait(t *testing.T) {
 		working bool
 		wait    time.Duration
 	}{
-		"no room":                        {blobschema.SlotSummary{Slot: id, Known: 100, Pending: 5, Due: 1}, true, patience},
-		"no room, and nothing to do":     {blobschema.SlotSummary{Slot: id, Known: 100, Pending: 5, Due: 1}, false, 0},
-		"appended":                       {appended, true, patience},
-		"appended, and nothing to do":    {appended, false, 0},
-		"appended, and due":              {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: 1}, true, 0},
-		"appended, and due in a moment":  {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: epoch.Add(time.Second).UnixMilli()}, true, time.Second},
-		"appended, and due in an hour":   {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: epoch.Add(time.Hour).UnixMilli()}, true, patience},
-		"appended, requested on purpose": {blobschema.SlotSummary{Slot: id, Known: 5, Unexamined: 1, Urgent: 1}, true, 0},
+		"no room":                   {blobschema.SlotSummary{Slot: id, Known: 100, Pending: 5, Due: 1}, true, patience},
+		"no room, idle":             {blobschema.SlotSummary{Slot: id, Known: 100, Pending: 5, Due: 1}, false, 0},
+		"appended":                  {appended, true, patience},
+		"appended, idle":            {appended, false, 0},
+		"appended and due":          {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: 1}, true, 0},
+		"appended, due in a second": {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: epoch.Add(time.Second).UnixMilli()}, true, time.Second},
+		"appended, due in an hour":  {blobschema.SlotSummary{Slot: id, Known: 5, Pending: 1, Unexamined: 1, Due: epoch.Add(time.Hour).UnixMilli()}, true, patience},
+		"appended and requested":    {blobschema.SlotSummary{Slot: id, Known: 5, Unexamined: 1, Urgent: 1}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{MaxResident: 10})

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// peek reads what package schedule does not show: a field, or a value of a map, at the end of a path.
+// peek returns an unexported value of package schedule: the field or map value at the end of a path.
 func peek(v any, path ...string) reflect.Value {
 	at := reflect.ValueOf(v)
 	for _, name := range path {
@@ -36,7 +36,7 @@ func trustOf(trust reflect.Value, field string) float32 {
 	return float32(trust.FieldByName(field).Float())
 }
 
-// notBefore is the time before which an item is not requested, in Unix milliseconds.
+// notBefore returns the earliest time of an item's request in Unix milliseconds; 0 is at once.
 func notBefore(p *part, i uint32) int64 {
 	r := peek(&p.Pool, "rare").MapIndex(reflect.ValueOf(i))
 	if !r.IsValid() {
@@ -45,7 +45,7 @@ func notBefore(p *part, i uint32) int64 {
 	return r.FieldByName("notBefore").Int()
 }
 
-// laneOf names the queue that a task is of.
+// laneOf identifies the queue of a task.
 func laneOf(t schedule.Task) uintptr { return reflect.ValueOf(t).FieldByName("lane").Pointer() }
 
 // info returns the state of a politeness key.
@@ -76,14 +76,14 @@ func encodedHost(t testing.TB, state map[int]any) []byte {
 	return b
 }
 
-// storedHost is the stored state of a host.
+// storedHost returns the stored state of a host.
 func storedHost(t testing.TB) []byte {
 	r := begun(t.(*testing.T), Config{}, urlX)
 	run, _ := r.f.Delta(1)
 	return run.Keys[0].Data
 }
 
-// As in package schedule.
+// Copies of constants of package schedule.
 const (
 	maxAsks      = 1000
 	askLifetime  = 15 * 24 * time.Hour

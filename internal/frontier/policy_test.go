@@ -7,8 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// TestRanksOfReadyKeys: a politeness key that is ready is worth more when more of its URLs are known, or a
-// better one.
+// TestRanksOfReadyKeys checks that the rank of a ready politeness key rises when it gets more URLs or a better one.
 func TestRanksOfReadyKeys(t *testing.T) {
 	r := newRig(t, Config{Policy: policyNamed(t, "performance")})
 	r.add(1, "https://a.example/1")
@@ -27,8 +26,8 @@ func TestRanksOfReadyKeys(t *testing.T) {
 	r.check()
 }
 
-// TestFirstAnswer: the first answer of a politeness key, which shows that others are worth more, ends the visit;
-// it goes on if the others are worth no more, and whenever politeness keys only take turns.
+// TestFirstAnswer checks that the first answer of a politeness key ends its visit if it shows that another key ranks
+// higher. Otherwise, and if keys only take turns, the visit continues.
 func TestFirstAnswer(t *testing.T) {
 	robots := func(host string) string { return "https://" + host + ".example/robots.txt" }
 	for _, c := range []struct {

@@ -86,7 +86,7 @@ type flight struct {
 	task    schedule.Task
 	started time.Time
 	began   int
-	told    bool // the frontier knows that it has begun
+	told    bool // Begun was called
 }
 
 // loading is a part that is being loaded, with the runs that were named when its loading began.
@@ -150,7 +150,7 @@ func (p *process) ask() {
 			p.heard[a.url] = p.ops
 		case Known:
 		default:
-			p.t.Fatalf("%s was requested again: %d", a.url, got)
+			p.t.Fatalf("%s: Again returned %d", a.url, got)
 		}
 		p.next.asked = append(p.next.asked, a)
 		p.placements()
@@ -222,7 +222,7 @@ func (p *process) checkPrevious(task schedule.Task) {
 	p.t.Helper()
 	previous, url := task.Previous(), task.Request.URL.String()
 	if previous != (blobschema.RecordRef{}) && !p.seqs[previous.Seq] && (p.under == nil || p.under.seq != previous.Seq) {
-		p.t.Fatalf("the former of %s is in commit %d, which there is not", url, previous.Seq)
+		p.t.Fatalf("the previous record of %s is in commit %d, which does not exist", url, previous.Seq)
 	}
 	if task.Request.Robots || task.Request.Resolve {
 		return
@@ -234,7 +234,7 @@ func (p *process) checkPrevious(task schedule.Task) {
 		// A URL forwarded to an address may have its previous answer only in the runs, whose join does not keep the
 		// record's place.
 		if previous.Seq < r.seq && (previous.Seq > 0 || !p.cfg.Resolve) {
-			p.t.Fatalf("the former of %s in generation %d is in %d, though there is %+v", url, task.Request.Generation, previous.Seq, r)
+			p.t.Fatalf("the previous record of %s in generation %d is in commit %d, but there is %+v", url, task.Request.Generation, previous.Seq, r)
 		}
 	}
 }
@@ -332,7 +332,7 @@ func (p *process) endCommit() {
 	for _, r := range c.settled {
 		r.seq = c.seq
 		if old, ok := p.settled[r.key()]; ok {
-			p.t.Fatalf("%s came to %s after it came to %s", r.key(), r.outcome, old)
+			p.t.Fatalf("%s ended with %s after it had ended with %s", r.key(), r.outcome, old)
 		}
 		p.settled[r.key()] = r.outcome.String()
 		p.visible[r.url] = append(p.visible[r.url], r)
@@ -340,7 +340,7 @@ func (p *process) endCommit() {
 	for _, x := range c.placed {
 		name := string(x.URL.Host())
 		if old, ok := p.pinned[name]; ok && old != x.Key {
-			p.t.Fatalf("%s was sent on to %s, its name to %s", x.URL, x.Key, old)
+			p.t.Fatalf("%s was forwarded to %s, but its name to %s", x.URL, x.Key, old)
 		}
 		p.pinned[name] = x.Key
 	}
@@ -477,7 +477,7 @@ func (p *process) drain() {
 		p.endCommit()
 		p.check()
 		if p.f.Dirty() && len(p.loads) == 0 {
-			p.t.Fatalf("something is left to be committed: %d full parts", len(p.f.full))
+			p.t.Fatalf("something is uncommitted: %d full parts", len(p.f.full))
 		}
 		p.ask()
 		p.want()

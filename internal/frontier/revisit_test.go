@@ -65,7 +65,7 @@ func TestRevisits(t *testing.T) {
 				t.Fatalf("the task is %+v", task)
 			}
 			if task.Previous() != (blobschema.RecordRef{Partition: 3, Seq: revisit}) {
-				t.Errorf("look %d: its former answer is in commit %v", revisit, task.Previous())
+				t.Errorf("revisit %d: its previous answer is in commit %v", revisit, task.Previous())
 			}
 			digest := "a"
 			if changes {
@@ -75,7 +75,7 @@ func TestRevisits(t *testing.T) {
 			previous = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
 		}
 		if gaps[0] > 25*time.Hour {
-			t.Errorf("the first look is after %v", gaps[0])
+			t.Errorf("the first revisit is after %v", gaps[0])
 		}
 		if last := gaps[len(gaps)-1]; changes != (last < gaps[1]) {
 			t.Errorf("changes: %v; gaps %v", changes, gaps)
@@ -125,11 +125,11 @@ func TestRevisitsLeaveRoom(t *testing.T) {
 		}
 	}
 	if revisits < 5 || revisits > 7 {
-		t.Errorf("of 12 requests %d are looks", revisits)
+		t.Errorf("%d of 12 requests are revisits", revisits)
 	}
 }
 
-// TestRevisitRequested checks that a requested revisit happens at once, whatever was planned, also after it was stored.
+// TestRevisitRequested checks that a requested revisit happens at once, before its planned time, even if it was stored.
 func TestRevisitRequested(t *testing.T) {
 	r := begun(t, Config{Revisits: true}, urlX)
 	r.seen(r.mustNext(urlX), nil, "a")
@@ -170,7 +170,7 @@ func TestRevisitsOfFailures(t *testing.T) {
 	for range 2 {
 		_, task := r.nextTask()
 		if gap := r.now.Sub(at); gap < afterFailure {
-			t.Errorf("the next look is %v after a failure", gap)
+			t.Errorf("the next revisit is %v after a failure", gap)
 		}
 		r.seen(task, nil, "a")
 	}
@@ -201,7 +201,7 @@ func TestHints(t *testing.T) {
 		previous = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
 	}
 	revisit("a")
-	for i := range 12 { // the sitemap tells the truth
+	for i := range 12 { // the sitemap is right
 		r.now = r.now.Add(4 * time.Hour)
 		r.f.Hint(r.now, "a.example", fp, previous.Time.Add(-time.Hour)) // nothing
 		r.check()
@@ -211,7 +211,7 @@ func TestHints(t *testing.T) {
 		before := r.now
 		revisit(string(rune('b' + i)))
 		if gap := r.now.Sub(before); i > 6 && gap > time.Minute {
-			t.Errorf("hint %d: the look is %v after it", i, gap)
+			t.Errorf("hint %d: the revisit is %v after it", i, gap)
 		}
 	}
 	if said := trustOf(peek(r.f.schedule, "keys", "a.example", "trust"), "SaidChanged"); said != 12 {
@@ -225,7 +225,7 @@ func TestHints(t *testing.T) {
 	r.now = r.now.Add(time.Minute)
 	r.f.Hint(r.now, "a.example", fp, previous.Time.Add(-time.Hour))
 	if at() < planned {
-		t.Error("nothing has changed, and the look comes sooner")
+		t.Error("the revisit comes sooner, though nothing has changed")
 	}
 	for _, u := range []string{"a.example", "b.example"} { // unknown URLs
 		r.f.Hint(r.now, u, fp+1, r.now)
@@ -253,8 +253,8 @@ func TestChanged(t *testing.T) {
 		{"the same", ok("a"), ok("a"), false}, {"another", ok("a"), ok("b"), true}, {"304", ok("a"), unchanged, false},
 		{"the same after 304", unchanged, ok("a"), false}, {"another after 304", unchanged, ok("b"), true},
 		{"gone", ok("a"), status(404), true}, {"gone after 304", unchanged, status(404), true}, {"still gone", status(404), status(404), false},
-		{"gone for ever", status(404), status(410), true}, {"back", status(404), ok("a"), true},
-		{"a redirect", ok("a"), to("x"), true}, {"the same redirect", to("x"), to("x"), false}, {"elsewhere", to("x"), to("y"), true},
+		{"gone permanently", status(404), status(410), true}, {"returned", status(404), ok("a"), true},
+		{"a redirect", ok("a"), to("x"), true}, {"the same redirect", to("x"), to("x"), false}, {"another redirect", to("x"), to("y"), true},
 		{"another failure", blobschema.Page{Outcome: blobschema.OutcomeTimeout}, blobschema.Page{Outcome: blobschema.OutcomeDNS}, true},
 	} {
 		if got := schedule.Changed(&c.was, &c.is); got != c.want {
@@ -293,7 +293,7 @@ func TestReplans(t *testing.T) {
 			return time.UnixMilli(last).Sub(p.now)
 		}
 		if d := due(); d < 12*time.Hour || d > 26*time.Hour {
-			t.Fatalf("the last look is in %v", d)
+			t.Fatalf("the last revisit is in %v", d)
 		}
 		if unloaded {
 			p.restart(false)
@@ -311,12 +311,12 @@ func TestReplans(t *testing.T) {
 			p.f.SetThreshold(p.now, hourly)
 		}
 		if d := due(); d < 10*time.Minute || d > 70*time.Minute {
-			t.Errorf("unloaded %v: the last look is in %v after the change", unloaded, d)
+			t.Errorf("unloaded %v: the last revisit is in %v after the change", unloaded, d)
 		}
 		p.check()
 		p.f.SetThreshold(p.now, schedule.FirstThreshold(100, 1)) // rarer: planned revisits stay
 		if d := due(); d > 70*time.Minute {
-			t.Errorf("unloaded %v: the last look is in %v", unloaded, d)
+			t.Errorf("unloaded %v: the last revisit is in %v", unloaded, d)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestFoundHasItsTurn(t *testing.T) {
 	r.f.schedule.Filled(&r.f.slots.open(r.hash.Slot("a.example")).keys, r.now) // the revisit is queued
 	r.add(3, "https://a.example/found")
 	if task := r.mustNext("https://a.example/found"); task.Revisit() {
-		t.Error("it is a look")
+		t.Error("the new link is a revisit")
 	}
 	r.check()
 }

@@ -45,14 +45,14 @@ func TestWhenRevisitsCome(t *testing.T) {
 		answers     []answer // in order
 		least, most time.Duration
 	}{
-		{"the first", time.Hour, []answer{{}}, 0, hour},
-		{"a later one", time.Hour, []answer{{}, {}}, hour, 2 * hour},
-		{"not there", time.Hour, []answer{{}, {status: 404}}, goneAfter, goneAfter + goneAfter/grid},
-		{"never there", time.Hour, []answer{{status: 404}}, goneAfter, goneAfter + goneAfter/grid},
-		{"there again", time.Hour, []answer{{status: 404}, {}}, schedule.ShortestInterval, 2 * hour},
-		{"a server's error", time.Hour, []answer{{}, {status: 500}}, afterFailure, afterFailure * 17 / 16},
-		{"no answer to a revisit", time.Hour, []answer{{}, connect}, afterFailure, afterFailure * 17 / 16},
-		{"an error, and rare revisits", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
+		{"first", time.Hour, []answer{{}}, 0, hour},
+		{"second", time.Hour, []answer{{}, {}}, hour, 2 * hour},
+		{"missing", time.Hour, []answer{{}, {status: 404}}, goneAfter, goneAfter + goneAfter/grid},
+		{"always missing", time.Hour, []answer{{status: 404}}, goneAfter, goneAfter + goneAfter/grid},
+		{"found again", time.Hour, []answer{{status: 404}, {}}, schedule.ShortestInterval, 2 * hour},
+		{"server error", time.Hour, []answer{{}, {status: 500}}, afterFailure, afterFailure * 17 / 16},
+		{"no answer", time.Hour, []answer{{}, connect}, afterFailure, afterFailure * 17 / 16},
+		{"server error, rare revisits", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
 		{"never an answer", time.Hour, []answer{connect}, -1, -1},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWhenRevisitsCome(t *testing.T) {
 			}
 			wait, gen, ok := r.waiting(urlX)
 			if ok != (k.least >= 0) {
-				t.Fatalf("it waits: %v", ok)
+				t.Fatalf("the URL is pending: %v", ok)
 			}
 			if ok && (wait < k.least || wait > k.most || gen != uint32(len(k.answers))) {
 				t.Errorf("revisit %d comes in %v, not in %v to %v", gen, wait, k.least, k.most)
@@ -98,7 +98,7 @@ func TestFirstRevisitsAreSpread(t *testing.T) {
 	slices.Sort(waits)
 	interval := schedule.Interval(blobschema.Change{}, every(day))
 	if waits[0] < schedule.ShortestInterval || waits[0] > interval/8 || waits[32] < interval/3 || waits[32] > interval*2/3 || waits[64] < interval*7/8 || waits[64] > interval*17/16 {
-		t.Errorf("of an interval of %v the first revisits come after %v", interval, waits)
+		t.Errorf("with an interval of %v, first revisits come after %v", interval, waits)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestLine(t *testing.T) {
 	}{
 		{"revisits alone", pace, 0, []string{"revisit", "20s revisit", "20s revisit", "20s revisit"}},
 		{"with new links", pace, 2, []string{"revisit", "10s found", "10s revisit", "10s found", "10s revisit", "20s revisit"}},
-		{"with much that is found", pace, 9, []string{"revisit", "10s found", "10s revisit", "10s found", "10s revisit", "10s found", "10s revisit", "10s found", "10s found"}},
+		{"with many new links", pace, 9, []string{"revisit", "10s found", "10s revisit", "10s found", "10s revisit", "10s found", "10s revisit", "10s found", "10s found"}},
 		{"without a pace", 0, 2, []string{"revisit", "revisit", "revisit", "revisit", "found", "found"}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -214,15 +214,15 @@ func TestWhoIsReplanned(t *testing.T) {
 	}
 	was := r.f.Threshold()
 	if r.f.SetThreshold(r.now, was/1.4); r.f.Threshold() != was {
-		t.Error("a slightly lower threshold changes planned revisits")
+		t.Error("a slightly lower threshold changed planned revisits")
 	}
 	for _, n := range names {
 		if wait, gen, _ := r.waiting(url(n)); wait != before[n] || gen != gens[n] {
-			t.Errorf("%s comes in %v, with the first threshold in %v", n, wait, before[n])
+			t.Errorf("%s comes in %v; with the first threshold it was %v", n, wait, before[n])
 		}
 	}
 	if r.f.SetThreshold(r.now, every(often)); r.f.Threshold() != every(often) {
-		t.Error("a threshold far lower is not planned with")
+		t.Error("a much lower threshold is not used for planning")
 	}
 	r.check()
 	for _, n := range names {
@@ -256,18 +256,18 @@ func TestWhatHintsChange(t *testing.T) {
 		want  string // of the last hint
 	}{
 		{"changed", nil, []time.Duration{future}, "sooner"},
-		{"as it was", nil, []time.Duration{past}, "later"},
-		{"changed, as was said", nil, []time.Duration{future, 2 * future}, ""},
-		{"as it was, after it had changed", nil, []time.Duration{future, past}, ""},
-		{"changed, after it was as it was", nil, []time.Duration{past, future}, "sooner"},
-		{"changed, as is often said", func(r *rig) { r.trust(schedule.Trust{SaidSame: 100, SilentChanged: 10}) }, []time.Duration{future}, ""},
+		{"unchanged", nil, []time.Duration{past}, "later"},
+		{"changed, twice", nil, []time.Duration{future, 2 * future}, ""},
+		{"changed, then unchanged", nil, []time.Duration{future, past}, ""},
+		{"unchanged, then changed", nil, []time.Duration{past, future}, "sooner"},
+		{"changed, from an unreliable sitemap", func(r *rig) { r.trust(schedule.Trust{SaidSame: 100, SilentChanged: 10}) }, []time.Duration{future}, ""},
 		{"requested", func(r *rig) { r.again(urlX, 0) }, []time.Duration{future}, ""},
 		{"under way", func(r *rig) {
 			r.now = r.now.Add(100 * day)
 			r.nextTask()
 		}, []time.Duration{100 * day}, ""},
-		{"due already", func(r *rig) { r.now = r.now.Add(100 * day) }, []time.Duration{100 * day}, ""},
-		{"to be tried again", func(r *rig) {
+		{"already due", func(r *rig) { r.now = r.now.Add(100 * day) }, []time.Duration{100 * day}, ""},
+		{"waiting for a retry", func(r *rig) {
 			_, task := r.nextTask()
 			r.done(task, answer{status: 503})
 		}, []time.Duration{100 * day}, ""},
@@ -288,7 +288,7 @@ func TestWhatHintsChange(t *testing.T) {
 			at := func() (time.Time, uint32) {
 				wait, gen, ok := r.waiting(urlX)
 				if !ok {
-					t.Fatal("it is not pending")
+					t.Fatal("the URL is not pending")
 				}
 				return r.now.Add(wait), gen
 			}
@@ -306,7 +306,7 @@ func TestWhatHintsChange(t *testing.T) {
 				got = "later"
 			}
 			if got != k.want || (newGen > gen) != (got == "sooner") {
-				t.Errorf("it comes %q: at %v, not %v; generation %d after %d", got, is.Sub(looked), was.Sub(looked), newGen, gen)
+				t.Errorf("the revisit comes %q: at %v, not %v; generation %d after %d", got, is.Sub(looked), was.Sub(looked), newGen, gen)
 			}
 		})
 	}
@@ -316,11 +316,11 @@ func TestWhatHintsChange(t *testing.T) {
 func TestHintsAndTrust(t *testing.T) {
 	for _, k := range []struct {
 		name          string
-		modified      time.Duration // relative to the previous revisit; 0: it is not listed
+		modified      time.Duration // relative to the previous revisit; 0: not listed
 		changed       bool
 		changedS, sam float32 // listed as changed, among pages that changed or did not
 	}{
-		{"said, and so", time.Hour, true, 1, 0}, {"said, and not so", time.Hour, false, 0, 1}, {"not said", 0, true, 0, 0},
+		{"listed, changed", time.Hour, true, 1, 0}, {"listed, unchanged", time.Hour, false, 0, 1}, {"not listed", 0, true, 0, 0},
 	} {
 		r := begun(t, Config{Revisits: true}, urlX)
 		r.f.SetThreshold(r.now, every(24*time.Hour))
@@ -341,7 +341,7 @@ func TestHintsAndTrust(t *testing.T) {
 			t.Errorf("%s: trust is %v", k.name, got)
 		}
 		if peek(r.f.schedule, "keys", "a.example", "changes", "Shape").IsZero() {
-			t.Errorf("%s: nothing is learnt of the host", k.name)
+			t.Errorf("%s: the estimate of the host did not change", k.name)
 		}
 	}
 }
@@ -373,7 +373,7 @@ func TestPagesDiffer(t *testing.T) {
 		t.Errorf("%d revisits of a page that never changes, the next in %v; %d of one that always does, in %v", count[steady], s, count[lively], l)
 	}
 	if peek(r.f.schedule, "keys", "a.example", "changes", "Shape").IsZero() {
-		t.Error("nothing is learnt of the host")
+		t.Error("the estimate of the host did not change")
 	}
 }
 

@@ -25,8 +25,8 @@ type rig struct {
 	hash   partition.Hash
 	policy schedule.Policy
 	now    time.Time
-	took   time.Duration // by each request that run makes
-	log    []string      // what run requested: time since the epoch, URL
+	took   time.Duration // duration of each request of run
+	log    []string      // requests of run: time since the epoch, URL
 	hits   map[string]int
 }
 
@@ -83,7 +83,7 @@ func (r *rig) queue(raw string, q blobschema.Queued) Added {
 		q.Rank = r.policy.URLRank(schedule.Candidate{Depth: q.Depth})
 	}
 	l := r.link(u, q)
-	if q.Attempts > 0 || q.NotBefore > 0 || q.Previous != (blobschema.RecordRef{}) || q.Change != (blobschema.Change{}) { // no link has these
+	if q.Attempts > 0 || q.NotBefore > 0 || q.Previous != (blobschema.RecordRef{}) || q.Change != (blobschema.Change{}) { // links lack these
 		return r.f.add(r.now, r.f.slots.open(l.Slot).of(l.Fingerprint), r.f.schedule.Find(l.Key), u, l.Fingerprint, &q, schedule.Outside)
 	}
 	return r.f.Add(r.now, l)
@@ -104,7 +104,7 @@ func (r *rig) mustNext(url string) schedule.Task {
 	r.t.Helper()
 	task, ok := r.f.Next(r.now, false)
 	if !ok {
-		r.t.Fatalf("nothing to ask for, expected %s", url)
+		r.t.Fatalf("no request is possible, expected %s", url)
 	}
 	if got := task.Request.URL.String(); got != url {
 		r.t.Fatalf("requested %s, expected %s", got, url)
@@ -182,7 +182,7 @@ func (r *rig) hit(web answers, req actor.Request) answer {
 	return answer{}
 }
 
-// run makes one request after another, until everything left waits for more than a day. It adds to the log and returns it.
+// run makes all possible requests of the next 20 hours, one after another. It adds to the log and returns it.
 func (r *rig) run(web answers) []string {
 	r.t.Helper()
 	for end := r.now.Add(20 * time.Hour); ; {
@@ -193,14 +193,14 @@ func (r *rig) run(web answers) []string {
 				return r.log
 			}
 			if !next.After(r.now) {
-				r.t.Fatalf("nothing to ask for at %v, but there should be since %v", r.now.Sub(epoch), next.Sub(epoch))
+				r.t.Fatalf("no request at %v, though one is due since %v", r.now.Sub(epoch), next.Sub(epoch))
 			}
 			r.now = next
 			continue
 		}
 		r.log = append(r.log, fmt.Sprintf("%v %s", r.now.Sub(epoch), task.Request.URL))
 		if len(r.log) > 10_000 {
-			r.t.Fatal("no end of requests")
+			r.t.Fatal("more than 10,000 requests")
 		}
 		o := r.hit(web, task.Request).reply(task, r.now, r.took)
 		r.now = r.now.Add(r.took)
@@ -238,7 +238,7 @@ func (r *rig) check() {
 	resident, unloaded, fresh := 0, 0, 0
 	for id, s := range f.slots.byID {
 		if s.id != id || s.keys.Slot != id {
-			r.t.Errorf("slot %d is called %d", id, s.id)
+			r.t.Errorf("slot %d has id %d", id, s.id)
 		}
 		r.checkDirectory(s)
 		loaded, keys, settled := 0, 0, 0
@@ -254,7 +254,7 @@ func (r *rig) check() {
 				unloadedPending += int64(p.npending)
 				settled += int(p.known) - int(p.npending)
 				if p.Len()+len(p.marks)+p.InFlight() > 0 || p.Full() {
-					r.t.Errorf("part %+v of slot %d is not loaded, and not empty", p.is, id)
+					r.t.Errorf("part %+v of slot %d is not loaded, but has URLs in memory", p.is, id)
 				}
 				continue
 			}
@@ -269,7 +269,7 @@ func (r *rig) check() {
 			keys++
 		}
 		if loaded != s.loaded || loaded == 0 && keys > 0 {
-			r.t.Errorf("slot %d has %d loaded parts, counts %d, and has %d keys", id, loaded, s.loaded, keys)
+			r.t.Errorf("slot %d has %d loaded parts, %d counted, and %d keys", id, loaded, s.loaded, keys)
 		}
 		if counted := r.settledOf(s); keys > 0 && settled != counted {
 			r.t.Errorf("slot %d: %d settled, %d counted", id, settled, counted)
@@ -284,7 +284,7 @@ func (r *rig) check() {
 	}
 	for _, p := range f.full {
 		if !p.Full() && p.loaded {
-			r.t.Errorf("part %+v of slot %d is to be halved, and is not full", p.is, p.slot.id)
+			r.t.Errorf("part %+v of slot %d waits to be halved, but is not full", p.is, p.slot.id)
 		}
 	}
 	if r.t.Failed() {
@@ -292,7 +292,7 @@ func (r *rig) check() {
 	}
 }
 
-// settledOf returns the sum of the settled URLs that the sites of a slot count.
+// settledOf returns the sum of the settled URLs that the keys of a slot count.
 func (r *rig) settledOf(s *slot) (n int) {
 	for k := range s.keys.Keys {
 		n += int(peek(k, "settled").Uint())
@@ -315,7 +315,7 @@ func (r *rig) checkDirectory(s *slot) {
 			first = uint64(i) << (64 - s.depth())
 		}
 		if last := first + ^uint64(0)>>s.depth(); s.of(first) != p || s.of(last) != p || !p.is.Has(first) || !p.is.Has(last) {
-			r.t.Fatalf("entry %d in the directory of slot %d (depth %d) names part %+v", i, s.id, s.depth(), p.is)
+			r.t.Fatalf("entry %d in the directory of slot %d (depth %d) points to part %+v", i, s.id, s.depth(), p.is)
 		}
 	}
 	next := uint64(0)
@@ -330,7 +330,7 @@ func (r *rig) checkDirectory(s *slot) {
 	}
 }
 
-// checkPart looks up each URL of a loaded part.
+// checkPart checks the index and the counts of a loaded part.
 func (r *rig) checkPart(p *part) {
 	r.t.Helper()
 	urgent, pending := 0, 0
@@ -358,9 +358,9 @@ func (r *rig) checkPart(p *part) {
 	}
 	// Committed entries that were appended to a full part are no longer in memory.
 	if gone := int(p.unexamined) - len(p.fresh) - len(p.taken); urgent > p.Urgent() || p.Urgent()-urgent > max(0, gone) || gone < 0 {
-		r.t.Errorf("part %+v of slot %d: %d urgent ones, %d counted, %d not in memory", p.is, p.slot.id, urgent, p.Urgent(), gone)
+		r.t.Errorf("part %+v of slot %d: %d urgent URLs, %d counted, %d not in memory", p.is, p.slot.id, urgent, p.Urgent(), gone)
 	}
 	if r.f.overflows(p, p.resident()) && !p.Full() {
-		r.t.Errorf("part %+v of slot %d has %d URLs, and is not full", p.is, p.slot.id, p.resident())
+		r.t.Errorf("part %+v of slot %d has %d URLs, but is not full", p.is, p.slot.id, p.resident())
 	}
 }

@@ -122,7 +122,7 @@ func TestRobotsUnreachable(t *testing.T) {
 		{"no answer", answer{outcome: blobschema.OutcomeTimeout}, 3, "robots-gone: robots.txt: timeout: as the test wants"},
 		{"no connection", answer{outcome: blobschema.OutcomeConnect}, 3, "connect: robots.txt: as the test wants"},
 		{"no such name", answer{outcome: blobschema.OutcomeDNS}, 2, "dns: robots.txt: as the test wants"},
-		{"no such name, for sure", answer{outcome: blobschema.OutcomeDNS, final: true}, 1, "dns: robots.txt: as the test wants"},
+		{"no such name, final", answer{outcome: blobschema.OutcomeDNS, final: true}, 1, "dns: robots.txt: as the test wants"},
 		{"own network", answer{outcome: blobschema.OutcomeForbidden, final: true}, 1, "forbidden: robots.txt: as the test wants"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func TestConnectedHostKeepsItsTurn(t *testing.T) {
 	}
 	r.run(web)
 	const visit = polite.NewPerConnection
-	want := []string{"a 50", "b 50", "a 50", "b 50", "a 1", "b 1"} // the robots.txt files are in the first ones
+	want := []string{"a 50", "b 50", "a 50", "b 50", "a 1", "b 1"} // the first visits include robots.txt
 	if d := cmp.Diff(want, visits(r.urls())); d != "" {
 		t.Errorf("visits of %d (-want +got):\n%s", visit, d)
 	}
@@ -383,10 +383,10 @@ func TestRetries(t *testing.T) {
 	}{
 		{"at once", []answer{{}}, "final", 0, blobschema.Fetched},
 		{"not found", []answer{{status: 404}}, "final", 0, blobschema.Fetched},
-		{"never", []answer{cut}, "again again final", 3, blobschema.Refused},
-		{"the third time", []answer{cut, cut, {}}, "again again final", 2, blobschema.Fetched},
+		{"always cut", []answer{cut}, "again again final", 3, blobschema.Refused},
+		{"third attempt", []answer{cut, cut, {}}, "again again final", 2, blobschema.Fetched},
 		{"server error", []answer{{status: 500}}, "again again final", 3, blobschema.Fetched},
-		{"not worth it", []answer{{outcome: blobschema.OutcomeCut, final: true}}, "final", 0, blobschema.Refused},
+		{"final failure", []answer{{outcome: blobschema.OutcomeCut, final: true}}, "final", 0, blobschema.Refused},
 		{"no such name", []answer{{outcome: blobschema.OutcomeDNS}}, "again final", 2, blobschema.Refused},
 		{"aborted", []answer{abort, abort, abort, abort, abort, cut, abort, cut, abort, cut}, "again again again again again again again again again final", 3, blobschema.Refused},
 	} {
@@ -418,7 +418,7 @@ func TestRetries(t *testing.T) {
 				t.Errorf("the delta holds %+v %+v", run.Settled, run.Queued)
 			}
 			if r.queue(url, blobschema.Queued{}) != Known {
-				t.Error("a settled URL is news")
+				t.Error("a settled URL is new")
 			}
 		})
 	}
@@ -458,7 +458,7 @@ func TestGivenUp(t *testing.T) {
 					web[u] = []answer{{outcome: blobschema.OutcomeTimeout}}
 				}
 			}
-			r.add(0, "https://b.example/") // another host is not concerned
+			r.add(0, "https://b.example/") // another host is not affected
 			r.run(web)
 			if r.hits["https://b.example/"] != 1 {
 				t.Error("another host was not requested")

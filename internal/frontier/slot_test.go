@@ -66,7 +66,7 @@ func TestSettledAndBack(t *testing.T) {
 		}
 		task := r.mustNext(pageURL(i))
 		if task.Previous().Seq != 1 || task.Request.Generation != 1 {
-			t.Errorf("%d: generation %d, its former answer is in commit %d", i, task.Request.Generation, task.Previous().Seq)
+			t.Errorf("%d: generation %d, its previous answer is in commit %d", i, task.Request.Generation, task.Previous().Seq)
 		}
 		r.done(task, answer{})
 	}
@@ -96,14 +96,14 @@ func TestWantedFirst(t *testing.T) {
 		set  func(f *Frontier)
 		want []partition.Slot
 	}{
-		{"all that is due", 0, func(*Frontier) {}, []partition.Slot{1, 2, 4, 5}},
+		{"all due slots", 0, func(*Frontier) {}, []partition.Slot{1, 2, 4, 5}},
 		{"room for one", 10, func(*Frontier) {}, []partition.Slot{2}},
 		{"too little room for the next", 20, func(*Frontier) {}, []partition.Slot{2}},
 		{"room for two", 21, func(*Frontier) {}, []partition.Slot{2, 5}},
 		{"room for three", 31, func(*Frontier) {}, []partition.Slot{1, 2, 5}},
 		{"somebody waits for a slot that is not due", 20, func(f *Frontier) { f.Want(3, 1) }, []partition.Slot{2, 3}},
-		{"one is elsewhere, and one goes away", 0, func(f *Frontier) { f.Await([]partition.Slot{9}); f.Freeze([]partition.Slot{1, 4}) }, []partition.Slot{2, 5}},
-		{"they are loading", 0, func(f *Frontier) { f.Wanted(epoch, false) }, nil},
+		{"one is elsewhere, two leave", 0, func(f *Frontier) { f.Await([]partition.Slot{9}); f.Freeze([]partition.Slot{1, 4}) }, []partition.Slot{2, 5}},
+		{"already loading", 0, func(f *Frontier) { f.Wanted(epoch, false) }, nil},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			r := newRig(t, Config{MaxResident: k.room})

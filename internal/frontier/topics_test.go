@@ -79,7 +79,7 @@ func TestTopicTurns(t *testing.T) {
 			}
 			task, ok := r.f.Next(r.now, false)
 			if !ok {
-				t.Fatal("nothing to ask for")
+				t.Fatal("no request is possible")
 			}
 			r.now = r.now.Add(r.took)
 			used[task.Topic] += r.took
@@ -126,7 +126,7 @@ func TestTurnsOfColdSteps(t *testing.T) {
 			for stop := now.Add(life); r.now.Before(stop) && r.now.Before(end); r.now = r.now.Add(time.Second) {
 				task, ok := r.f.Next(r.now, false)
 				if !ok {
-					t.Fatal("nothing to request")
+					t.Fatal("no request is possible")
 				}
 				pages[task.Topic]++
 				r.f.Done(r.now, task, answer{keep: true}.reply(task, r.now, r.took))
@@ -176,7 +176,7 @@ func TestUrgentBeforeTopics(t *testing.T) {
 	r.find("https://low.example/1", 0)
 	r.again("https://low.example/2", 1)
 	if _, ok := r.f.Next(r.now, true); !ok {
-		t.Fatal("nothing urgent")
+		t.Fatal("no urgent request")
 	}
 	r.mustAsk("https://high.example/1")
 
@@ -205,7 +205,7 @@ func TestUnknownTopic(t *testing.T) {
 	for range 2 {
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
-			t.Fatalf("after topics %d nothing is requested", got)
+			t.Fatalf("no request is possible after topics %d", got)
 		}
 		got = append(got, task.Topic)
 		r.done(task, answer{})
@@ -236,7 +236,7 @@ func TestSetTopics(t *testing.T) {
 	for range 9 {
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
-			t.Fatalf("requested %v, and nothing more", seen)
+			t.Fatalf("no request is possible after %v", seen)
 		}
 		seen[task.Topic]++
 		r.now = r.now.Add(blobschema.DefaultSlice)
@@ -263,7 +263,7 @@ func TestTopicOfAFind(t *testing.T) {
 	r.find("https://a.example/x", 0) // its request is under way and continues unchanged
 	r.check()
 	if task.Topic != 1 || r.done(task, answer{status: 500}) != schedule.Again || r.f.PendingOf(0) != 1 {
-		t.Errorf("it was requested in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
+		t.Errorf("requested in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
 	}
 	r.check()
 }

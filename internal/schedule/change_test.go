@@ -39,7 +39,7 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	if v := exp(1e300); math.IsInf(v, 0) || v < 1e300 {
-		t.Errorf("exp of much is %v", v)
+		t.Errorf("exp of a large value is %v", v)
 	}
 }
 
@@ -187,10 +187,10 @@ func TestInterval(t *testing.T) {
 	}
 	still, often := blobschema.Change{Shape: 1, Hours: 1e5}, blobschema.Change{Shape: 3000, Hours: 300}
 	if got := Interval(often, 5); got != LongestInterval {
-		t.Errorf("a page that changes every six minutes is looked at after %v", got)
+		t.Errorf("a page that changes every six minutes is revisited after %v", got)
 	}
 	if a, b := Interval(still, 5), Interval(still, 5.0/9); b >= a {
-		t.Errorf("what matters more is looked at after %v, other pages after %v", b, a)
+		t.Errorf("a more important page is revisited after %v, another page after %v", b, a)
 	}
 }
 
@@ -225,7 +225,7 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 			t.Fatalf("%+v after %+v is %+v", c, l, got)
 		}
 		if p := PriorChange(got); !(p.Shape >= leastShape && p.Hours >= leastHours && p.Hours <= mostHours) {
-			t.Fatalf("%+v lets expect %+v", got, p)
+			t.Fatalf("%+v predicts %+v", got, p)
 		}
 		if i := Interval(got, threshold/weight); i < ShortestInterval || i > LongestInterval {
 			t.Fatalf("interval %v", i)
@@ -237,7 +237,7 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 	trust := Trust{SaidChanged: float32(threshold), SilentSame: float32(weight)}
 	for _, said := range []bool{false, true} {
 		if n := (Trust{SaidSame: 3}).Next(c, gap, said, threshold/weight); n < 0 || n > LongestInterval {
-			t.Fatalf("the next look is after %v", n)
+			t.Fatalf("the next revisit is after %v", n)
 		}
 		if g := trust.gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
 			t.Fatalf("%+v: gap %v", trust, g)
@@ -280,7 +280,7 @@ func TestSteer(t *testing.T) {
 		}
 		for i, w := range byWeek[6:] {
 			if math.Abs(w-1) > 0.05 {
-				t.Errorf("first threshold times %g: in week %d there are %.2f of the looks wanted: %.2f", factor, i+7, w, byWeek)
+				t.Errorf("first threshold times %g: in week %d there are %.2f of the wanted revisits: %.2f", factor, i+7, w, byWeek)
 				break
 			}
 		}
@@ -320,12 +320,12 @@ func TestTrust(t *testing.T) {
 		{"true: changed", truth, true, 0, 0, 200, mostGap},
 		{"true: nothing", truth, false, plain - time.Hour, plain, 0, 1},
 		{"new host: changed", Trust{}, true, 0, 0, 20, mostGap},
-		{"of no use: changed", noise, true, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
-		{"of no use: nothing", noise, false, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
+		{"useless: changed", noise, true, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
+		{"useless: nothing", noise, false, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
 		{"lies: changed", lies, true, plain - 2*time.Hour, plain, 0, 2},
 	} {
 		if got := x.trust.Next(c, 10, x.said, threshold); got < x.least || got > x.most {
-			t.Errorf("%s: the next look is after %v, want %v to %v (%v without)", x.what, got, x.least, x.most, plain)
+			t.Errorf("%s: the next revisit is after %v, want %v to %v (%v without)", x.what, got, x.least, x.most, plain)
 		}
 		if got := x.trust.gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
 			t.Errorf("%s: gap %v, want %v to %v", x.what, got, x.gapLeast, x.gapMost)
@@ -333,10 +333,10 @@ func TestTrust(t *testing.T) {
 	}
 	often := blobschema.Change{Shape: 3000, Hours: 300}
 	if got := truth.Next(often, 10, true, 5); got < LongestInterval-11*time.Hour {
-		t.Errorf("a page that no look is worth is looked at %v after a hint", got)
+		t.Errorf("a page that changes too often to be worth a revisit is revisited %v after a hint", got)
 	}
 	if old := learn(truth, 2000, true, false); old.alarm() < 0.5 {
-		t.Errorf("after 2,000 false alarms %.2f of unchanged pages are thought to be announced", old.alarm())
+		t.Errorf("after 2,000 false alarms the estimated share of unchanged pages listed as changed is %.2f", old.alarm())
 	}
 }
 

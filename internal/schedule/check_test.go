@@ -33,13 +33,13 @@ func (r *rig) check() {
 	}
 	for _, st := range sites {
 		if st.pending != bySite[st] {
-			r.t.Errorf("%s has %d pending URLs, and counts %d", st.name, bySite[st], st.pending)
+			r.t.Errorf("%s has %d pending URLs, but counts %d", st.name, bySite[st], st.pending)
 		}
 		asking[st.key] += r.checkOrigins(st)
 	}
 	for _, k := range r.group.keys {
 		if byKey[k]+asking[k] != k.inFlight {
-			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, and counts %d", k.name, byKey[k], asking[k], k.inFlight)
+			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, but counts %d", k.name, byKey[k], asking[k], k.inFlight)
 		}
 	}
 	r.checkQueues()
@@ -58,13 +58,13 @@ func (r *rig) checkQueues() {
 			k := st.key
 			if k.state != ready || st.index != i || int(st.topic) != topic || (st.urgent == revisit) != revisits || s.keys[k.name] != k ||
 				st.urgent != st.urgency() || k.readyAt().After(r.now) || len(st.lanes) == 0 || i > 0 && h[i].before(h[(i-1)/2]) {
-				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, k.name, k.state, st.index)
+				r.t.Errorf("ready queue %d of topic %d (%s) is in state %d at %d", i, topic, k.name, k.state, st.index)
 			}
 		}
 	}
 	for i, k := range s.queues.timers {
 		if k.state != waiting || k.index != i || s.keys[k.name] != k || !k.at.Equal(k.readyAt()) || i > 0 && k.before(s.queues.timers[(i-1)/2]) {
-			r.t.Errorf("waiting key %d (%s) stands in %d at %d", i, k.name, k.state, k.index)
+			r.t.Errorf("waiting key %d (%s) is in state %d at %d", i, k.name, k.state, k.index)
 		}
 	}
 }
@@ -99,12 +99,12 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 			r.t.Errorf("%s is rare: %v", p.url(it), ok)
 		}
 		if w := r.at[it.fp]; w != (spot{p, uint32(i)}) || it.fp != r.hash.Fingerprint(p.url(it).String()) {
-			r.t.Errorf("%s is not where it was put", p.url(it))
+			r.t.Errorf("%s is at the wrong place", p.url(it))
 		}
 	}
 	for n, l := range p.lanes {
 		if l.pool != p || int(l.number) != n || !slices.Contains(l.origin.lanes, l) {
-			r.t.Errorf("lane %d is another's", n)
+			r.t.Errorf("lane %d has the wrong pool, number or origin", n)
 		}
 		if l.inFlight {
 			busyLanes++
@@ -113,7 +113,7 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 			waits++
 			it := &p.items[i]
 			if it.bits&isInFlight != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || it.topic != l.topic || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
-				r.t.Errorf("%s waits, but should not, or elsewhere", p.url(it))
+				r.t.Errorf("%s is wrongly in this lane or at the wrong place", p.url(it))
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 			}
 			waits++
 			if it := d.it(); int(it.pos) != i || p.rareOf(d.item).notBefore != d.at || it.bits&isInFlight != 0 || i > 0 && d.before(k.later[(i-1)/2]) {
-				r.t.Errorf("%s waits for %d", p.url(it), d.at)
+				r.t.Errorf("%s wrongly waits until %d", p.url(it), d.at)
 			}
 		}
 	}
@@ -138,19 +138,19 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 func (r *rig) checkKey(k *Key, frozen bool) {
 	r.t.Helper()
 	if k.inFlight < 0 || k.inFlight > k.allowed || (k.state == busy) != (k.inFlight == k.allowed || k.starting != nil) || k.starting != nil && k.inFlight == 0 {
-		r.t.Errorf("key %s has %d of %d requests under way, and stands in %d", k.name, k.inFlight, k.allowed, k.state)
+		r.t.Errorf("key %s has %d of %d requests under way, but is in state %d", k.name, k.inFlight, k.allowed, k.state)
 	}
 	if k.state == idle && k.waits() && !frozen {
-		r.t.Errorf("key %s has URLs and stands nowhere", k.name)
+		r.t.Errorf("key %s has URLs, but is in no queue", k.name)
 	}
 	topics := map[uint8]bool{}
 	for _, st := range k.topicQueues {
 		if st.key != k || topics[st.topic] {
-			r.t.Errorf("a stand of %s is not its own, or there twice", k.name)
+			r.t.Errorf("a topic queue of %s has another key, or exists twice", k.name)
 		}
 		topics[st.topic] = true
 		if queued := k.state == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
-			r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", k.name, st.topic, st.index, len(st.lanes))
+			r.t.Errorf("the queue of %s in topic %d is at %d, with %d lanes", k.name, st.topic, st.index, len(st.lanes))
 		}
 		for i, l := range st.lanes {
 			if l.where != open || l.index != i || l.topicQueue != st || l.topic != st.topic || l.origin.site.key != k || len(l.queue) == 0 || i > 0 && st.lanes[i].before(st.lanes[(i-1)/2]) {
@@ -171,14 +171,14 @@ func (r *rig) checkOrigins(st *site) (asking int) {
 	for i := range st.origins {
 		d := &st.origins[i]
 		if d.site != st || d.https != (i == 1) {
-			r.t.Errorf("an origin of %s is another's", st.name)
+			r.t.Errorf("an origin of %s has another site", st.name)
 		}
 		if d.asking {
 			asking++
 		}
 		for _, l := range d.lanes {
 			if l.origin != d || l.pool.lanes[l.number] != l || l.topicQueue.key != st.key {
-				r.t.Errorf("a lane of %s is another's", st.name)
+				r.t.Errorf("a lane of %s has another origin", st.name)
 			}
 			closed := len(l.queue) == 0 || l.inFlight || d.asking || l.pool.full
 			if (l.where == nowhere) != closed {

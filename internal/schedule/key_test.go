@@ -69,7 +69,7 @@ func TestAddress(t *testing.T) {
 	r.add(r.pools[0], "https://a.example/", blobschema.Queued{Key: "a.example"})
 	r.add(r.pools[1], "https://a.example/1", blobschema.Queued{Key: "[192.0.2.1]", Flags: blobschema.FlagPlaced})
 	if name, placed := r.s.keys["a.example"], r.s.keys["[192.0.2.1]"]; name.allowed != 1 || placed.allowed != 3 || name.Address() != "[invalid IP]" || placed.Address() != placed.name {
-		t.Errorf("a name is resolved by %d at once, its address asked by %d", name.allowed, placed.allowed)
+		t.Errorf("a name allows %d requests at once, its address %d", name.allowed, placed.allowed)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestRevisitsComeTogether(t *testing.T) {
 	}
 }
 
-// TestRestAdds checks that the sum of two reports has the earlier time of those with waiting keys.
+// TestRestAdds checks that a sum of reports has the earliest time of those with waiting keys.
 func TestRestAdds(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	var sum Rest

@@ -44,26 +44,26 @@ func TestPolicies(t *testing.T) {
 				want float64
 			}{{"near", near, c.near}, {"quick", quick, c.quick}, {"many", many, c.many}} {
 				if got := u.of.rank(t, policy); math.Abs(got-u.want) > u.want/5000 {
-					t.Errorf("the politeness key %s is worth %g, want %g", u.name, got, u.want)
+					t.Errorf("the politeness key %s has rank %g, want %g", u.name, got, u.want)
 				}
 			}
 			for i := range c.order[1:] {
 				a, b := policy.URLRank(c.order[i]), policy.URLRank(c.order[i+1])
 				if a == 0 || a > b {
-					t.Errorf("%+v has rank %d, %+v behind it %d", c.order[i], a, c.order[i+1], b)
+					t.Errorf("%+v has rank %d, %+v after it %d", c.order[i], a, c.order[i+1], b)
 				}
 			}
 		})
 	}
 	for _, p := range policies(sources[0]) {
 		if !rows[p.Name()] {
-			t.Errorf("%s has no row", p.Name())
+			t.Errorf("%s has no test case", p.Name())
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 1000 {
 			a, b := p.URLRank(Candidate{Depth: uint16(rng.IntN(50))}), p.URLRank(Candidate{Depth: uint16(rng.IntN(50))})
 			if f := p.Found(a, b); f != min(a, b) || p.Found(a, 0) != 0 || p.Found(0, b) != 0 {
-				t.Fatalf("%s: found with ranks %d and %d it has %d", p.Name(), a, b, f)
+				t.Fatalf("%s: ranks %d and %d combine to %d", p.Name(), a, b, f)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestRanks(t *testing.T) {
 		}
 	}
 	if qualityOf(0) != qualityOf(1) || qualityOf(math.MaxUint32) != qualityOf(mostRank) {
-		t.Error("ranks that are none")
+		t.Error("ranks out of range do not have the quality of the nearest rank")
 	}
 }
 
@@ -193,7 +193,7 @@ func TestSources(t *testing.T) {
 	}
 	for _, s := range sources {
 		if !rows[s.Name] {
-			t.Errorf("%s has no row", s.Name)
+			t.Errorf("%s has no test case", s.Name)
 		}
 		p := byName(t, "capability", s).(Rated)
 		a, b := p.URLRank(Candidate{Depth: 1, Cash: 2}), p.URLRank(Candidate{Depth: 1, Cash: 6})
@@ -203,10 +203,10 @@ func TestSources(t *testing.T) {
 			want = sum
 		}
 		if got := p.Quality(p.Found(a, b)); math.Abs(got-want) > want/8000 {
-			t.Errorf("%s: %g and %g are found, that is %g", s.Name, p.Quality(a), p.Quality(b), got)
+			t.Errorf("%s: %g and %g combine to %g", s.Name, p.Quality(a), p.Quality(b), got)
 		}
 		if got := p.Quality(p.URLRank(Candidate{Depth: 1, Cash: 2, Relevant: true})); math.Abs(got-relevantFactor*p.Quality(a)) > got/4000 {
-			t.Errorf("%s: relevant it is worth %g, else %g", s.Name, got, p.Quality(a))
+			t.Errorf("%s: a relevant URL has quality %g, another one %g", s.Name, got, p.Quality(a))
 		}
 	}
 }
@@ -273,13 +273,13 @@ func FuzzParseHostRanks(f *testing.F) {
 		r, err := parseHostRanks(data)
 		if err != nil {
 			if r != nil {
-				t.Error("a table and an error")
+				t.Error("both a table and an error were returned")
 			}
 			return
 		}
 		for host, v := range r {
 			if u, err := weburl.Parse("https://" + host + "/"); err != nil || string(u.Host()) != host {
-				t.Errorf("%q is a host", host)
+				t.Errorf("%q was accepted as a host", host)
 			}
 			if !(v >= 1e-6 && v <= 1e6) || hostRanks(r).Of(Candidate{Host: host}) <= 0 {
 				t.Errorf("%q is worth %g", host, v)

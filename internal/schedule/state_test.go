@@ -47,7 +47,7 @@ func TestDecodeHost(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if _, err := DecodeHost([]byte("nothing")); err == nil {
-		t.Error("nothing is a host")
+		t.Error("invalid data was decoded as a host")
 	}
 }
 

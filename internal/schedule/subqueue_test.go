@@ -25,7 +25,7 @@ func TestSubQueue(t *testing.T) {
 				u := parse(fmt.Sprintf("https://portal.example/d%d/p%d.html", i%8, i))
 				q := subQueue(by, k, u)
 				if q != subQueue(by, k, parse(u.String())) {
-					t.Fatalf("%s by %q of %d: not the same twice", u, by, k)
+					t.Fatalf("%s by %q of %d: two calls differ", u, by, k)
 				}
 				used[q]++
 			}
