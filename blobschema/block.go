@@ -105,10 +105,10 @@ func readSlots(c *wire.Cursor, n int, ref BlockRef, set func(i int, s partition.
 	}
 }
 
-// keyPrefix returns the string with which the first URL of a host shares its prefix, in place of a previous URL.
-func keyPrefix(host string) string { return "https://" + host + "/" }
+// keyPrefix returns the string with which the first URL of a politeness key shares its prefix, in place of a previous URL.
+func keyPrefix(key string) string { return "https://" + key + "/" }
 
-// queued makes blocks of pending URLs: the hosts, each with its number of URLs,
+// queued makes blocks of pending URLs: the politeness keys, each with its number of URLs,
 // then a column for each field, then the URLs.
 func (e *runEncoder) queued(all []Queued) {
 	for len(all) > 0 {
@@ -156,7 +156,7 @@ func readAmount(c *wire.Cursor, bits uint64) float32 {
 	return v
 }
 
-// startsKey reports whether q[i] is the first URL of a host.
+// startsKey reports whether q[i] is the first URL of a politeness key.
 func startsKey(q []Queued, i int) bool {
 	return i == 0 || q[i].Slot != q[i-1].Slot || q[i].Key != q[i-1].Key
 }

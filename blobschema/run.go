@@ -91,7 +91,7 @@ type BlockRef struct {
 //
 //	blocks, in order of their first slot
 //	index: count, then per block: kind, first slot, last slot - first, length, raw length, entries,
-//	       CRC-32C, and for QueuedBlock rank and host
+//	       CRC-32C, and for QueuedBlock rank and key
 //	filter: number of 64-bit words, number of hashes, words
 //	tail: offset of the index (8 bytes), CRC-32C of index, filter and that offset, version, "OWR"
 const (
