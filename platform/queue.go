@@ -31,7 +31,7 @@ type Queue interface {
 type Delivery struct {
 	ID       string // of the message; every delivery has the same
 	Body     []byte
-	Receives int // number of deliveries, this one included
+	Receives int // number of deliveries, this one included; at least 2 if the queue does not count them
 	Receipt  Receipt
 }
 

@@ -200,6 +200,15 @@ func HostsKey(crawl string, p partition.ID, n int) string {
 // MailboxQueue names the queue of the mail to a partition.
 func MailboxQueue(p partition.ID) string { return fmt.Sprintf("mailbox-%05d", p) }
 
+// Queues returns the names of all queues of a crawl with that many partitions, without [DeadLettersQueue].
+func Queues(partitions int) []string {
+	names := []string{WakesQueue, IntakeQueue, IndexQueue, RankQueue}
+	for p := range partitions {
+		names = append(names, MailboxQueue(partition.ID(p)))
+	}
+	return names
+}
+
 // Segment names a segment made for the manifest of a number, by its content.
 func Segment(crawl string, p partition.ID, number uint64, content []byte) string {
 	return fmt.Sprintf("%s/index/p%05d/s%010d-%s", crawl, p, number, contentHash(content)[:16])

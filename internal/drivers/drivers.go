@@ -39,6 +39,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/internal/drivers/aws"
+	"github.com/orbweaver/orbweaver/internal/drivers/gocloud"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
@@ -57,11 +58,13 @@ func ShortName(location string) string {
 
 // clouds holds the drivers of deployments by the scheme of their URLs.
 var clouds = map[string]func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error){
-	aws.Scheme: aws.Open,
+	aws.Scheme:     aws.Open,
+	gocloud.Scheme: gocloud.Open,
 }
 
 // Open opens the platform at a location: the URL of a deployment, such as
-// aws://NAME?bucket=BUCKET&partitions=N, or a folder, as [Local] does. meter may be nil.
+// aws://NAME?bucket=BUCKET&partitions=N, the URL of gocloud's drivers ([gocloud.Open]), or a folder, as
+// [Local] does. meter may be nil.
 func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	scheme, _, cloud := strings.Cut(location, "://")
 	if !cloud {
@@ -69,7 +72,7 @@ func Open(ctx context.Context, location string, meter platform.Meter) (*platform
 	}
 	open := clouds[scheme]
 	if open == nil {
-		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., or a folder)", location, scheme)
+		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., gocloud://NAME?..., or a folder)", location, scheme)
 	}
 	return open(ctx, location, meter)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
-	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
@@ -69,16 +68,12 @@ func (s *store) platform() *platform.Platform {
 	p := &platform.Platform{
 		Table: platform.NewTable(s), Bucket: s.bucket, Exclusive: true, Meter: s.meter,
 		Queue: func(name string) (platform.Queue, error) {
-			return &queue{name: name, store: s, topic: s.openTopic(name)}, nil
+			return s.queue(name), nil
 		},
 		CreateQueues: func(ctx context.Context, partitions int) error {
-			names := []string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}
-			for p := range partitions {
-				names = append(names, naming.MailboxQueue(partition.ID(p)))
-			}
 			// There is no dead-letter queue: a step stores an unreadable message as a dead letter with the
 			// reason, and never drops a readable one.
-			if err := s.createQueues(ctx, visibility, names...); err != nil {
+			if err := s.createQueues(ctx, visibility, naming.Queues(partitions)...); err != nil {
 				return fmt.Errorf("create queues: %w", err)
 			}
 			return nil

@@ -26,6 +26,12 @@ type Traits struct {
 	// Batches is true if the queues use gocloud's pubsub, which fetches ahead, and sends and
 	// acknowledges at some later time. Then requests to queues cannot be counted one by one.
 	Batches bool
+	// NoDelay is true if queues ignore the delays of messages.
+	NoDelay bool
+	// NoCounts is true if queues do not count deliveries. Delivery.Receives is then at least 2.
+	NoCounts bool
+	// Unmetered is true if the platform has no price list, so that the meter counts nothing but calls of the bucket.
+	Unmetered bool
 	// MaxRecord is the largest record in bytes; 0 means that the suite tests no bound.
 	MaxRecord int
 	// Restart restarts what keeps the platform's state, such as a server or the process that owns a folder, and returns

@@ -129,6 +129,13 @@ func (s *suite) shared(t *testing.T) {
 
 // delays checks that no message comes before its delay, and that a delay above the queue's limit is no error.
 func (s *suite) delays(t *testing.T) {
+	if s.traits.NoDelay {
+		t.Log("not tested: the queues cannot delay")
+		q := s.queue(t, naming.WakesQueue)
+		send(t, q, 24*time.Hour, []byte("a delay that is ignored"))
+		collect(t, q, 1)
+		return
+	}
 	const delay = 2 * time.Second
 	q := s.queue(t, naming.WakesQueue)
 	sent := time.Now()
@@ -156,7 +163,7 @@ func (s *suite) takesBack(t *testing.T) {
 		if i == 1 {
 			first = got[0]
 		}
-		if d := got[0]; d.Receives != i || d.ID != first.ID || string(d.Body) != "again" {
+		if d := got[0]; !s.counted(d, i) || d.ID != first.ID || string(d.Body) != "again" {
 			t.Errorf("receive %d: %d receives, id %s after %s, %q", i, d.Receives, d.ID, first.ID, d.Body)
 		}
 		if i == 3 {
@@ -168,6 +175,11 @@ func (s *suite) takesBack(t *testing.T) {
 		}
 	}
 	empty(t, q)
+}
+
+// counted reports whether a delivery has the right number of deliveries.
+func (s *suite) counted(d platform.Delivery, n int) bool {
+	return d.Receives == n || s.traits.NoCounts && d.Receives >= 2
 }
 
 // receive waits for messages.
@@ -200,7 +212,7 @@ func (s *suite) deliversAgain(t *testing.T) {
 	if d := time.Since(hidden); d < s.traits.Visibility*8/10 {
 		t.Errorf("hidden for %v, not %v", d, s.traits.Visibility)
 	}
-	if again[0].ID != late[0].ID || again[0].Receives != 2 {
+	if again[0].ID != late[0].ID || !s.counted(again[0], 2) {
 		t.Errorf("%s came %d times, after %s", again[0].ID, again[0].Receives, late[0].ID)
 	}
 	if err := q.Release(t.Context(), receipts(late)); err != nil {
