@@ -51,7 +51,8 @@ internal/rank:            blobschema blobschema/naming blobschema/ranks blobsche
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
 internal/drivers/aws:     blobschema/naming partition platform
-internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded partition platform
+internal/drivers/gocloud: blobschema/naming partition platform
+internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded internal/drivers/gocloud platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/token internal/weburl partition
 internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
@@ -98,7 +99,7 @@ github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/engine internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/gocloud internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver

@@ -1,10 +1,9 @@
-// Package naming makes and parses the names of everything that is stored and sent: objects, keys of the
-// table, queues, and the files of a crawl's folder.
+// Package naming makes and parses the names of everything that is stored and sent: objects, keys of
+// the table, queues, and the files of a crawl's folder.
 //
-// No other package makes or parses a name. Every name of an object or key contains the
-// crawl's id, except [ActiveKey]. In alphabetical order, objects are sorted by partition
-// and time. Their names contain what makes them unique (I6): partition, sequence number and fence, or a
-// hash of the content. Package blobschema defines the content.
+// No other package makes or parses a name. Every name of an object or key contains the crawl's id, except
+// [ActiveKey]. In alphabetical order, objects are sorted by partition and time. Their names contain
+// what makes them unique (I6): partition, sequence number and fence, or a hash of the content.
 package naming
 
 import (
