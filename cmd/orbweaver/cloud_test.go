@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,18 +43,21 @@ type cloud struct {
 	site *site
 }
 
-// memoryCloud returns a platform in memory without an owner, like a cloud's.
+// memoryCloud returns a platform of gocloud's memory drivers, shared by all commands of a test like a cloud's.
 func memoryCloud(t *testing.T) *cloud {
 	t.Helper()
 	t.Parallel()
 	os.Unsetenv(platformVariable) // otherwise commands without a location would use it
-	p, err := drivers.Memory(nil)
+	id := url.PathEscape(strings.ToLower(t.Name()))
+	v := url.Values{
+		"topic": {"mem://" + id + "/{queue}"}, "subscription": {"mem://" + id + "/{queue}?ackdeadline=5s"},
+		"table": {"mem://" + id + "/key"}, "bucket": {"mem://"}, "partitions": {"3"},
+	}
+	p, err := drivers.Open(t.Context(), "gocloud://"+id+"?"+v.Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	var mu sync.Mutex
-	queues := map[string]*plainQueue{}
 	c := &cloud{t: t, url: cloudURL, site: newSite()}
 	t.Cleanup(c.site.close)
 	c.open = func(_ context.Context, location string, _ platform.Meter) (*platform.Platform, error) {
@@ -62,94 +65,12 @@ func memoryCloud(t *testing.T) *cloud {
 			return nil, errors.New("there is no such table")
 		}
 		shared := *p
-		shared.Exclusive, shared.Partitions = false, 3
+		shared.Exclusive = false
 		shared.Close = func() error { return nil }
-		shared.CreateQueues = func(context.Context, int) error { return nil }
-		shared.Queue = func(name string) (platform.Queue, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if queues[name] == nil {
-				queues[name] = &plainQueue{}
-			}
-			return queues[name], nil
-		}
 		return &shared, nil
 	}
 	return c
 }
-
-// plainQueue delivers each message to one receiver, which has some seconds to acknowledge it, and prefetches none, like a
-// cloud's.
-type plainQueue struct {
-	mu     sync.Mutex
-	next   int
-	bodies map[int]*plainMessage
-}
-
-type plainMessage struct {
-	body     []byte
-	receives int
-	hidden   time.Time
-}
-
-func (q *plainQueue) Send(_ context.Context, bodies [][]byte, _ time.Duration) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.bodies == nil {
-		q.bodies = map[int]*plainMessage{}
-	}
-	for _, b := range bodies {
-		q.next++
-		q.bodies[q.next] = &plainMessage{body: b}
-	}
-	return nil
-}
-
-// Receive waits less than it may, because the messages of these tests have been sent already.
-func (q *plainQueue) Receive(ctx context.Context, limit int, patience time.Duration) (out []platform.Delivery, _ error) {
-	for end := time.Now().Add(min(patience, 50*time.Millisecond)); ; {
-		if out = q.take(limit); len(out) > 0 || time.Now().After(end) || !wait(ctx, 2*time.Millisecond) {
-			return out, nil
-		}
-	}
-}
-
-func (q *plainQueue) take(limit int) (out []platform.Delivery) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	for id, m := range q.bodies {
-		if len(out) < limit && now.After(m.hidden) {
-			m.receives++
-			m.hidden = now.Add(5 * time.Second)
-			out = append(out, platform.Delivery{ID: strconv.Itoa(id), Body: m.body, Receives: m.receives, Receipt: id})
-		}
-	}
-	return out
-}
-
-func (q *plainQueue) each(receipts []platform.Receipt, do func(id int)) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, r := range receipts {
-		do(r.(int))
-	}
-	return nil
-}
-
-func (q *plainQueue) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
-	return q.each(receipts, func(id int) { delete(q.bodies, id) })
-}
-
-func (q *plainQueue) Release(_ context.Context, receipts []platform.Receipt) error {
-	return q.each(receipts, func(id int) {
-		if m := q.bodies[id]; m != nil {
-			m.hidden = time.Time{}
-		}
-	})
-}
-
-func (q *plainQueue) Close(context.Context) error { return nil }
 
 func (c *cloud) platform() *platform.Platform {
 	c.t.Helper()

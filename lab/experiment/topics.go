@@ -75,6 +75,7 @@ type topicTrial struct {
 	late       time.Duration // time at which the late topic is added; 0: never
 	life       time.Duration // duration of steps, which start without memory; 0: no limit
 	length     time.Duration // duration of the crawl; 0: that of the study
+	from       time.Duration // pages count from then on
 
 	hours [][]int          // pages by hour and topic
 	first [4]time.Duration // first page of each topic
@@ -151,7 +152,7 @@ func (s *topicStudy) run(t *topicTrial) (err error) {
 			t.hours = append(t.hours, make([]int, len(lab.Regions)))
 		}
 		for i, n := range at.Regions {
-			if n == 0 {
+			if n == 0 || at.At <= t.from {
 				continue
 			}
 			if t.had[i] == 0 {
@@ -268,7 +269,8 @@ func topics(o Options) (*Report, error) {
 const (
 	coldLife   = 4*time.Minute + 30*time.Second
 	coldRounds = 10
-	coldShare  = 0.1 // largest deviation of a topic's share from that of its slice
+	coldStart  = 30 * time.Second // in which the crawl begins; a round of the shortest slices
+	coldShare  = 0.1              // largest deviation of a topic's share from that of its slice
 )
 
 // coldTrials returns crawls by steps that last as long as a function and start without memory.
@@ -279,7 +281,7 @@ func coldTrials(quick bool) (trials []*topicTrial) {
 	}
 	for _, l := range lengths {
 		trials = append(trials, &topicTrial{
-			name: fmt.Sprintf("slices of %v", l), topics: sliced(l, l, l), partitions: 1, life: coldLife, length: coldRounds * 3 * l,
+			name: fmt.Sprintf("slices of %v", l), topics: sliced(l, l, l), partitions: 1, life: coldLife, length: coldStart + coldRounds*3*l, from: coldStart,
 		})
 	}
 	return trials
@@ -287,7 +289,7 @@ func coldTrials(quick bool) (trials []*topicTrial) {
 
 // coldSection reports on steps as functions run them.
 func (s *topicStudy) coldSection(trials []*topicTrial) Section {
-	sec := Section{Title: "Steps without memory", Text: fmt.Sprintf(coldText, coldLife, coldRounds)}
+	sec := Section{Title: "Steps without memory", Text: fmt.Sprintf(coldText, coldLife, coldRounds, coldStart)}
 	tab := Table{Name: "cold", Caption: fmt.Sprintf("Pages in %d rounds, by steps of %v", coldRounds, coldLife), Columns: []string{"crawl", "steps", "large", "middle", "small", "farthest from a third"}}
 	for _, t := range trials {
 		third, far := float64(t.had[0]+t.had[1]+t.had[2])/3, 0.0
@@ -489,7 +491,8 @@ waiting. With priority 10 it goes before the others; without topics its hosts ta
 its seeds runs the coordinator at once, which finds them.`
 
 const coldText = `Functions end after some minutes, and the next one starts without memory. The clock decides whose turn it is, so the next function continues with
-the topic of the previous one. Here a step lives for %v, and a crawl for %d rounds of three equal slices.`
+the topic of the previous one. Here a step lives for %v, and a crawl for %d rounds of three equal slices.
+The first %v, in which the crawl begins, do not count.`
 
 const askText = `%d requests for roots of hosts of all topics, at random times, while all connections are busy. A function takes each request and mails it to
 the owner of the host, where it goes before all topics. It waits for a free connection and for the pace of its host, which may have had a request just

@@ -30,7 +30,7 @@ type Traits struct {
 	NoDelay bool
 	// NoCounts is true if queues do not count deliveries. Delivery.Receives is then at least 2.
 	NoCounts bool
-	// Unmetered is true if the platform has no price list, so that the meter counts nothing but calls of the bucket.
+	// Unmetered is true if the platform has no price list, so that the meter counts only calls of the bucket.
 	Unmetered bool
 	// MaxRecord is the largest record in bytes; 0 means that the suite tests no bound.
 	MaxRecord int
