@@ -33,6 +33,9 @@ import (
 // Scheme begins the URL of a platform.
 const Scheme = "gocloud"
 
+// memory begins the URLs of gocloud's memory drivers, which only one process can use.
+const memory = "mem://"
+
 // placeholder stands for the name of a queue in the URLs of topics and subscriptions.
 const placeholder = "{queue}"
 
@@ -122,7 +125,7 @@ func Open(ctx context.Context, text string, meter platform.Meter) (*platform.Pla
 	}
 	return &platform.Platform{
 		Table: table, Bucket: bucket, Partitions: l.partitions, BeginWith: l.partitions, Meter: meter,
-		Exclusive: strings.Contains(l.topic+l.subscription+l.table+l.bucket, "mem://"),
+		Exclusive: strings.Contains(l.topic+l.subscription+l.table+l.bucket, memory),
 		Queue:     o.queue,
 		CreateQueues: func(_ context.Context, partitions int) error {
 			if partitions > l.partitions {
@@ -168,7 +171,11 @@ func (o *opened) queue(name string) (platform.Queue, error) {
 
 func (o *opened) close() (err error) {
 	for _, q := range o.queues {
-		err = errors.Join(err, q.Close(context.Background()))
+		if strings.HasPrefix(o.topic, memory) { // gocloud would return the closed topic to the next Open of this process
+			err = errors.Join(err, q.closeSubscription(context.Background()))
+		} else {
+			err = errors.Join(err, q.Close(context.Background()))
+		}
 	}
 	return err
 }

@@ -50,3 +50,29 @@ func TestBadURLs(t *testing.T) {
 		}
 	}
 }
+
+// TestOpensAgain opens and closes a platform in memory twice. The second one is empty.
+func TestOpensAgain(t *testing.T) {
+	for range 2 {
+		p, err := Open(t.Context(), inMemory("again", 1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := p.Queue("wakes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Send(t.Context(), [][]byte{{1}}, 0); err != nil {
+			t.Error(err)
+		}
+		if got, err := q.Receive(t.Context(), 10, time.Second); err != nil || len(got) != 1 {
+			t.Errorf("%d messages, %v", len(got), err)
+		}
+		if _, err := p.WriteRecord(t.Context(), "a", []byte("b"), nil); err != nil {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -119,11 +119,14 @@ func (q *Queue) Release(_ context.Context, receipts []platform.Receipt) error {
 }
 
 func (q *Queue) Close(ctx context.Context) error {
-	err := q.Topic.Shutdown(ctx)
+	return errors.Join(q.Topic.Shutdown(ctx), q.closeSubscription(ctx))
+}
+
+func (q *Queue) closeSubscription(ctx context.Context) (err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.sub != nil {
-		err = errors.Join(err, q.sub.Shutdown(ctx))
+		err = q.sub.Shutdown(ctx)
 		q.sub = nil
 	}
 	return err
