@@ -222,7 +222,7 @@ func (w *world) pollIntake() {
 	}
 	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
-		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = w.message(d)
 	}
 	p := w.newProc("intake", 0)
 	p.Actor = crawl.NewIntake(crawl.IntakeConfig{Crawl: w.crawl.ID}, msgs)

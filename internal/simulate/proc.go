@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -334,6 +335,9 @@ func (p *proc) sendOne(e actor.Send, body []byte) error {
 	}
 	for range n {
 		delay := e.Delay
+		if w.cfg.Portable {
+			delay = 0
+		}
 		if p.suffers(MailLate) {
 			delay += between(p.detail(MailLate), 0, 20*time.Second)
 		}
@@ -390,6 +394,14 @@ func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string,
 	return queue, bad, nil
 }
 
+// message returns a delivery as an actor gets it.
+func (w *world) message(d embedded.Delivery) actor.Message {
+	if w.cfg.Portable {
+		d.Receives = math.MaxInt
+	}
+	return actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+}
+
 // receive polls a queue until a message is there or time is up.
 func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 	if p.Ended() {
@@ -411,7 +423,7 @@ func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
 		w.bodies[d.Receipt] = d.Body
-		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = w.message(d)
 	}
 	if len(msgs) > 0 && p.suffers(CrashReceived) {
 		p.crash()

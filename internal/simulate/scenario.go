@@ -81,6 +81,8 @@ func Scenario(seed uint64) Config {
 	}
 	r = rand.New(rand.NewPCG(seed, 0x510e))
 	cfg.SlowQueues = time.Duration([]int{0, 0, 100, 600, 6000}[r.IntN(5)]) * time.Millisecond // steps linger for 200 ms or 2 s
+	r = rand.New(rand.NewPCG(seed, 0x90b11e))
+	cfg.Portable = cfg.Cold && r.IntN(3) == 0
 	cfg.choose(seed)
 	cfg.drawWeb(seed)
 	return cfg
