@@ -460,3 +460,13 @@ func (c *cloud) send(queue string, bodies ...string) {
 		c.t.Fatal(err)
 	}
 }
+
+// TestPlatformInMemory checks that commands refuse a platform that ends with them.
+func TestPlatformInMemory(t *testing.T) {
+	const place = "gocloud://x?topic=mem://x/{queue}&subscription=mem://x/{queue}&table=mem://x/key&bucket=mem://&partitions=2"
+	for _, args := range [][]string{{"crawl", "https://example.org/"}, {"status"}, {"work"}} {
+		if status, out := inProcess(t, append(args, "--platform", place)...); status != exitUsage || !strings.Contains(out, "use a folder") {
+			t.Errorf("%v: status %d, %s", args, status, out)
+		}
+	}
+}

@@ -245,7 +245,11 @@ func (d deployment) open(ctx context.Context, led *ledger.Ledger) (*platform.Pla
 	if open, ok := ctx.Value(openerKey{}).(opener); ok {
 		return open(ctx, d.url, led)
 	}
-	return drivers.Open(ctx, d.url, led)
+	p, err := drivers.Open(ctx, d.url, led)
+	if err == nil && p.Exclusive {
+		return nil, errors.Join(usagef("%s is in the memory of this command, so no worker or function can share it; use a folder (--data)", d), p.Close())
+	}
+	return p, err
 }
 
 func (d deployment) control(own control.Own) control.Control { return control.Deployment{Own: own} }
