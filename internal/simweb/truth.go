@@ -162,12 +162,13 @@ func (k *walk) visit(v visit) {
 }
 
 func (k *walk) sitemap(h, depth int) {
-	if k.scope.SkipSitemaps || !k.w.hosts[h].crawlable() {
+	if k.scope.SkipSitemaps || !k.w.hosts[h].crawlable() || k.w.hosts[h].sitemap == sitemapNone {
 		return
 	}
 	for _, p := range k.w.listed(h) {
 		k.push(h, int(p), depth)
 	}
+	k.push((h+1)%len(k.w.hosts), 0, depth) // listed against the protocol, and followed if it is in scope
 }
 
 // expect returns the expectation of one page, without its place in the walk.
