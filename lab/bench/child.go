@@ -38,16 +38,16 @@ type job struct {
 	Name        string           `json:"name"` // unique
 	Role        role             `json:"role"`
 	Web         simweb.Config    `json:"web"` // with the port of the server, except for the server itself
-	Dir         string           `json:"dir"` // for what is stored; the process creates it
+	Dir         string           `json:"dir"` // for stored data; the process creates it
 	Partitions  int              `json:"partitions,omitempty"`
 	Compression warc.Compression `json:"compression,omitempty"` // of WARC records
 	Profiles    string           `json:"profiles,omitempty"`    // folder; "" for none
 	Roots       []byte           `json:"roots,omitempty"`       // see ready
-	Fsck        bool             `json:"fsck,omitempty"`        // check what the crawl stored, and take the time
+	Fsck        bool             `json:"fsck,omitempty"`        // check the stored crawl, and measure the time
 	program     string           // executable of the process; "" for this one
 }
 
-// figures are the results of one measurement, as JSON on the process's standard output.
+// figures holds the results of one measurement, as JSON on the process's standard output.
 type figures struct {
 	Pages          int           `json:"pages"`
 	Seconds        float64       `json:"seconds"` // wall clock, to the end of the last commit
@@ -67,7 +67,7 @@ type figures struct {
 	Server served `json:"server"`
 }
 
-// served are the server's figures of a measurement.
+// served holds the server's counts of a measurement.
 type served struct {
 	Pages      int     `json:"pages"`     // requested at least once
 	Repeats    int     `json:"repeats"`   // further requests for a page
@@ -113,7 +113,7 @@ func runChild(ctx context.Context, what role, stdin io.Reader, stdout io.Writer)
 	return out.Encode(f)
 }
 
-// roots is the authority of a web over TLS.
+// roots returns the authority of a web over TLS.
 func (j *job) roots() (*x509.CertPool, error) {
 	cert, err := x509.ParseCertificate(j.Roots)
 	if err != nil {
@@ -200,7 +200,7 @@ func start(j job) (*stopwatch, error) {
 	w := &stopwatch{job: j}
 	runtime.GC()
 	if j.Profiles != "" {
-		runtime.MemProfileRate = 32 << 10 // by default half a MiB, which leaves a stage to chance
+		runtime.MemProfileRate = 32 << 10 // by default half a MiB, too coarse for a stage
 		var err error
 		if w.file, err = os.Create(filepath.Join(j.Profiles, j.Name+cpuProfile)); err != nil {
 			return nil, err
@@ -239,9 +239,8 @@ func writeAllocs(j job) error {
 	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
 }
 
-// peakMemory is the largest resident memory of this process, in bytes; 0 if the system does not
-// say. It does not use getrusage, whose figure on Linux is inherited from the process that started
-// this one.
+// peakMemory returns the largest resident memory of this process, in bytes; 0 if unknown. It does
+// not use getrusage, whose figure on Linux is inherited from the process that started this one.
 func peakMemory() int64 {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -96,7 +96,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	return f, f.weigh(j.Dir)
 }
 
-// steadiness is the rate of the last tenth of all requests, relative to the first tenth. The times ascend.
+// steadiness returns the rate of the last tenth of all requests, relative to the first tenth. The times ascend.
 func steadiness(times []time.Time) float64 {
 	n := len(times)
 	first, last := times[n/10].Sub(times[0]), times[n-1].Sub(times[n-1-n/10])
@@ -125,7 +125,7 @@ func newEngine(p *platform.Platform, led *ledger.Ledger, j *job) (*service.Servi
 	return service.New(p, cfg)
 }
 
-// visible are the pages of a crawl's commits.
+// visible holds the pages of a crawl's commits.
 type visible struct {
 	pages   map[string]simweb.Got // without robots.txt files
 	twice   []string              // URLs of more than one page record
@@ -204,7 +204,7 @@ func openCommit(ctx context.Context, p *platform.Platform, name string) (*blobsc
 // compare compares the visible pages with the web and with the number that the crawl reports.
 func (v *visible) compare(web *simweb.Web, pages int) error {
 	if len(v.twice) > 0 {
-		return fmt.Errorf("%d pages are visible more than once, %s for one", len(v.twice), v.twice[0])
+		return fmt.Errorf("%d pages are visible more than once, for example %s", len(v.twice), v.twice[0])
 	}
 	truth := web.Truth(simweb.Scope{SkipDigests: true})
 	if d := simweb.Diff(truth, v.pages); d != "" {

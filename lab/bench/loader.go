@@ -32,7 +32,7 @@ const userAgent = "orbweaver-bench/1"
 // requestHead takes a path and a host.
 const requestHead = "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " + userAgent + "\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
 
-// A loader loads pages whose URLs it knows. It does the least that a crawler has to do for a
+// A loader loads pages whose URLs it knows. It does the minimum work of a crawler for a
 // page: request and read it, find its links, look each up in a set, and write the WARC
 // records with the payload's digest. It neither schedules nor commits.
 type loader struct {

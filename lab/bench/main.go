@@ -24,12 +24,12 @@
 //   - million: 1,000 hosts of 1,000 pages of 1 KB. The crawl is compared with its own
 //     beginning, and fsck checks it.
 //
-// A process of its own generates the web and serves it over loopback. Each measurement runs in
+// A separate process generates the web and serves it over loopback. Each measurement runs in
 // a new process too: this program starts itself again, see child.go. The
 // sides take turns (loader, crawl, …, loader, crawl, …), and each round gives one ratio of
 // two measurements next to each other in time; the program prints the medians over the rounds.
 //
-//   - The loader (loader.go) does what a crawl cannot do without: one connection per host
+//   - The loader (loader.go) does the minimum work of a crawl: one connection per host
 //     that it writes to and reads from itself, a scan of each page for links, a set of URLs
 //     and WARC records.
 //   - The crawl (crawl.go) is the real engine on the embedded platform, from one seed,
@@ -82,7 +82,7 @@ func main() {
 	}
 }
 
-// settings are the values of the flags.
+// settings holds the values of the flags.
 type settings struct {
 	webs       []string // of webNames
 	quick      bool
@@ -113,7 +113,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	if s.rounds < 1 {
-		return s, fmt.Errorf("-rounds is %d", s.rounds)
+		return s, fmt.Errorf("-rounds is %d, not above 0", s.rounds)
 	}
 	for name := range strings.SplitSeq(*webs, ",") {
 		if !slices.Contains(webNames, name) {

@@ -43,7 +43,7 @@ type sideReport struct {
 	Cost       *ledger.Bill `json:"dollars_per_million_pages,omitempty"`
 }
 
-// calls are the calls that cost money, per page.
+// calls counts the calls that cost money, per page.
 type calls struct {
 	Queue    float64 `json:"queue_requests"`
 	Puts     float64 `json:"blob_puts"`
@@ -61,7 +61,7 @@ type result struct {
 	OK     bool    `json:"ok"`
 }
 
-// measured are the measurements by name, in order of rounds.
+// measured holds the measurements by name, in order of rounds.
 type measured map[string][]figures
 
 // newReport sums up the measurements of all trials.
@@ -125,7 +125,7 @@ func (t *target) judge(rounds, base []figures) result {
 	return r
 }
 
-// medians takes the median of each figure.
+// medians returns the median of each figure.
 func medians(rounds []figures) figures {
 	float := func(of func(*figures) float64) float64 {
 		var all []float64
@@ -168,7 +168,7 @@ func medians(rounds []figures) figures {
 	}
 }
 
-// median is the middle one, or the mean of the two in the middle. There is at least one.
+// median returns the median of at least one value.
 func median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
@@ -271,7 +271,7 @@ func (t *trialReport) writeResults(w io.Writer) (reached, all int) {
 	return reached, all
 }
 
-// spread is the range of the rounds.
+// spread returns the range of the rounds.
 func (s *sideReport) spread() string {
 	least, most := s.Rounds[0].PagesPerSecond, s.Rounds[0].PagesPerSecond
 	for _, f := range s.Rounds {

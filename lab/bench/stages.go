@@ -23,7 +23,7 @@ type stage struct {
 
 const own = "github.com/orbweaver/orbweaver/"
 
-// stages divide the profiles of a crawl. A sample counts for the stage of the innermost function of
+// stages divides the profiles of a crawl. A sample counts for the stage of the innermost function of
 // its call that is named here: a copy within a compressor counts for WARC records. A sample
 // without a stage counts for the rest.
 var stages = []stage{
@@ -40,7 +40,7 @@ var stages = []stage{
 	{"goroutines", []string{"runtime.mcall", "runtime.newstack", "runtime.newproc", "runtime.schedule", "runtime.mstart", "runtime.sysmon", "runtime.goready"}},
 }
 
-// costs are the costs of a stage.
+// costs holds the costs of a stage.
 type costs struct {
 	cpu     int64 // ns
 	objects int64 // allocated

@@ -26,8 +26,8 @@ type side struct {
 	before  string // name of the same crawl by the program of -against; "" for none
 }
 
-// target is a bound of a figure. The figure is the median over the rounds of the result of of
-// for a measurement and its base in the same round: for two runs next to each other in time.
+// target is a bound of a figure. The figure is the median over the rounds. Field of
+// computes it from a measurement and its base in the same round: two runs next to each other in time.
 type target struct {
 	name  string
 	of    func(f, base *figures) float64
@@ -61,11 +61,11 @@ const (
 	targetSteadiness  = 0.95
 	targetMemory      = 500 << 20 // bytes
 	targetFsck        = 30        // seconds
-	// targetLeast is for the oracle: below it, W2 measures processors.
+	// targetLeast is a target of the oracle; below it, W2 measures processors.
 	targetLeast = 0.9
 )
 
-// webNames are the names of all trials, in the order of measuring. The million takes minutes and is measured alone.
+// webNames lists the names of all trials, in the order of measuring. The million takes minutes and is measured alone.
 var webNames = []string{"W1", "W1G", "plain", "W2", "W1T", "W1P", million}
 
 const million = "million"
@@ -107,7 +107,7 @@ func (t *trial) beside(program string) {
 	t.sides = sides
 }
 
-// sinceBefore are the figures of a crawl relative to that of the other program.
+// sinceBefore lists the figures of a crawl relative to that of the other program.
 var sinceBefore = []target{
 	{name: "pages/s, of before's", of: func(f, base *figures) float64 { return f.PagesPerSecond / base.PagesPerSecond }},
 	{name: "CPU per page, of before's", of: func(f, base *figures) float64 { return f.CPUSeconds / base.CPUSeconds }},
@@ -196,7 +196,7 @@ func crawls(s *settings, name string, web simweb.Config) []job {
 	return jobs
 }
 
-// cut makes a web small for a quick run.
+// cut reduces a web for a quick run.
 func (s *settings) cut(c simweb.Config) simweb.Config {
 	if !s.quick {
 		return c
@@ -207,7 +207,7 @@ func (s *settings) cut(c simweb.Config) simweb.Config {
 	return c
 }
 
-// leastTime is the time that a client with one connection per host waits: that for its
+// leastTime returns the time that a client with one connection per host waits for its
 // slowest host. It is 0 for an invalid configuration.
 func leastTime(c simweb.Config) time.Duration {
 	web, err := simweb.New(c)

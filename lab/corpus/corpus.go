@@ -53,7 +53,7 @@ const (
 // New returns the collection of a seed, with at most [Most] documents.
 func New(seed uint64, docs int) (*Corpus, error) {
 	if docs < 1 || docs > Most {
-		return nil, fmt.Errorf("a corpus of %d documents: it has 1 to %d", docs, Most)
+		return nil, fmt.Errorf("a corpus of %d documents, not 1 to %d", docs, Most)
 	}
 	c := &Corpus{seed: seed, docs: docs}
 	hosts := max(4, docs/25)

@@ -22,7 +22,7 @@ func TestDocuments(t *testing.T) {
 	for i := range docs {
 		d := c.Document(i, nil)
 		if i%97 == 0 && !bytes.Equal(d.HTML, again.Document(i, nil).HTML) {
-			t.Fatalf("document %d is not the same again", i)
+			t.Fatalf("document %d differs when generated again", i)
 		}
 		if before, ok := titles[d.Title]; ok {
 			t.Errorf("%d and %d have the title %s", before, i, d.Title)
@@ -41,17 +41,17 @@ func TestDocuments(t *testing.T) {
 	}
 	for i := 0; i < docs; i += 41 {
 		if n := bytes.Count(all.Bytes(), []byte(uniques[i])); n != 1 {
-			t.Errorf("%s is there %d times", uniques[i], n)
+			t.Errorf("%s occurs %d times", uniques[i], n)
 		}
 	}
 	if langs["en"] != 72*docs/100 || langs["zh"] != 15*docs/100 || langs["ja"] != 8*docs/100 || langs["ko"] != 5*docs/100 {
 		t.Errorf("languages: %v", langs)
 	}
 	if mean := text / docs; mean < 4_500 || mean > 5_800 {
-		t.Errorf("%d bytes of text a document", mean)
+		t.Errorf("%d bytes of text per document", mean)
 	}
 	if mean := html / docs; mean < 13_000 || mean > 17_000 {
-		t.Errorf("%d bytes a page", mean)
+		t.Errorf("%d bytes per page", mean)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestTitlesOfMost(t *testing.T) {
 		t.Errorf("the hosts are %d to %d of %d", c.host(0), c.host(Most-1), len(c.starts)-1)
 	}
 	if _, err := New(1, Most+1); err == nil {
-		t.Error("more than most are no error")
+		t.Error("no error for more than Most documents")
 	}
 }
 

@@ -65,7 +65,7 @@ func (p *page) anchor(dst []byte, to int, words string) []byte {
 	return append(append(append(dst, `">`...), words...), "</a>"...)
 }
 
-// menu appends the beginning of all pages of a site.
+// menu appends the start of each page of a site.
 func (p *page) menu(dst []byte) []byte {
 	h := p.host(p.i)
 	site := rand.New(rand.NewPCG(p.seed, 1<<40+uint64(h)))
@@ -81,7 +81,7 @@ func (p *page) menu(dst []byte) []byte {
 	return append(dst, "</ul></aside>\n"...)
 }
 
-// footer appends their end.
+// footer appends the end of each page.
 func (p *page) footer(dst []byte) []byte {
 	dst = append(dst, "<footer class=\"box-2\"><ul>\n"...)
 	for _, w := range []string{"About us", "Contact", "Terms of use", "Privacy", "Cookies", "Imprint", "Jobs", "Press"} {

@@ -122,7 +122,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// documentation writes a small documentation with some of what real ones have.
+// documentation writes a small documentation with features of real ones.
 func documentation(t *testing.T) string {
 	const pages = 18
 	root := t.TempDir()
@@ -185,6 +185,6 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
-		t.Errorf("it leaves %v (%v)", left, err)
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

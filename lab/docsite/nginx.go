@@ -20,7 +20,7 @@ const (
 	startTime = 10 * time.Second
 )
 
-// configuration is that of an ordinary server of static files, run by an ordinary user.
+// configuration configures an ordinary server of static files, run by an ordinary user.
 // A single process without a master logs requests in the order of its answers.
 const configuration = `daemon off;
 master_process off;

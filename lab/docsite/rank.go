@@ -43,7 +43,7 @@ func (s *site) graph() (g graph, edges int) {
 	return g, edges
 }
 
-// ranks are the PageRanks of the nodes, times their number. Without the shares of nodes that
+// ranks returns the PageRanks of the nodes, times their number. Without the shares of nodes that
 // have no links, and without the norm, PageRank is a linear system, y = v + d A y, of which
 // the ranks are a multiple (Langville and Meyer, "Deeper inside PageRank", 2004, section
 // 5.2). Each round adds the part that arrives over one more link.
@@ -114,13 +114,13 @@ func (t *trial) ranks(ctx context.Context) error {
 		}
 		k, place := keyOf(name), fmt.Sprintf("number %d", i+1)
 		got[k], expected[k] = near(x, truth[k]), fmt.Sprint(truth[k])
-		got[place], expected[place] = near(x, truth[best[i]]), fmt.Sprint(truth[best[i]]) // pages of one rank are in any order
+		got[place], expected[place] = near(x, truth[best[i]]), fmt.Sprint(truth[best[i]]) // pages of equal rank are in any order
 	}
 	t.compare("ranks", got, expected)
 	return lines.Err()
 }
 
-// near is the text of want if got is as near as a rank can be, else of got.
+// near returns the text of want if got is within rankDigits of it, else of got.
 func near(got, want float64) string {
 	if math.Abs(got-want) <= rankDigits*want {
 		got = want

@@ -66,7 +66,7 @@ func (t *trial) search(ctx context.Context, query string) (keys []string, err er
 	return keys, err
 }
 
-// titled looks for pages by their titles.
+// titled searches for pages by their titles.
 func (t *trial) titled(ctx context.Context) error {
 	titles := t.site.titles()
 	all := slices.Sorted(maps.Keys(titles))
@@ -90,7 +90,7 @@ func (t *trial) titled(ctx context.Context) error {
 	return nil
 }
 
-// plain is a text as a query without operators.
+// plain returns a text as a query without operators.
 func plain(text string) string {
 	fields := strings.Fields(strings.ReplaceAll(strings.ToLower(text), `"`, ""))
 	for i, w := range fields {

@@ -22,7 +22,7 @@ type site struct {
 	pages map[string]*page // every page that links lead to, by key
 }
 
-// A page is what a request for a URL must bring.
+// A page is the expected answer for a URL.
 type page struct {
 	status int
 	file   string            // path of the payload; "" unless the status is 200
@@ -36,7 +36,7 @@ func newSite(root string, port int) *site {
 	return &site{root: root, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/index.html"}, pages: map[string]*page{}}
 }
 
-// key is the form in which URLs of all sources are compared: path and query without percent-encoding.
+// key returns the form for comparing URLs of all sources: path and query without percent-encoding.
 func key(u *url.URL) string {
 	k := u.Path
 	if k == "" {
@@ -52,7 +52,7 @@ func key(u *url.URL) string {
 	return k
 }
 
-// keyOf is the key of a URL in text, or the text itself if it is not a URL.
+// keyOf returns the key of a URL in text, or the text itself if it is not a URL.
 func keyOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *site) walk() error {
 	return nil
 }
 
-// read returns what nginx answers to a URL with root, index.html and without listings, and
+// read returns the answer of nginx to a URL with root, index.html and without listings, and
 // the targets of the page's links. The server has no robots.txt.
 func (s *site) read(u *url.URL) (p *page, targets []*url.URL, err error) {
 	name := u.Path
@@ -122,7 +122,7 @@ func (s *site) read(u *url.URL) (p *page, targets []*url.URL, err error) {
 	return p, targets, nil
 }
 
-// links are the targets of the links that documentation has: a, area, frames, refresh and the
+// links returns the targets of the links that documentation has: a, area, frames, refresh and the
 // relations between pages. It does not know base and template; a site that needs these differs.
 func links(doc *html.Node, self *url.URL) (targets []*url.URL) {
 	clean := strings.NewReplacer("\t", "", "\n", "", "\r", "")

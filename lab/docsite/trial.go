@@ -17,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// changes is the number of pages with new words, of those with new times, and of those removed.
+// changes is the number of pages that get new words, of pages that get new times, and of removed pages.
 const changes = 5
 
 // A trial is a site, its server, a crawler, and the count of comparisons.
@@ -36,7 +36,7 @@ type trial struct {
 	last    blobschema.Totals // of the previous phase
 }
 
-// A table holds what is compared, by the name of the thing that it belongs to.
+// A table holds values to compare, by name.
 type table map[string]string
 
 // compare counts and prints the differences between two tables.
@@ -60,7 +60,7 @@ func (t *trial) compare(what string, got, want table) {
 	fmt.Fprintf(t.out, "  %-10s %d of %d DIFFER\n%s\n", what, len(lines), len(names), strings.Join(lines[:min(20, len(lines))], "\n"))
 }
 
-// A want is what a phase must bring for a URL.
+// A want is the expected result of a phase for a URL.
 type want struct {
 	status int
 	kind   string // "response" or "revisit"; "" if both are right, as two files may be equal
@@ -132,11 +132,11 @@ func (t *trial) mark() error {
 	return nil
 }
 
-// made returns a word of which no other is a form.
+// made returns a word that is not a form of another.
 func made(start string, i int) string { return fmt.Sprintf("q%c%szkxvq", 'a'+i, start) }
 
 // change replaces the words of some marked pages, changes the times of others and removes more.
-// It returns what a recrawl must bring for each page, and the pages that words must find.
+// It returns the expected results of a recrawl by page, and the pages that words must find.
 func (t *trial) change() (wants map[string]want, found table, err error) {
 	wants, found = map[string]want{}, table{}
 	for k, p := range t.site.pages {
@@ -216,7 +216,7 @@ type summary struct {
 	} `json:"requested"`
 }
 
-// phase runs a command that fetches while the server answers, and compares what it brought.
+// phase runs a command that fetches while the server answers, and compares the results.
 func (t *trial) phase(ctx context.Context, name string, generation uint32, wants map[string]want, stdin string, args ...string) error {
 	began, out := time.Now(), []byte(nil)
 	requests, err := t.server.during(ctx, func() (err error) {

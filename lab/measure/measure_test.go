@@ -43,7 +43,7 @@ func TestMeasure(t *testing.T) {
 					return nil, nil
 				}
 				if slices.Max(pages) == 0 {
-					t.Error("half a minute in which no slot had a page")
+					t.Error("no slot had a page for half a minute")
 				}
 				moves, err := m.Plan(m.Active(sizes[0]))
 				if err != nil {
@@ -161,7 +161,7 @@ func TestMeasureRegions(t *testing.T) {
 		t.Errorf("pages by region %v, %d in all, %d of them twice", regions, m.Pages, m.Twice)
 	}
 	if m.Twice != 2 && m.Twice != 3 { // the last two requests may share one fetch
-		t.Errorf("%d pages were had twice, for %d requests", m.Twice, len(asks))
+		t.Errorf("%d pages were fetched twice, for %d requests", m.Twice, len(asks))
 	}
 	for i, d := range m.Served {
 		if d < startTime || d > time.Minute {

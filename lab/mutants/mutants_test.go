@@ -69,6 +69,6 @@ func TestSample(t *testing.T) {
 		t.Errorf("operators %v", slices.Sorted(maps.Keys(operators)))
 	}
 	if err := run(t.Context(), append(args, "-only", "testdata/sample/sample.go:67"), &out, io.Discard); err == nil || !strings.Contains(err.Error(), "testdata/sample") {
-		t.Errorf("two that nothing kills: %v", err)
+		t.Errorf("two surviving mutants: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func (p *plant) apply(root string) (map[string]string, error) {
 			text = string(b)
 		}
 		if n := strings.Count(text, e.Old); n != 1 {
-			return nil, fmt.Errorf("plant %q: %s has this %d times, not once: the code has moved, so must the plant:\n%s", p.Name, e.File, n, e.Old)
+			return nil, fmt.Errorf("plant %q: %s has this text %d times, not once; adapt the plant to the code:\n%s", p.Name, e.File, n, e.Old)
 		}
 		files[e.File] = strings.Replace(text, e.Old, e.New, 1)
 	}

@@ -20,7 +20,7 @@ func TestPlantsFit(t *testing.T) {
 	for i := range plants {
 		p := &plants[i]
 		if names[p.Name] || strings.HasPrefix(p.Name, control) || p.Bug == "" || p.Promise == "" || len(p.Edits) == 0 {
-			t.Errorf("plant %q is not whole, or not the only one of its name", p.Name)
+			t.Errorf("plant %q is incomplete, or its name is not unique", p.Name)
 		}
 		names[p.Name] = true
 		files, err := p.apply(root)
@@ -66,7 +66,7 @@ func TestApplyRefuses(t *testing.T) {
 	}
 	p := plant{Edits: []edit{{file, "type plant struct", "type a struct"}, {file, "type a struct", "type b struct"}}}
 	if _, err := p.apply(root); err != nil {
-		t.Errorf("an edit of what another has put there: %v", err)
+		t.Errorf("an edit of text that another edit inserted: %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// screen is the text on a terminal, without empty lines at its end.
+// screen returns the text on a terminal, without empty lines at its end.
 func screen(t *vt.Emulator) string {
 	lines := strings.Split(t.String(), "\n")
 	for i, line := range lines {
@@ -48,7 +48,7 @@ func watch(r io.Reader, t *vt.Emulator, now func() time.Time) ([]string, error) 
 	}
 }
 
-// How it is drawn, in pixels.
+// Dimensions of the picture, in pixels.
 const (
 	columnTenths = 79 // tenths of a pixel, of 13 px of the usual fonts
 	lineHeight   = 18

@@ -49,7 +49,7 @@ func serve(root string) error {
 	})
 }
 
-// files are the names of a folder's documents and sources, except tests.
+// files returns the names of a folder's documents and sources, except tests.
 func files(folder string) (names []string) {
 	all, _ := os.ReadDir(folder)
 	for _, f := range all {

@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return report(out, *file, all)
 }
 
-// speed is what a number of workers did.
+// speed is the result of a number of workers.
 type speed struct {
 	workers, pages int
 	seconds        float64 // from the first request to the last
@@ -119,7 +119,7 @@ func report(out io.Writer, file string, all []speed) error {
 		rows = append(rows, []string{
 			strconv.Itoa(s.workers), strconv.Itoa(s.pages), strconv.FormatFloat(s.seconds, 'f', 1, 64), strconv.FormatFloat(s.rate, 'f', 1, 64),
 			strconv.FormatFloat(up, 'f', 2, 64), strconv.FormatFloat(up/float64(s.workers), 'f', 2, 64),
-			strconv.FormatFloat(all[0].seconds/s.seconds, 'f', 2, 64), // with the beginning and the end
+			strconv.FormatFloat(all[0].seconds/s.seconds, 'f', 2, 64), // includes the beginning and the end
 		})
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -89,13 +89,13 @@ func size(pages []page) (n int) {
 	return n
 }
 
-// A score compares what an extractor returned with the labels.
+// A score compares the text of an extractor with the labels.
 type score struct {
 	precision, recall, f1 float64
-	lost                  int // pages of which less than half of the text was found
+	lost                  int // pages with less than half of the text found
 }
 
-// score compares an extracted text with the labels. Words that are free count for nothing.
+// score compares an extracted text with the labels. Free words do not count.
 func (p *page) score(extracted string) (s score) {
 	got := words(extracted)
 	hit, miss := 0, 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExtractor holds internal/text to its quality on the labelled pages.
+// TestExtractor checks the quality of internal/text on the labelled pages.
 func TestExtractor(t *testing.T) {
 	pages, err := readPages()
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simulate"
 )
 
-// shrinkRuns is the most crawls that shrinking one failure may take.
+// shrinkRuns bounds the crawls for shrinking one failure.
 const shrinkRuns = 500
 
 var (
@@ -123,7 +123,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return nil
 }
 
-// sweep runs the crawls and reports progress and failures as they come.
+// sweep runs the crawls and reports progress and failures as they occur.
 func sweep(ctx context.Context, s simulate.Sweeping, shrink bool, progress io.Writer) *report {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the worlds are small and short-lived: memory is cheap, time is not
 	begun := time.Now()
