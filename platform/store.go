@@ -44,7 +44,7 @@ type Revision any
 
 // ReadRecords reads records in the order of keys, each key once even if it is repeated.
 func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, error) {
-	docs := make([]Document, 0, len(keys))
+	docs := make([]Document, 0, len(keys))   // with room for all, because the actions keep their addresses
 	place := make(map[string]int, len(keys)) // in docs; gocloud refuses a list with a repeated key
 	list := p.Table.Actions()
 	for _, k := range keys {

@@ -12,8 +12,8 @@ import (
 // Merge merges segments. It leaves out the deleted documents of each input. Of documents with one slot and fingerprint
 // it keeps the one with the highest generation, then the latest, then that of the first input. Outputs are in order; a
 // new one begins with the next slot after about maxBytes (0: no limit), or within a slot at the largest number of
-// documents. Without documents there is no output. Merge reads the inputs piece by piece, so they should be in memory. It needs further memory for the outputs,
-// the longest list, and about forty bytes for each document.
+// documents. Without documents there is no output. Merge reads the inputs piece by piece, so they should be in memory.
+// It needs further memory for the outputs, the longest list, and about forty bytes for each document.
 func Merge(inputs []Input, maxBytes int64) ([]Output, error) {
 	m := &merge{maxBytes: maxBytes}
 	for i, in := range inputs {

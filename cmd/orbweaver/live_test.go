@@ -252,7 +252,7 @@ func TestMeter(t *testing.T) {
 	if f.PagesPerSecond < 3 || f.PagesPerSecond > 4.5 {
 		t.Errorf("after a pause: %v pages/s", f.PagesPerSecond)
 	}
-	// A page that is fetched again counts as one page, but for the rate twice.
+	// A page that is fetched again is one page in the total, and two in the rate.
 	again := &service.Snapshot{Progress: crawl.Progress{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}}
 	of := newMeter(at, 0, blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}})
 	if f := of.read(at.Add(time.Second), again); f.Pages != 42 || f.Recrawled != 10 || f.PagesPerSecond < 9.999 {

@@ -83,9 +83,12 @@ func (w *Web) sitemapText(h int, pages []int32) []byte {
 		b = append(escapeFrom(b, start), "</loc><lastmod>"...)
 		b = append(w.modified(h, int(p), w.version(h, int(p))).AppendFormat(b, time.RFC3339), "</lastmod></url>\n"...)
 	}
-	b = w.appendURL(append(b, "<url><loc>"...), (h+1)%len(w.hosts), 0)
+	b = w.appendURL(append(b, "<url><loc>"...), w.foreign(h), 0)
 	return append(b, "</loc></url>\n</urlset>\n"...)
 }
+
+// foreign returns the host whose root the sitemap of host h also lists.
+func (w *Web) foreign(h int) int { return (h + 1) % len(w.hosts) }
 
 func (w *Web) sitemapIndexText(h int) []byte {
 	var b bytes.Buffer

@@ -168,7 +168,7 @@ func (k *walk) sitemap(h, depth int) {
 	for _, p := range k.w.listed(h) {
 		k.push(h, int(p), depth)
 	}
-	k.push((h+1)%len(k.w.hosts), 0, depth) // listed against the protocol, and followed if it is in scope
+	k.push(k.w.foreign(h), 0, depth) // a crawler follows it if it is in scope
 }
 
 // expect returns the expectation of one page, without its place in the walk.

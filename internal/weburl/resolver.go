@@ -15,7 +15,7 @@ const (
 type Resolver struct {
 	base        URL
 	origin, dir prefix
-	known       []URL // by hash; nil until the first URL is remembered
+	known       []URL // by hash; nil before the first reference
 }
 
 // prefix is a part of the base that precedes references.
@@ -36,20 +36,23 @@ func (r *Resolver) Resolve(ref string) (URL, error) {
 	if !ok {
 		return resolve(r.base, ref)
 	}
-	at := (before.hash ^ hash(ref)) >> (64 - resolverBits)
-	if r.known != nil {
-		if u := r.known[at]; len(u.s) == len(before.text)+len(ref) && u.s[len(before.text):] == ref && u.s[:len(before.text)] == before.text {
-			return u, nil
-		}
+	if r.known == nil {
+		r.known = make([]URL, 1<<resolverBits)
+	}
+	known := &r.known[(before.hash^hash(ref))>>(64-resolverBits)]
+	if known.joins(before.text, ref) {
+		return *known, nil
 	}
 	u, err := resolve(r.base, ref)
-	if err == nil && len(u.s) <= maxKnown && len(u.s) == len(before.text)+len(ref) && u.s[len(before.text):] == ref {
-		if r.known == nil {
-			r.known = make([]URL, 1<<resolverBits)
-		}
-		r.known[at] = u
+	if err == nil && len(u.s) <= maxKnown && u.joins(before.text, ref) {
+		*known = u
 	}
 	return u, err
+}
+
+// joins reports whether the text of u is that of a, then b.
+func (u *URL) joins(a, b string) bool {
+	return len(u.s) == len(a)+len(b) && u.s[len(a):] == b && u.s[:len(a)] == a
 }
 
 // before returns the part of the base that precedes ref in its canonical URL, if ref is written canonically. It returns
@@ -60,7 +63,7 @@ func (r *Resolver) before(ref string) (p prefix, ok bool) {
 		return p, false
 	case ref[0] == '/':
 		return r.origin, len(ref) == 1 || ref[1] != '/'
-	case strings.HasPrefix(ref, "http"):
+	case strings.HasPrefix(ref, "http"): // an absolute URL; other references are not found, and resolved
 		return p, true
 	}
 	return r.dir, strings.IndexByte(ref, ':') < 0 // text before a colon may be a scheme

@@ -529,3 +529,22 @@ func TestAllocs(t *testing.T) {
 		t.Errorf("refusing a scheme: %v allocations", got)
 	}
 }
+
+// TestResolverRemembers checks that a repeated link costs no allocation, also in a document of the same folder.
+func TestResolverRemembers(t *testing.T) {
+	var r Resolver
+	one, two := mustParse(t, "https://a.example/d/1"), mustParse(t, "https://a.example/d/2")
+	for _, ref := range []string{"/x?y=1", "3", "https://b.example/"} {
+		r.SetBase(one)
+		first, err := r.Resolve(ref)
+		r.SetBase(two)
+		n := testing.AllocsPerRun(10, func() {
+			if u, again := r.Resolve(ref); u != first || again != nil {
+				t.Errorf("%s: %q, %v, then %q, %v", ref, first, err, u, again)
+			}
+		})
+		if n > 0 {
+			t.Errorf("%s: %g allocations", ref, n)
+		}
+	}
+}

@@ -79,8 +79,11 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	if j.Fsck {
 		began := time.Now()
 		r, err := fsck.Check(ctx, engine.Store{Platform: p}, fsck.Options{Crawl: crawlID})
-		if err != nil || !r.Clean() {
-			return nil, fmt.Errorf("fsck finds %d violations (%w)", r.Found, err)
+		if err != nil {
+			return nil, fmt.Errorf("fsck: %w", err)
+		}
+		if !r.Clean() {
+			return nil, fmt.Errorf("fsck finds %d violations", r.Found)
 		}
 		f.FsckSeconds = time.Since(began).Seconds()
 	}

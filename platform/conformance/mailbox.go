@@ -127,10 +127,10 @@ func (s *suite) shared(t *testing.T) {
 	empty(t, q)
 }
 
-// delays checks that no message comes before its delay, and that a delay above the queue's limit is no error.
+// delays checks that no message comes before its delay, and that a delay above the queue's limit is no error. A queue that
+// cannot delay must deliver at once.
 func (s *suite) delays(t *testing.T) {
 	if s.traits.NoDelay {
-		t.Log("not tested: the queues cannot delay")
 		q := s.queue(t, naming.WakesQueue)
 		send(t, q, 24*time.Hour, []byte("a delay that is ignored"))
 		collect(t, q, 1)

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // opens file://
@@ -51,8 +50,8 @@ const form = "gocloud://NAME?topic=URL&subscription=URL&table=URL&bucket=URL&par
 func parse(text string) (l location, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("platform %.200q: %w (want %s, each URL percent-encoded, those of topic and subscription with %s for the name of a queue)",
-				text, err, form, placeholder)
+			err = fmt.Errorf("platform %s://…: %w (want %s, each URL percent-encoded, those of topic and subscription with %s for the name of a queue)",
+				Scheme, err, form, placeholder) // without text, which may contain passwords
 		}
 	}()
 	u, err := url.Parse(text)
@@ -63,27 +62,23 @@ func parse(text string) (l location, err error) {
 	if err != nil {
 		return l, err
 	}
-	fields := map[string]*string{"topic": &l.topic, "subscription": &l.subscription, "table": &l.table, "bucket": &l.bucket}
-	for name, v := range params {
-		field := fields[name]
-		switch {
-		case name == "partitions":
-			if l.partitions, err = strconv.Atoi(v[0]); err != nil || l.partitions < 1 || l.partitions > partition.MaxPartitions {
-				return l, fmt.Errorf("partitions is %q, not a number from 1 to %d", v[0], partition.MaxPartitions)
-			}
-		case field == nil:
-			return l, fmt.Errorf("parameter %s is unknown", name)
-		default:
-			*field = v[0]
+	partitions := ""
+	for _, field := range []struct {
+		name string
+		to   *string
+	}{{"topic", &l.topic}, {"subscription", &l.subscription}, {"table", &l.table}, {"bucket", &l.bucket}, {"partitions", &partitions}} {
+		v := params[field.name]
+		if len(v) != 1 || v[0] == "" {
+			return l, fmt.Errorf("parameter %s needs one value", field.name)
 		}
+		*field.to = v[0]
+		delete(params, field.name)
 	}
-	for name, field := range fields {
-		if *field == "" {
-			return l, fmt.Errorf("parameter %s is missing", name)
-		}
+	for name := range params {
+		return l, fmt.Errorf("parameter %s is unknown", name)
 	}
-	if l.partitions == 0 {
-		return l, errors.New("parameter partitions is missing")
+	if l.partitions, err = strconv.Atoi(partitions); err != nil || l.partitions < 1 || l.partitions > partition.MaxPartitions {
+		return l, fmt.Errorf("partitions is %q, not a number from 1 to %d", partitions, partition.MaxPartitions)
 	}
 	if !strings.Contains(l.topic, placeholder) || !strings.Contains(l.subscription, placeholder) {
 		return l, fmt.Errorf("topic or subscription lacks %s", placeholder)
@@ -94,8 +89,7 @@ func parse(text string) (l location, err error) {
 // opened is an open platform. Its queues stay open until it closes.
 type opened struct {
 	location
-	mu     sync.Mutex
-	queues map[string]*Queue
+	queues map[string]*Queue // not changed after Open
 }
 
 // Open opens the platform at a URL:
@@ -111,11 +105,11 @@ func Open(ctx context.Context, text string, meter platform.Meter) (*platform.Pla
 	}
 	table, err := docstore.OpenCollection(ctx, l.table)
 	if err != nil {
-		return nil, fmt.Errorf("open table %s: %w", l.table, err)
+		return nil, fmt.Errorf("open the table: %w", err)
 	}
 	bucket, err := blob.OpenBucket(ctx, l.bucket)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open bucket %s: %w", l.bucket, err), table.Close())
+		return nil, errors.Join(fmt.Errorf("open the bucket: %w", err), table.Close())
 	}
 	o := &opened{location: l, queues: map[string]*Queue{}}
 	for _, name := range append(naming.Queues(l.partitions), naming.DeadLettersQueue) {
@@ -160,8 +154,6 @@ func (o *opened) openQueue(ctx context.Context, name string) error {
 }
 
 func (o *opened) queue(name string) (platform.Queue, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	q := o.queues[name]
 	if q == nil {
 		return nil, fmt.Errorf("there is no queue %s: the platform has queues for %d partitions", name, o.partitions)

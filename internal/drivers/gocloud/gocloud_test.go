@@ -39,9 +39,9 @@ func TestMemory(t *testing.T) {
 func TestBadURLs(t *testing.T) {
 	good := inMemory("bad", 1)
 	for _, c := range []struct{ from, to, want string }{
-		{"partitions=1", "partitions=0", "partitions is \"0\""}, {"partitions=1", "", "partitions is missing"},
-		{"bucket=", "blobs=", "parameter blobs is unknown"}, {"bucket=mem", "bucket=none", "open bucket none"},
-		{"table=mem%3A%2F%2Fbad%2Fkey", "table=mem%3A%2F%2Fbad", "open table mem://bad"}, {"%7Bqueue%7D%3F", "q%3F", "lacks {queue}"},
+		{"partitions=1", "partitions=0", "partitions is \"0\""}, {"partitions=1", "", "partitions needs one value"},
+		{"bucket=", "blobs=x&bucket=", "parameter blobs is unknown"}, {"bucket=mem", "bucket=none", "open the bucket"},
+		{"table=mem%3A%2F%2Fbad%2Fkey", "table=mem%3A%2F%2Fbad", "open the table"}, {"%7Bqueue%7D%3F", "q%3F", "lacks {queue}"},
 		{"topic=mem", "topic=none", "open the topic of queue wakes"}, {"subscription=mem", "subscription=none", "open the subscription of queue wakes"},
 	} {
 		text := strings.Replace(good, c.from, c.to, 1)
