@@ -50,9 +50,11 @@ internal/crawl:           blobschema blobschema/naming blobschema/ranks blobsche
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/schedule internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
-internal/drivers/aws:     blobschema/naming partition platform
+internal/drivers/bucket:  blobschema/naming platform
+internal/drivers/aws:     blobschema/naming internal/drivers/bucket partition platform
 internal/drivers/gocloud: blobschema/naming partition platform
-internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded internal/drivers/gocloud platform
+internal/drivers/postgres: blobschema/naming internal/drivers/bucket partition platform
+internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/bucket internal/drivers/embedded internal/drivers/gocloud internal/drivers/postgres platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/token internal/weburl partition
 internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
@@ -74,7 +76,9 @@ functions/rank:           internal/function internal/jobs internal/service parti
 functions/query:          blobschema internal/engine internal/function internal/search
 internal/lambdalocal:
 internal/wiretap:
-internal/emulators:
+internal/process:
+internal/emulators:       internal/process
+internal/servers:         internal/process
 infra/zip:
 localstack:               blobschema internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap partition
 infra/emulated:
@@ -86,20 +90,21 @@ cmd/orbweaver:            ...
 const modules = `
 github.com/andybalholm/brotli:       internal/extract internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
-github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws localstack
-github.com/aws/smithy-go:            internal/drivers/aws
+github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws internal/drivers/bucket localstack
+github.com/aws/smithy-go:            internal/drivers/aws internal/drivers/bucket
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
+github.com/jackc/pgx/v5:             internal/drivers/postgres
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/gocloud internal/engine internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gocloud internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver

@@ -53,6 +53,9 @@ type Platform struct {
 	Sync func(names []string) error
 	// Exclusive reports that no other process works on the same platform.
 	Exclusive bool
+	// Functions reports that deployed functions serve the queues, those of jobs too. Then workers leave the jobs to
+	// them by default.
+	Functions bool
 	// Meter counts puts and gets of objects in the methods of Platform. It is nil if the driver
 	// counts them itself. Drivers count all other calls.
 	Meter Meter

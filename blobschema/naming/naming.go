@@ -26,8 +26,13 @@ const (
 	RankQueue        = "rank"  // of jobs for partitions with a round of a rank job
 )
 
-// ActiveKey is the key that names the deployment's active crawl.
-const ActiveKey = "active"
+const (
+	// ActiveKey is the key that names the deployment's active crawl.
+	ActiveKey = "active"
+	// MarkerPrefix and the id of a platform name the empty object that shows to which platform a bucket belongs. No
+	// crawl id contains an underscore.
+	MarkerPrefix = "_platform/"
+)
 
 // MaxCrawlID is the longest crawl id, in bytes.
 const MaxCrawlID = 32

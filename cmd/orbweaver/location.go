@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,7 +201,15 @@ type deployment struct {
 
 func (d deployment) String() string  { return drivers.ShortName(d.url) }
 func (d deployment) flags() []string { return d.args }
-func (d deployment) name(w *where)   { w.Cloud = d.url }
+
+// name leaves out a password.
+func (d deployment) name(w *where) {
+	w.Cloud = d.url
+	if u, err := url.Parse(d.url); err == nil && u.User != nil {
+		u.User = url.User(u.User.Username())
+		w.Cloud = u.String()
+	}
+}
 
 func (d deployment) object(name string) string { return d.String() + ", objects " + name }
 
@@ -213,9 +222,9 @@ func (d deployment) words() words {
 
 func (d deployment) senseless() map[string]string {
 	return map[string]string{
-		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
-		"allow-net":   "which networks functions may ask is a matter of their environment: see the variables of 'make deploy'",
-		"verbose":     "functions fetch the pages there: 'make logs' shows their logs",
+		"connections": "a worker has its own limit ('orbweaver work --connections'), and a function's depends on its memory ('make deploy')",
+		"allow-net":   "a worker has its own list ('orbweaver work --allow-net'), and functions have theirs ('make deploy')",
+		"verbose":     "functions or workers fetch the pages there, and have the logs",
 		"max-time":    "the crawl runs by itself there: 'orbweaver stop' ends it, --max-pages bounds it",
 	}
 }

@@ -85,11 +85,11 @@ func readLocation(location string) (url string, err error) {
 		return location, nil
 	}
 	if location == "" {
-		return "", errors.New("it must be the URL of a platform, such as aws://NAME?bucket=BUCKET&partitions=N, or a profile file")
+		return "", errors.New("it must be the URL of a platform, such as aws://NAME?bucket=BUCKET&partitions=N or postgres://USER@HOST/DATABASE?blobs=URL, or a profile file")
 	}
 	data, err := os.ReadFile(location)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("there is no profile file %s; 'make deploy' writes one, or give the URL of the platform (aws://...)", location)
+		return "", fmt.Errorf("there is no profile file %s; 'make deploy' writes one, or give the URL of the platform (aws://... or postgres://...)", location)
 	}
 	if err != nil {
 		return "", err

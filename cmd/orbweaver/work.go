@@ -30,6 +30,8 @@ type workFlags struct {
 	duration    time.Duration
 	connections int
 	lease       time.Duration
+	jobs        bool
+	health      string
 }
 
 func newWork() *cobra.Command {
@@ -46,6 +48,8 @@ func newWork() *cobra.Command {
 	fs.DurationVar(&f.duration, "for", 0, "leave after this time; 0 for never")
 	fs.BoolVar(&f.worker.UntilOver, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
+	fs.BoolVar(&f.jobs, "jobs", false, "build index and ranks too (default: unless the platform has functions for them)")
+	fs.StringVar(&f.health, "health", "", "serve probes at this address, such as :8080: /healthz, and /readyz while the platform answers")
 	f.settings.register(fs, "allow-net")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "time after which others take over the partition of a dead worker")
 	f.reportFlags.register(fs)
@@ -92,9 +96,19 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 	cfg := serviceConfig(f.connections, f.record.Settings.AllowNet, polite.Retry{Wait: 5 * time.Second}, led, rep, newLog(rep))
 	cfg.Bucket, cfg.Step.Lease, cfg.Step.Margin = p.BucketName, f.lease, min(5*time.Second, f.lease/4)
 	f.worker.Config, f.worker.Prepare = cfg, func(s *service.Service) { jobs.New(s) } // its coordinator begins rank jobs
+	if f.worker.Jobs = f.jobs; !f.set.Changed("jobs") {
+		f.worker.Jobs = !p.Functions
+	}
 	w, err := service.NewWorker(p, f.worker)
 	if err != nil {
 		return f.explain(err)
+	}
+	if f.health != "" {
+		end, err := serveProbes(f.health, p)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	if f.duration > 0 {
 		limited, cancel := context.WithTimeout(ctx, f.duration)

@@ -40,31 +40,34 @@ import (
 
 	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/drivers/gocloud"
+	"github.com/orbweaver/orbweaver/internal/drivers/postgres"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
 // IsCloud reports whether a location is a deployment in a cloud; otherwise it is a folder.
 func IsCloud(location string) bool { return strings.Contains(location, "://") }
 
-// ShortName returns the name of a location for messages: the cloud and name of a deployment, or the
-// path of a folder.
+// ShortName returns the name of a location for messages: the scheme and name of a deployment, without a user and a
+// password, or the path of a folder.
 func ShortName(location string) string {
-	name, _, _ := strings.Cut(location, "?")
 	if !IsCloud(location) {
 		return location
 	}
-	return name
+	scheme, rest, _ := strings.Cut(location, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
 // clouds holds the drivers of deployments by the scheme of their URLs.
 var clouds = map[string]func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error){
-	aws.Scheme:     aws.Open,
-	gocloud.Scheme: gocloud.Open,
+	aws.Scheme:      aws.Open,
+	gocloud.Scheme:  gocloud.Open,
+	postgres.Scheme: postgres.Open,
 }
 
 // Open opens the platform at a location: the URL of a deployment, such as
-// aws://NAME?bucket=BUCKET&partitions=N, the URL of gocloud's drivers ([gocloud.Open]), or a folder, as
-// [Local] does. meter may be nil.
+// aws://NAME?bucket=BUCKET&partitions=N, the URL of a PostgreSQL database ([postgres.Open]) or of gocloud's drivers
+// ([gocloud.Open]), or a folder, as [Local] does. meter may be nil.
 func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	scheme, _, cloud := strings.Cut(location, "://")
 	if !cloud {
@@ -72,7 +75,7 @@ func Open(ctx context.Context, location string, meter platform.Meter) (*platform
 	}
 	open := clouds[scheme]
 	if open == nil {
-		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., gocloud://NAME?..., or a folder)", location, scheme)
+		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., postgres://USER@HOST/DATABASE?..., gocloud://NAME?..., or a folder)", location, scheme)
 	}
 	return open(ctx, location, meter)
 }

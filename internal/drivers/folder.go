@@ -66,7 +66,7 @@ func readRecords(dir string, opts options) (map[string][]byte, error) {
 
 func (s *store) platform() *platform.Platform {
 	p := &platform.Platform{
-		Table: platform.NewTable(s), Bucket: s.bucket, Exclusive: true, Meter: s.meter,
+		Table: platform.NewTable(s), Exclusive: true, Meter: s.meter,
 		Queue: func(name string) (platform.Queue, error) {
 			return s.queue(name), nil
 		},
@@ -81,9 +81,7 @@ func (s *store) platform() *platform.Platform {
 		// CreateQueues creates all queues, even those that an older crawl was created without.
 		CheckQueue: func(context.Context, string) error { return nil },
 	}
-	if s.file != nil {
-		p.Sync = s.syncObjects
-	}
+	s.bucket.Fill(p)
 	p.Close = func() error {
 		_ = p.Table.Close() // fails only if it was closed already
 		return s.Close()

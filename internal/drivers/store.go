@@ -4,17 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/drivers/bucket"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -54,7 +53,7 @@ type store struct {
 	meter  platform.Meter
 	lazy   time.Duration
 	file   *file // nil in memory
-	bucket *blob.Bucket
+	bucket *bucket.Bucket
 	stop   chan struct{} // closed when the store closes or fails
 
 	writing sync.Mutex    // held during a transaction
@@ -88,7 +87,7 @@ func openStore(dir string, opts options) (*store, error) {
 // openMemory opens an empty store without a folder.
 func openMemory(opts options) *store {
 	s := newStore(opts, nil)
-	s.bucket = memblob.OpenBucket(nil)
+	s.bucket = &bucket.Bucket{Bucket: memblob.OpenBucket(nil)}
 	return s
 }
 
@@ -109,7 +108,7 @@ func newStore(opts options, log *embedded.Log) *store {
 }
 
 func (s *store) openFolder(wait time.Duration) (err error) {
-	if err := makeDir(s.dir); err != nil {
+	if err := bucket.MakeDir(s.dir); err != nil {
 		return err
 	}
 	s.file, err = openFile(filepath.Join(s.dir, naming.DatabaseFile), wait, func(m embedded.Mutation) error {
@@ -118,15 +117,27 @@ func (s *store) openFolder(wait time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	err = syncPath(s.dir) // the name of a new file
+	err = bucket.SyncPath(s.dir) // the name of a new file
 	if err == nil {
 		err = checkWhole(s.dir, s.table)
 	}
 	if err == nil {
-		s.bucket, err = openBucket(filepath.Join(s.dir, naming.ObjectsFolder))
+		err = s.openObjects()
 	}
 	if err != nil {
 		return errors.Join(err, s.file.close())
+	}
+	return nil
+}
+
+// openObjects opens the bucket of the folder without the objects that a dead process left unfinished.
+func (s *store) openObjects() (err error) {
+	root := filepath.Join(s.dir, naming.ObjectsFolder)
+	if s.bucket, err = bucket.Folder(root); err != nil {
+		return err
+	}
+	if err := bucket.RemoveUnfinished(root); err != nil {
+		return errors.Join(fmt.Errorf("open blobs: %w", err), s.bucket.Close())
 	}
 	return nil
 }
@@ -233,37 +244,4 @@ func errorCode(err error) gcerrors.ErrorCode {
 		return gcerrors.NotFound
 	}
 	return gcerrors.Internal
-}
-
-// makeDir creates dir and its missing parents, and makes their names durable.
-func makeDir(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	var above []string
-	for d := dir; ; d = filepath.Dir(d) {
-		if _, err := os.Stat(d); err == nil || d == filepath.Dir(d) {
-			break
-		}
-		above = append(above, filepath.Dir(d))
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, d := range above {
-		if err := syncPath(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// syncPath makes a file durable, or the names in a folder.
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

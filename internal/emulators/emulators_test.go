@@ -81,20 +81,8 @@ func TestStartAndEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	p.end()
+	p.End()
 	ends(t, pid(t, dir))
-}
-
-// TestEndsWithUs closes the pipe, as the system does when this process dies.
-func TestEndsWithUs(t *testing.T) {
-	dir := t.TempDir()
-	p, _, err := start(t.Context(), "little", dir, dir, serve("well"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.keeper.Close()
-	ends(t, pid(t, dir))
-	<-p.gone
 }
 
 func TestStartFails(t *testing.T) {

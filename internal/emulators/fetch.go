@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/orbweaver/orbweaver/internal/process"
 )
 
 // Missing is an error that names the program that the user has to install.
@@ -91,7 +93,7 @@ func Fetch(ctx context.Context, out io.Writer) (*Kit, error) {
 	if err := os.MkdirAll(k.dir, 0o755); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(filepath.Join(k.dir, "lock"))
+	unlock, err := process.Lock(filepath.Join(k.dir, "lock"))
 	if err != nil {
 		return nil, err
 	}

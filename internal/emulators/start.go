@@ -1,27 +1,23 @@
 package emulators
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/orbweaver/orbweaver/internal/process"
 )
 
 const (
-	startTime  = 2 * time.Minute // on a busy machine; alone it takes five seconds
-	startTries = 3               // ports that are tried
+	startTries = 3 // ports that are tried
 	region     = "us-east-1"
 )
 
@@ -32,7 +28,7 @@ type Set struct {
 	Moto     string
 
 	dir     string
-	running []*process
+	running []*process.Process
 }
 
 // Running returns the emulators that the environment names: AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_DYNAMODB,
@@ -107,7 +103,7 @@ func (k *Kit) Start(ctx context.Context, logs string) (*Set, error) {
 // Close ends the emulators. Their data is lost.
 func (s *Set) Close() error {
 	for _, p := range s.running {
-		p.end()
+		p.End()
 	}
 	s.running = nil
 	if s.dir == "" {
@@ -161,26 +157,22 @@ func (k *Kit) moto(dir string, port int) spec {
 }
 
 // start starts an emulator. It tries several ports, because another program may take one first.
-func start(ctx context.Context, name, dir, logs string, of func(dir string, port int) spec) (p *process, base string, err error) {
-	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o755); err != nil {
-		return nil, "", err
-	}
-	log := filepath.Join(logs, name+".log")
+func start(ctx context.Context, name, dir, logs string, of func(dir string, port int) spec) (p *process.Process, base string, err error) {
 	for range startTries {
 		var port int
-		if port, err = freePort(); err != nil {
+		if port, err = process.FreePort(); err != nil {
 			return nil, "", err
 		}
 		s := of(dir, port)
-		if p, err = launch(s, dir, log); err != nil {
+		if p, err = process.Start(process.Command{Args: s.args, Env: s.env, Dir: dir, Log: filepath.Join(logs, name+".log")}); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", name, err)
 		}
 		base = fmt.Sprintf("http://127.0.0.1:%d", port)
-		if err = p.await(ctx, base+s.ready); err == nil {
+		if err = p.Await(ctx, func(ctx context.Context) bool { return answers(ctx, base+s.ready) }); err == nil {
 			return p, base, nil
 		}
-		p.end()
-		err = fmt.Errorf("%s: %w; the end of %s:\n%s", name, err, log, tail(log))
+		p.End()
+		err = fmt.Errorf("%s: %w", name, err)
 		if ctx.Err() != nil {
 			break
 		}
@@ -188,98 +180,18 @@ func start(ctx context.Context, name, dir, logs string, of func(dir string, port
 	return nil, "", err
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// process is a group of processes that end together.
-type process struct {
-	cmd    *exec.Cmd
-	keeper io.WriteCloser // the group ends when this closes, so also when this process dies
-	gone   chan struct{}
-}
-
-// keep runs a command in the group, and ends the group when the command or its standard
-// input ends.
-const keep = `{ "$@" </dev/null; kill -9 0; } & cat >/dev/null; kill -9 0`
-
-func launch(s spec, dir, log string) (*process, error) {
-	out, err := os.Create(log)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	cmd := exec.Command("sh", append([]string{"-c", keep, "sh"}, s.args...)...)
-	cmd.Dir = dir
-	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir, "TMPDIR": filepath.Join(dir, "tmp"), "LANG": "C.UTF-8"}
-	maps.Copy(env, s.env)
-	for name, v := range env {
-		cmd.Env = append(cmd.Env, name+"="+v)
-	}
-	cmd.Stdout, cmd.Stderr = out, out
-	ownGroup(cmd)
-	p := &process{cmd: cmd, gone: make(chan struct{})}
-	if p.keeper, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		cmd.Wait() //nolint:errcheck // it always ends by a kill
-		close(p.gone)
-	}()
-	return p, nil
-}
-
-// end kills the group and waits for its leader.
-func (p *process) end() {
-	p.keeper.Close()
-	killGroup(p.cmd)
-	<-p.gone
-}
-
-// await waits until the emulator answers a URL.
-func (p *process) await(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+// answers reports whether an emulator answers a URL.
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	client := &http.Client{Timeout: 5 * time.Second}
-	for {
-		select {
-		case <-p.gone:
-			return errors.New("it ended")
-		case <-ctx.Done():
-			return fmt.Errorf("it does not answer: %w", ctx.Err())
-		case <-again.C:
-		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		res, err := client.Do(r)
-		if err != nil {
-			continue
-		}
-		res.Body.Close()
-		if res.StatusCode < http.StatusInternalServerError {
-			return nil
-		}
-	}
-}
-
-// tail returns the last lines of a log.
-func tail(name string) []byte {
-	b, err := os.ReadFile(name)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return []byte(err.Error())
+		return false
 	}
-	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
-	return bytes.Join(lines[max(0, len(lines)-15):], []byte("\n"))
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode < http.StatusInternalServerError
 }

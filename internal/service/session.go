@@ -58,6 +58,9 @@ func (s *session) run(ctx context.Context) error {
 	if !s.w.cfg.StepsOnly {
 		wg.Go(func() { s.serve(ctx, naming.IntakeQueue, s.take) })
 	}
+	if s.w.cfg.Jobs {
+		wg.Go(func() { s.serveJobs(ctx) })
+	}
 	<-ctx.Done()
 	s.stopSteps()
 	wg.Wait()
@@ -213,7 +216,7 @@ func (s *session) round() (wait time.Duration, over bool) {
 	case err != nil:
 		s.Log.Warn("run the coordinator", "error", err)
 		return wait, false
-	case s.w.cfg.UntilOver && rep.Leased == 0 && (rep.Finished || rep.Limited || rep.Desired.Stop):
+	case s.w.cfg.UntilOver && rep.Leased == 0 && (rep.Finished || rep.Limited || rep.Desired.Stop) && !(s.w.cfg.Jobs && rep.Following()):
 		s.end(errOver)
 	case rep.Quiet && !rep.Finished:
 		return tickApart, false // a second run decides

@@ -35,8 +35,10 @@ type WorkConfig struct {
 	TickEvery time.Duration
 	// StepsOnly leaves the coordinator, and requests from outside, to other processes.
 	StepsOnly bool
+	// Jobs runs index and rank steps too, one of each kind at a time.
+	Jobs bool
 	// UntilOver ends the worker when the crawl is finished, at its limit or stopped, and no partition is
-	// leased. Otherwise the worker waits for requests or another crawl. It cannot be combined with StepsOnly.
+	// leased; with Jobs, also not before index and ranks have caught up. Otherwise the worker waits for requests or another crawl. It cannot be combined with StepsOnly.
 	UntilOver bool
 }
 

@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/logging"
-	"gocloud.dev/blob"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/bucket"
 	"github.com/orbweaver/orbweaver/platform"
 )
 
@@ -27,7 +25,6 @@ const answerTimeout = 30 * time.Second
 // deployment is an open deployment.
 type deployment struct {
 	Location
-	bucket *blob.Bucket
 	queues *sqs.Client
 }
 
@@ -53,21 +50,23 @@ func Open(ctx context.Context, location string, meter platform.Meter) (*platform
 	if err != nil {
 		return nil, err
 	}
-	bucket, err := openBucket(ctx, cfg, l)
+	objects, err := bucket.S3(ctx, s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = bucket.LocalEndpoint(o.BaseEndpoint) }), l.Bucket)
 	if err != nil {
 		return nil, errors.Join(err, table.Close())
 	}
-	d := &deployment{Location: l, bucket: bucket, queues: sqs.NewFromConfig(cfg)}
-	return &platform.Platform{
-		Table: table, Bucket: bucket, BucketName: l.Bucket, Partitions: l.Mailboxes, BeginWith: l.Partitions, Put: d.put,
+	d := &deployment{Location: l, queues: sqs.NewFromConfig(cfg)}
+	p := &platform.Platform{
+		Table: table, Partitions: l.Mailboxes, BeginWith: l.Partitions, Functions: true,
 		Queue:        func(name string) (platform.Queue, error) { return d.openQueue(name), nil },
 		CreateQueues: func(_ context.Context, partitions int) error { return d.checkQueues(partitions) },
 		CheckQueue:   d.checkQueue,
 		Close: func() error {
 			_ = table.Close() // fails only if it was closed already
-			return bucket.Close()
+			return objects.Close()
 		},
-	}, nil
+	}
+	objects.Fill(p)
+	return p, nil
 }
 
 // load reads the SDK's standard environment and files, and fetches credentials, so that missing ones are
@@ -119,16 +118,4 @@ func (d *deployment) checkQueue(ctx context.Context, name string) error {
 		return fmt.Errorf("look for queue %s: %w", q.name, err)
 	}
 	return nil
-}
-
-// localEndpoint reports whether an endpoint is an IP address or this machine. No bucket has a DNS name
-// there.
-func localEndpoint(endpoint *string) bool {
-	u, err := url.Parse(aws.ToString(endpoint))
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	_, err = netip.ParseAddr(host)
-	return err == nil || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
