@@ -69,10 +69,12 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 // prepare adjusts the record of a new crawl to a deployment, and refuses a crawl that the deployment cannot have.
 func (f *crawlFlags) prepare(o *opened, fresh *blobschema.Crawl) error {
 	most := o.partitions()
-	if most > 0 {
-		if f.given["partitions"] == nil && fresh.Settings.MostPartitions == 0 {
-			fresh.Partitions = min(cmp.Or(o.platform.BeginWith, most), fresh.Slots)
+	if o.platform != nil && f.given["partitions"] == nil && fresh.Settings.MostPartitions == 0 {
+		if first := cmp.Or(o.platform.BeginWith, most); first > 0 {
+			fresh.Partitions = min(first, fresh.Slots)
 		}
+	}
+	if most > 0 {
 		for name, n := range map[string]int{"elastic": fresh.Settings.MostPartitions, "partitions": fresh.Partitions} {
 			if n > most {
 				return usagef("--%s %s is too many: %s was deployed for %s (make deploy, variable mailboxes)",

@@ -120,32 +120,27 @@ func TestKilledYoung(t *testing.T) {
 // exported reads the page records that `export --format jsonl` writes.
 func exported(t *testing.T, data string) map[string]simweb.Got {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "export")
-	if msg, err := orbweaver(t, "export", "--data", data, "--format", "jsonl", "--out", out).CombinedOutput(); err != nil {
-		t.Fatalf("export: %v\n%s", err, msg)
+	out, err := orbweaver(t, "export", "--data", data, "--format", "jsonl", "--out", "-").Output()
+	if err != nil {
+		t.Fatalf("export: %v", err)
 	}
-	files, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("export wrote no JSON lines: %v", err)
-	}
+	return decodeExport(t, string(out))
+}
+
+func decodeExport(t *testing.T, text string) map[string]simweb.Got {
+	t.Helper()
 	got := map[string]simweb.Got{}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
+	for line := range strings.Lines(text) {
+		var p struct {
+			URL    string
+			Robots bool
+			simweb.Got
+		}
+		if err := json.Unmarshal([]byte(line), &p); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(text)) {
-			var p struct {
-				URL    string
-				Robots bool
-				simweb.Got
-			}
-			if err := json.Unmarshal([]byte(line), &p); err != nil {
-				t.Fatal(err)
-			}
-			if !p.Robots {
-				got[p.URL] = p.Got
-			}
+		if !p.Robots {
+			got[p.URL] = p.Got
 		}
 	}
 	if len(got) == 0 {
