@@ -12,6 +12,9 @@ PROFILE ?= infra/live/aws/$(NAME).json
 functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 tool = go tool -modfile=tools/go.mod
 lines-of = {{.ImportPath}}|{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}
+# Programs that check the files for own servers, each fetched or built once.
+checks = .cache/checks
+chart = $(checks)/bin/helm template orbweaver infra/selfhosted/helm --set 'image=i,platform=postgres://u@h/d?blobs=s3://b'
 lab-tool = go tool -modfile=../tools/go.mod
 # The laboratory in lab/ is a module of its own; its programs run from here.
 lab = go build -C lab -o $(CURDIR)/bin/lab/$(notdir $(1)) ./$(1) && $(2) bin/lab/$(notdir $(1))
@@ -65,6 +68,17 @@ localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-
 
 localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 	go build -o bin/localstack ./localstack && bin/localstack -up
+
+selfhosted-check: ## check the compose file and the Helm chart; needs python3, and the first time the network (helm is built, for minutes)
+	test -x $(checks)/bin/kubernetes-validate || { python3 -m venv $(checks) && $(checks)/bin/pip install -q kubernetes-validate==1.37.0; }
+	test -x $(checks)/bin/helm || GOBIN=$(CURDIR)/$(checks)/bin go install helm.sh/helm/v3/cmd/helm@v3.22.0
+	test -x $(checks)/bin/cmd || GOBIN=$(CURDIR)/$(checks)/bin go install github.com/compose-spec/compose-go/v2/cmd@v2.16.2
+	$(checks)/bin/cmd -no-interpolation infra/selfhosted/compose.yaml >/dev/null
+	! docker compose version >/dev/null 2>&1 || POSTGRES_PASSWORD=p S3_SECRET_KEY=s docker compose -f infra/selfhosted/compose.yaml config --quiet
+	$(checks)/bin/helm lint --strict --quiet infra/selfhosted/helm --set image=i,platform=aws://o
+	for args in secret.pgPassword=p 'secret.existingSecret=s,search.enabled=true,serviceAccount.create=true,worker.args={--steps,8}'; do \
+	$(chart) --set "$$args" >$(checks)/chart.yaml && $(checks)/bin/kubernetes-validate --strict $(checks)/chart.yaml || exit 1; done
+	! $(chart) --set secret.pgPassword=p,worker.replicaz=3 2>/dev/null || { echo 'a misspelt value is not refused'; exit 1; }
 
 test: ## vet, and run all tests
 	go vet ./... && go test -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # at once: for much of their time tests wait
@@ -144,4 +158,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
