@@ -69,6 +69,13 @@ localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-
 localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 	go build -o bin/localstack ./localstack && bin/localstack -up
 
+selfhosted-up: build ## run PostgreSQL, an object store and two workers on this machine for use by hand, until Ctrl-C
+	go build -o bin/selfhosted ./infra/selfhosted && bin/selfhosted $(ARGS)
+
+selfhosted-test: ## test the platform of your own servers on PostgreSQL and an object store of this machine; needs Debian's postgresql or the like
+	ORBWEAVER_TEST_SERVERS=1 go test -count=1 ./internal/drivers/postgres
+	ORBWEAVER_TEST_SERVERS=1 go test -count=1 -run TestSelfHosted ./cmd/orbweaver
+
 selfhosted-check: ## check the compose file and the Helm chart; needs python3, and the first time the network (helm is built, for minutes)
 	test -x $(checks)/bin/kubernetes-validate || { python3 -m venv $(checks) && $(checks)/bin/pip install -q kubernetes-validate==1.37.0; }
 	test -x $(checks)/bin/helm || GOBIN=$(CURDIR)/$(checks)/bin go install helm.sh/helm/v3/cmd/helm@v3.22.0
@@ -158,4 +165,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean

@@ -171,6 +171,10 @@ type ObjectStore struct {
 
 // NewObjectStore builds the object store once, below tools, and starts it with its files below dir.
 func NewObjectStore(ctx context.Context, tools, dir string) (*ObjectStore, error) {
+	tools, err := filepath.Abs(tools)
+	if err != nil {
+		return nil, err
+	}
 	program := filepath.Join(tools, "versitygw")
 	if _, err := os.Stat(program); err != nil {
 		build := exec.CommandContext(ctx, "go", "install", versity)
@@ -201,7 +205,7 @@ func (s *ObjectStore) URL() string { return "s3://" + Bucket + "?endpoint=" + s.
 // Start starts the server and waits until it answers.
 func (s *ObjectStore) Start(ctx context.Context) (err error) {
 	s.running, err = start(ctx, s.port, process.Command{
-		Args: []string{s.program, "--port", fmt.Sprintf("127.0.0.1:%d", s.port), "posix", "--sidecar", "attributes", "data"},
+		Args: []string{s.program, "--port", fmt.Sprintf("127.0.0.1:%d", s.port), "posix", "--sidecar", filepath.Join(s.dir, "attributes"), filepath.Join(s.dir, "data")},
 		Env:  map[string]string{"ROOT_ACCESS_KEY": AccessKey, "ROOT_SECRET_KEY": SecretKey},
 		Dir:  s.dir, Log: filepath.Join(s.dir, "server.log"),
 	}, func(ctx context.Context) bool {
