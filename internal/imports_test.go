@@ -81,6 +81,7 @@ internal/emulators:       internal/process
 internal/servers:         internal/process
 infra/zip:
 localstack:               blobschema internal/drivers internal/emulators internal/engine internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap partition
+infra/selfhosted:         internal/servers
 infra/emulated:
 infra/account:
 cmd/orbweaver:            ...

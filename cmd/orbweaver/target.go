@@ -149,6 +149,9 @@ func (w where) Target() string { return w.at.String() }
 // Deployed reports whether the target is a deployment.
 func (w where) Deployed() bool { return w.Cloud != "" }
 
+// Priced reports whether calls of the target have prices.
+func (w where) Priced() bool { return drivers.Priced(w.Cloud) }
+
 // Command is a command line that works on the same target.
 func (w where) Command(verb string, args ...string) string { return w.at.command(verb, args...) }
 

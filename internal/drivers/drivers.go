@@ -58,6 +58,9 @@ func ShortName(location string) string {
 	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
+// Priced reports whether the platform at a location bills each call, by a price list that package ledger knows.
+func Priced(location string) bool { return strings.HasPrefix(location, aws.Scheme+"://") }
+
 // clouds holds the drivers of deployments by the scheme of their URLs.
 var clouds = map[string]func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error){
 	aws.Scheme:      aws.Open,

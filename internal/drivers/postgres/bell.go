@@ -75,8 +75,7 @@ func (b *bell) ring(queue string) {
 	}
 }
 
-// run asks the server while there are receivers: soon after one has begun to wait, then less and less often until a queue
-// has messages.
+// run asks the server while there are receivers. The pause between two questions doubles until a queue has messages.
 func (b *bell) run(ctx context.Context) {
 	defer close(b.done)
 	pause := askFirst
