@@ -59,7 +59,11 @@ const (
 	MapMade    // a coordinator run changes the number of partitions, or balances their load
 	RunDeleted // a coordinator run deletes a merged run
 
-	CrashMoving // all processes die just after slots were ordered to move (it is the last, because faults are drawn by number)
+	CrashMoving // all processes die just after slots were ordered to move
+
+	// Faults are drawn by number, so new kinds come last.
+
+	MailHidden // the answer to a receive is lost: it fails, and its messages are hidden from all until their visibility ends
 
 	kinds
 )
@@ -70,7 +74,7 @@ var kindNames = [kinds]string{
 	"mail misled", "mail huge", "mail empty", "wake dropped", "freeze", "stop", "skew", "jump", "two ticks",
 	"host down", "host slow", "host changed", "request junk", "halt", "late seeds", "recrawl",
 	"scale up", "scale down", "move slots", "roll back", "two maps",
-	"taken over", "lease lost", "slots given", "slots taken", "map made", "run deleted", "crash moving",
+	"taken over", "lease lost", "slots given", "slots taken", "map made", "run deleted", "crash moving", "mail hidden",
 }
 
 // String returns the name of the kind.

@@ -334,10 +334,7 @@ func (p *proc) sendOne(e actor.Send, body []byte) error {
 		n = 2
 	}
 	for range n {
-		delay := e.Delay
-		if w.cfg.Portable {
-			delay = 0
-		}
+		delay := w.cfg.Queues.delay(e.Delay)
 		if p.suffers(MailLate) {
 			delay += between(p.detail(MailLate), 0, 20*time.Second)
 		}
@@ -396,7 +393,7 @@ func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string,
 
 // message returns a delivery as an actor gets it.
 func (w *world) message(d embedded.Delivery) actor.Message {
-	if w.cfg.Portable {
+	if w.cfg.Queues == PortableQueues {
 		d.Receives = math.MaxInt
 	}
 	return actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
@@ -424,6 +421,9 @@ func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 	for i, d := range got {
 		w.bodies[d.Receipt] = d.Body
 		msgs[i] = w.message(d)
+	}
+	if len(msgs) > 0 && p.suffers(MailHidden) {
+		msgs, err = nil, errInjected
 	}
 	if len(msgs) > 0 && p.suffers(CrashReceived) {
 		p.crash()

@@ -82,10 +82,38 @@ func Scenario(seed uint64) Config {
 	r = rand.New(rand.NewPCG(seed, 0x510e))
 	cfg.SlowQueues = time.Duration([]int{0, 0, 100, 600, 6000}[r.IntN(5)]) * time.Millisecond // steps linger for 200 ms or 2 s
 	r = rand.New(rand.NewPCG(seed, 0x90b11e))
-	cfg.Portable = cfg.Cold && r.IntN(3) == 0
+	if cfg.Cold && r.IntN(3) == 0 {
+		cfg.Queues = PortableQueues
+	}
+	r = rand.New(rand.NewPCG(seed, 0x4a75))
+	if cfg.Queues == PlainQueues && r.IntN(3) == 0 {
+		cfg.Queues = SecondQueues
+	}
+	often(MailHidden, 0, 0.01, 0.1)
 	cfg.choose(seed)
 	cfg.drawWeb(seed)
 	return cfg
+}
+
+// Queues is the semantics of the queues of a platform.
+type Queues uint8
+
+// The semantics of queues.
+const (
+	PlainQueues    Queues = iota
+	PortableQueues        // gocloud's portable types: no delays, and no counts of deliveries
+	SecondQueues          // NATS: delays of whole seconds, rounded up
+)
+
+// delay returns the delay that a queue keeps.
+func (q Queues) delay(d time.Duration) time.Duration {
+	switch q {
+	case PortableQueues:
+		return 0
+	case SecondQueues:
+		return (d + time.Second - 1).Truncate(time.Second)
+	}
+	return d
 }
 
 func seconds(r *rand.Rand, list ...int) time.Duration {

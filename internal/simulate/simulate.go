@@ -59,8 +59,7 @@ type Config struct {
 	// Cold simulates a platform of functions: coordinator runs are a minute apart, each in another process; steps send
 	// wakes; at most Concurrency steps run at once (0: any number); and the operator gives an order now and then.
 	Cold bool
-	// Portable gives queues the semantics of gocloud's portable types: they ignore delays, and do not count deliveries.
-	Portable    bool
+	Queues      Queues
 	Concurrency int
 	// Late makes the operator create the crawl with half of the seeds and half of MaxPages, and give the rest some time
 	// later or at the end of the crawl.
