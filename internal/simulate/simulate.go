@@ -58,7 +58,7 @@ type Config struct {
 	Local bool
 	// Cold simulates a platform of functions: coordinator runs are a minute apart, each in another process; steps send
 	// wakes; at most Concurrency steps run at once (0: any number); and the operator gives an order now and then.
-	Cold bool
+	Cold        bool
 	Queues      Queues
 	Concurrency int
 	// Late makes the operator create the crawl with half of the seeds and half of MaxPages, and give the rest some time
