@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers/bucket"
 )
 
@@ -89,28 +87,19 @@ func checkServer(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// create creates the tables, and an object in the bucket that shows to which database the bucket belongs. A crash leaves
-// at most the object, which does no harm.
+// create creates the tables and claims the bucket. A crash leaves at most the bucket's marker, which does no harm.
 func (d *database) create(ctx context.Context, tx pgx.Tx, objects *bucket.Bucket) error {
-	id := rand.Text()
 	if _, err := tx.Exec(ctx, d.sql(tables)); err != nil {
+		return err
+	}
+	id, err := bucket.Claim(ctx, objects, d.blobs, "")
+	if err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, d.sql(`insert into $schema.about (version, bucket) values ($1, $2)`), schemaVersion, id); err != nil {
 		return err
 	}
-	if err := d.insertQueues(ctx, tx, 0); err != nil {
-		return err
-	}
-	name := naming.MarkerPrefix + id
-	err := objects.WriteAll(ctx, name, nil, nil)
-	if err == nil && objects.Sync != nil {
-		err = objects.Sync([]string{name})
-	}
-	if err != nil {
-		return fmt.Errorf("write to the bucket %s: %w", d.blobs, err)
-	}
-	return nil
+	return d.insertQueues(ctx, tx, 0)
 }
 
 func (d *database) check(ctx context.Context, tx pgx.Tx, objects *bucket.Bucket) error {
@@ -123,13 +112,6 @@ func (d *database) check(ctx context.Context, tx pgx.Tx, objects *bucket.Bucket)
 		return fmt.Errorf("its tables have version %d, and this program uses version %d: use the version of orbweaver that created them, or another name (parameter name)",
 			version, schemaVersion)
 	}
-	found, err := objects.Exists(ctx, naming.MarkerPrefix+id)
-	switch {
-	case err != nil:
-		return fmt.Errorf("read the bucket %s: %w", d.blobs, err)
-	case !found:
-		return fmt.Errorf("its pages are not in %s, because the object %s is not there: give the bucket or the folder that the first command used; "+
-			"every machine must reach the same one", d.blobs, naming.MarkerPrefix+id)
-	}
-	return nil
+	_, err := bucket.Claim(ctx, objects, d.blobs, id)
+	return err
 }
