@@ -70,6 +70,9 @@ func (p *Platform) ReadRecords(ctx context.Context, keys []string) ([]Record, er
 	recs := make([]Record, len(keys))
 	for i, k := range keys {
 		if at := place[k]; !absent[at] {
+			if docs[at].DocstoreRevision == nil { // gocloud's drivers do not notice a document that an answer lacks
+				return nil, fmt.Errorf("the table's answer leaves out record %s", k)
+			}
 			recs[i] = Record{Found: true, Value: []byte(docs[at].Value), Revision: docs[at].DocstoreRevision}
 		}
 	}

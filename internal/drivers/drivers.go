@@ -64,13 +64,14 @@ func Priced(location string) bool { return strings.HasPrefix(location, aws.Schem
 // clouds holds the drivers of deployments by the scheme of their URLs.
 var clouds = map[string]func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error){
 	aws.Scheme:      aws.Open,
+	"gcp":           openGCP,
 	gocloud.Scheme:  gocloud.Open,
 	postgres.Scheme: postgres.Open,
 }
 
 // Open opens the platform at a location: the URL of a deployment, such as
-// aws://NAME?bucket=BUCKET&partitions=N, the URL of a PostgreSQL database ([postgres.Open]) or of gocloud's drivers
-// ([gocloud.Open]), or a folder, as [Local] does. meter may be nil.
+// aws://NAME?bucket=BUCKET&partitions=N, the URL of a project of Google Cloud, of a PostgreSQL database
+// ([postgres.Open]) or of gocloud's drivers ([gocloud.Open]), or a folder, as [Local] does. meter may be nil.
 func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	scheme, _, cloud := strings.Cut(location, "://")
 	if !cloud {
@@ -78,7 +79,7 @@ func Open(ctx context.Context, location string, meter platform.Meter) (*platform
 	}
 	open := clouds[scheme]
 	if open == nil {
-		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., postgres://USER@HOST/DATABASE?..., gocloud://NAME?..., or a folder)", location, scheme)
+		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., gcp://PROJECT?..., postgres://USER@HOST/DATABASE?..., gocloud://NAME?..., or a folder)", location, scheme)
 	}
 	return open(ctx, location, meter)
 }

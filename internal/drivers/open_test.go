@@ -9,7 +9,7 @@ import (
 
 func TestOpen(t *testing.T) {
 	for location, want := range map[string]string{
-		"gcp://name?x=y":            "the scheme gcp is unknown",
+		"azure://name?x=y":          "the scheme azure is unknown",
 		"aws://name":                "bucket is missing",
 		"aws://name?bucket=b&part=": "parameter part needs one value",
 	} {
