@@ -1,6 +1,7 @@
 # What one can do here. Go, git and make are all it takes.
 URL ?=
 ARGS ?=
+TAGS ?=
 SEEDS ?= 200
 EXPERIMENTS ?= webgather policies topics queue-assignment freshness redis-engine
 FUZZTIME ?= 10s
@@ -29,8 +30,8 @@ endif
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
 
-build: ## build bin/orbweaver
-	go build -o bin/orbweaver ./cmd/orbweaver
+build: ## build bin/orbweaver; TAGS=gcp links Google Cloud
+	go build -tags '$(TAGS)' -o bin/orbweaver ./cmd/orbweaver
 
 crawl: build ## crawl URL=https://example.org, or go on with the crawl; ARGS='--max-pages 100'
 	$(call interruptible,bin/orbweaver crawl $(ARGS) $(URL))
@@ -86,6 +87,11 @@ selfhosted-check: ## check the compose file and the Helm chart; needs python3, a
 	for args in secret.pgPassword=p 'secret.existingSecret=s,search.enabled=true,serviceAccount.create=true,worker.args={--steps,8}'; do \
 	$(chart) --set "$$args" >$(checks)/chart.yaml && $(checks)/bin/kubernetes-validate --strict $(checks)/chart.yaml || exit 1; done
 	! $(chart) --set secret.pgPassword=p,worker.replicaz=3 2>/dev/null || { echo 'a misspelt value is not refused'; exit 1; }
+
+gcp-test: ## vet and test the platform on Google Cloud, on fakes within the tests
+	go vet -tags gcp ./internal/drivers/... ./internal/service ./cmd/orbweaver
+	go test -vet=off -tags gcp ./internal/drivers/gcp/...
+	go test -vet=off -tags gcp -run 'TestOpen|TestGoogleCloudCrawl' ./internal/drivers ./internal/service
 
 test: ## vet, and run all tests
 	go vet ./... && go test -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # at once: for much of their time tests wait
@@ -165,4 +171,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean

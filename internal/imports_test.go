@@ -52,9 +52,11 @@ internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/
 internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
 internal/drivers/bucket:  blobschema/naming platform
 internal/drivers/aws:     blobschema/naming internal/drivers/bucket partition platform
+internal/drivers/gcp:     blobschema/naming internal/drivers/bucket partition platform
+internal/drivers/gcp/fake:
 internal/drivers/gocloud: blobschema/naming partition platform
 internal/drivers/postgres: blobschema/naming internal/drivers/bucket partition platform
-internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/bucket internal/drivers/embedded internal/drivers/gocloud internal/drivers/postgres platform
+internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/bucket internal/drivers/embedded internal/drivers/gcp internal/drivers/gocloud internal/drivers/postgres platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/token internal/weburl partition
 internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
@@ -95,9 +97,11 @@ github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal
 github.com/aws/smithy-go:            internal/drivers/aws internal/drivers/bucket
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
+cloud.google.com/go:                 internal/drivers/gcp internal/drivers/gcp/fake
 github.com/dchest/siphash:           partition
 github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
+github.com/fsouza/fake-gcs-server:   internal/drivers/gcp/fake
 github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
 github.com/jackc/pgx/v5:             internal/drivers/postgres
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
@@ -105,11 +109,14 @@ github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gocloud internal/engine internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver infra/account internal/engine internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
+google.golang.org/api:               internal/drivers/gcp
+google.golang.org/grpc:              internal/drivers/gcp internal/drivers/gcp/fake
+google.golang.org/protobuf:          internal/drivers/gcp internal/drivers/gcp/fake
 `
 
 // core lists the packages that do no I/O, start no goroutine and read no clock, so that the simulation can run

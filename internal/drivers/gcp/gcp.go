@@ -204,7 +204,7 @@ func (c *cloud) dial(ctx context.Context) (err error) {
 		return err
 	}
 	c.closers = append(c.closers, c.documents)
-	c.documents.CallOptions.BatchGetDocuments = nil                                   // it would repeat a read for ever; steps repeat their reads themselves
+	c.documents.CallOptions.BatchGetDocuments = nil                                   // it would repeat a read forever; steps repeat their reads themselves
 	if c.objects, err = storage.NewClient(ctx, storage.WithJSONReads()); err != nil { // emulators need it: the XML of reads has another host
 		return err
 	}

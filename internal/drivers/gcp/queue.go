@@ -152,7 +152,7 @@ func (q *queue) pull(ctx context.Context, limit int) (got []platform.Delivery, e
 	defer cancel()
 	r, err := q.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
 		Subscription: q.subscription(), MaxMessages: int32(max(1, min(limit, maxMessages))),
-		ReturnImmediately: true, //nolint:staticcheck // deprecated, but without it Pub/Sub waits as long as it likes
+		ReturnImmediately: true, //nolint:staticcheck // deprecated, but without it Pub/Sub decides how long it waits
 	})
 	if err != nil {
 		return nil, false, err

@@ -137,7 +137,7 @@ func validate(name string) error {
 	return nil
 }
 
-// satisfied checks the precondition of a write. d is the document as it is, nil if there is none.
+// satisfied checks the precondition of a write. d is the present document, or nil.
 func satisfied(p *pb.Precondition, d *pb.Document, name string) error {
 	switch c := p.GetConditionType().(type) {
 	case *pb.Precondition_Exists:

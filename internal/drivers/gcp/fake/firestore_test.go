@@ -62,7 +62,7 @@ func commit(ctx context.Context, c *firestore.Client, writes ...*pb.Write) ([]*p
 	return r.GetWriteResults(), err
 }
 
-// value reads a document; "" if there is none.
+// value reads a document; "" if it is missing.
 func value(t *testing.T, c *firestore.Client, id string) string {
 	t.Helper()
 	stream, err := c.BatchGetDocuments(t.Context(), &pb.BatchGetDocumentsRequest{Database: database, Documents: []string{name(id)}})
