@@ -314,14 +314,14 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case code == codes.Unauthenticated || http == 401:
-		return fmt.Errorf("Google Cloud refuses the credentials; log in again (gcloud auth application-default login): %w", err)
+		return fmt.Errorf("the credentials are refused; log in again (gcloud auth application-default login): %w", err)
 	case code == codes.PermissionDenied || http == 403:
 		return fmt.Errorf("the project does not exist, does not use this service or grants no right to it: check the project in the URL, enable the service "+
 			"(gcloud services enable pubsub.googleapis.com firestore.googleapis.com storage.googleapis.com), and grant the roles of docs/howto/google-cloud.md: %w", err)
 	case code == codes.ResourceExhausted || http == 429:
 		return fmt.Errorf("a quota of the project is used up; raise it in the console: %w", err)
 	case code == codes.Unavailable || code == codes.DeadlineExceeded:
-		return fmt.Errorf("Google Cloud cannot be reached; check the network and the variables of emulators: %w", err)
+		return fmt.Errorf("the service cannot be reached; check the network and the variables of emulators: %w", err)
 	}
 	return err
 }
