@@ -172,9 +172,9 @@ func Open(ctx context.Context, text string, meter platform.Meter) (_ *platform.P
 	p := &platform.Platform{
 		Table: table, BeginWith: l.partitions, Meter: meter,
 		Queue:        func(name string) (platform.Queue, error) { return &queue{cloud: c, name: name}, nil },
-		CreateQueues: c.createQueues,
+		CreateQueues: func(ctx context.Context, partitions int) error { return explain(c.createQueues(ctx, partitions)) },
 		CheckQueue:   func(context.Context, string) error { return nil }, // Open creates the queues that it may be called with
-		Close:        func() error { return c.close() },
+		Close:        c.close,
 	}
 	objects.Fill(p)
 	if err := c.check(ctx, objects); err != nil {
@@ -310,15 +310,15 @@ func httpCode(err error) int {
 
 // explain adds to an error what to do.
 func explain(err error) error {
-	switch code, http := status.Code(err), httpCode(err); {
+	switch code, web := status.Code(err), httpCode(err); {
 	case err == nil:
 		return nil
-	case code == codes.Unauthenticated || http == 401:
+	case code == codes.Unauthenticated || web == http.StatusUnauthorized:
 		return fmt.Errorf("the credentials are refused; log in again (gcloud auth application-default login): %w", err)
-	case code == codes.PermissionDenied || http == 403:
+	case code == codes.PermissionDenied || web == http.StatusForbidden:
 		return fmt.Errorf("the project does not exist, does not use this service or grants no right to it: check the project in the URL, enable the service "+
 			"(gcloud services enable pubsub.googleapis.com firestore.googleapis.com storage.googleapis.com), and grant the roles of docs/howto/google-cloud.md: %w", err)
-	case code == codes.ResourceExhausted || http == 429:
+	case code == codes.ResourceExhausted || web == http.StatusTooManyRequests:
 		return fmt.Errorf("a quota of the project is used up; raise it in the console: %w", err)
 	case code == codes.Unavailable || code == codes.DeadlineExceeded:
 		return fmt.Errorf("the service cannot be reached; check the network and the variables of emulators: %w", err)

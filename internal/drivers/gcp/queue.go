@@ -61,7 +61,7 @@ func (c *cloud) createQueues(ctx context.Context, partitions int) error {
 				})
 			}
 			if err != nil && status.Code(err) != codes.AlreadyExists {
-				return fmt.Errorf("create queue %s: %w", name, explain(err))
+				return fmt.Errorf("create queue %s: %w", name, err)
 			}
 			return nil
 		})
