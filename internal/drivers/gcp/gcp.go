@@ -177,10 +177,13 @@ func Open(ctx context.Context, text string, meter platform.Meter) (_ *platform.P
 		Close:        c.close,
 	}
 	objects.Fill(p)
-	if err := c.check(ctx, objects); err != nil {
+	if err = c.check(ctx, objects); err == nil {
+		err = c.claim(ctx, p, objects)
+	}
+	if err != nil {
 		return nil, explain(err)
 	}
-	return p, explain(c.claim(ctx, p, objects))
+	return p, nil
 }
 
 // dial makes the clients. It makes no calls, so its errors are those of credentials.

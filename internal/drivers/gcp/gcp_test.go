@@ -177,7 +177,7 @@ func TestUnfit(t *testing.T) {
 		if err == nil {
 			_ = p.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), want.want) {
+		if p != nil || err == nil || !strings.Contains(err.Error(), want.want) {
 			t.Errorf("%s: %v, want %q", what, err, want.want)
 		}
 		t.Log(err)
