@@ -37,7 +37,7 @@ func serve(t *testing.T) *fake.Cloud {
 	return c
 }
 
-func open(t *testing.T, url string, m platform.Meter) *platform.Platform {
+func open(t *testing.T, m platform.Meter) *platform.Platform {
 	t.Helper()
 	p, err := Open(t.Context(), testURL, m)
 	if err != nil {
@@ -53,7 +53,7 @@ func open(t *testing.T, url string, m platform.Meter) *platform.Platform {
 
 func TestSuite(t *testing.T) {
 	serve(t)
-	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform { return open(t, testURL, m) },
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform { return open(t, m) },
 		conformance.Traits{Visibility: visibility, NoCounts: true, Unmetered: true, MaxRecord: 1 << 20})
 }
 
@@ -79,7 +79,7 @@ func TestOpenedTogether(t *testing.T) {
 // TestQueuesStay checks that queues that exist keep their settings.
 func TestQueuesStay(t *testing.T) {
 	serve(t)
-	p := open(t, testURL, nil)
+	p := open(t, nil)
 	c := &cloud{location: location{project: "orbweaver-test", name: "orbweaver"}}
 	if err := c.dial(t.Context()); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestQueuesStay(t *testing.T) {
 // TestEarlyMessagesDoNotHideOthers checks that a receive finds messages that are due behind many that are not.
 func TestEarlyMessagesDoNotHideOthers(t *testing.T) {
 	serve(t)
-	p := open(t, testURL, nil)
+	p := open(t, nil)
 	q, err := p.Queue("wakes")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestEarlyMessagesDoNotHideOthers(t *testing.T) {
 // TestLeftOutRecord checks that a record that an answer lacks is not taken for an empty one.
 func TestLeftOutRecord(t *testing.T) {
 	c := serve(t)
-	p := open(t, testURL, nil)
+	p := open(t, nil)
 	for _, key := range []string{"c1/head/00001", "c1/head/00002"} {
 		if _, err := p.WriteRecord(t.Context(), key, []byte("{}"), nil); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestLeftOutRecord(t *testing.T) {
 // TestUnchangedRecord writes a record with the bytes that it has. As in Firestore, the revision stays, and stays usable.
 func TestUnchangedRecord(t *testing.T) {
 	serve(t)
-	p := open(t, testURL, nil)
+	p := open(t, nil)
 	first, err := p.WriteRecord(t.Context(), "same", []byte("{}"), nil)
 	must(t, err)
 	second, err := p.WriteRecord(t.Context(), "same", []byte("{}"), first)
@@ -157,7 +157,7 @@ func TestUnchangedRecord(t *testing.T) {
 // TestUnfit checks the errors of projects and buckets that do not fit.
 func TestUnfit(t *testing.T) {
 	c := serve(t)
-	open(t, testURL, nil)
+	open(t, nil)
 	denied := status.Error(codes.PermissionDenied, "Missing or insufficient permissions.")
 	for what, want := range map[string]struct {
 		url  string
