@@ -85,6 +85,7 @@ type Scratch struct {
 	whole   []byte // body of an answer in chunks
 	record  []byte
 	head    []byte
+	slab    []byte // of records and heads of earlier answers; only the rest is free
 }
 
 // NewScratch returns a Scratch. It uses Token, Srcset, MaxBody and Compression of cfg.
@@ -267,13 +268,30 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 		return err
 	}
 	out.ResponseAt, out.Page.Length = at, int64(len(s.record)-at)
-	out.Record = make([]byte, len(s.record)) // the exact size, because the step buffers it until its WARC is stored
-	copy(out.Record, s.record)
+	out.Record = s.keep(s.record)
 	out.IP = resp.Addr
 	if profile == "" && len(resp.Body) > 0 && len(s.head) <= maxHead {
-		out.Head = bytes.Clone(s.head)
+		out.Head = s.keep(s.head)
 	}
 	return nil
+}
+
+// slabBytes is the size of a slab. A step drops the records of many answers at once, when it commits, so they can share
+// an allocation.
+const slabBytes = 512 << 10
+
+// keep returns a copy of b of the exact size, because the step buffers it until its WARC is stored. Copies that are not
+// large share a slab.
+func (s *Scratch) keep(b []byte) []byte {
+	if len(b) > slabBytes/8 {
+		return bytes.Clone(b)
+	}
+	if len(b) > cap(s.slab)-len(s.slab) {
+		s.slab = make([]byte, 0, slabBytes)
+	}
+	at := len(s.slab)
+	s.slab = append(s.slab, b...)
+	return s.slab[at:len(s.slab):len(s.slab)]
 }
 
 // readBody extracts the links of a page, or keeps the body of a robots.txt.
