@@ -55,8 +55,9 @@ internal/drivers/aws:     blobschema/naming internal/drivers/bucket partition pl
 internal/drivers/gcp:     blobschema/naming internal/drivers/bucket partition platform
 internal/drivers/gcp/fake:
 internal/drivers/gocloud: blobschema/naming partition platform
+internal/drivers/nats:    blobschema/naming internal/drivers/bucket partition platform
 internal/drivers/postgres: blobschema/naming internal/drivers/bucket partition platform
-internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/bucket internal/drivers/embedded internal/drivers/gcp internal/drivers/gocloud internal/drivers/postgres platform
+internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/bucket internal/drivers/embedded internal/drivers/gcp internal/drivers/gocloud internal/drivers/nats internal/drivers/postgres platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/token internal/weburl partition
 internal/engine:          blobschema blobschema/naming blobschema/wire internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
@@ -104,6 +105,7 @@ al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fsouza/fake-gcs-server:   internal/drivers/gcp/fake
 github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
 github.com/jackc/pgx/v5:             internal/drivers/postgres
+github.com/nats-io/nats.go:          internal/drivers/nats
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
@@ -111,7 +113,7 @@ go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/engine internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 google.golang.org/api:               internal/drivers/gcp

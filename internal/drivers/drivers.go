@@ -40,6 +40,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/drivers/gocloud"
+	"github.com/orbweaver/orbweaver/internal/drivers/nats"
 	"github.com/orbweaver/orbweaver/internal/drivers/postgres"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -66,12 +67,13 @@ var clouds = map[string]func(ctx context.Context, location string, meter platfor
 	aws.Scheme:      aws.Open,
 	"gcp":           openGCP,
 	gocloud.Scheme:  gocloud.Open,
+	nats.Scheme:     nats.Open,
 	postgres.Scheme: postgres.Open,
 }
 
 // Open opens the platform at a location: the URL of a deployment, such as
 // aws://NAME?bucket=BUCKET&partitions=N, the URL of a project of Google Cloud, of a PostgreSQL database
-// ([postgres.Open]) or of gocloud's drivers ([gocloud.Open]), or a folder, as [Local] does. meter may be nil.
+// ([postgres.Open]), of NATS servers ([nats.Open]) or of gocloud's drivers ([gocloud.Open]), or a folder, as [Local] does. meter may be nil.
 func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	scheme, _, cloud := strings.Cut(location, "://")
 	if !cloud {
@@ -79,7 +81,7 @@ func Open(ctx context.Context, location string, meter platform.Meter) (*platform
 	}
 	open := clouds[scheme]
 	if open == nil {
-		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., gcp://PROJECT?..., postgres://USER@HOST/DATABASE?..., gocloud://NAME?..., or a folder)", location, scheme)
+		return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., gcp://PROJECT?..., postgres://USER@HOST/DATABASE?..., nats://HOST:PORT?..., gocloud://NAME?..., or a folder)", location, scheme)
 	}
 	return open(ctx, location, meter)
 }

@@ -6,8 +6,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -37,6 +40,24 @@ func TestRecordOpensNoNetwork(t *testing.T) {
 func TestCrawlsDemo(t *testing.T) {
 	led := &ledger.Ledger{}
 	p, err := drivers.Memory(led)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlDemo(t, p, led)
+}
+
+// TestNATSCrawl crawls on a NATS server in this process.
+func TestNATSCrawl(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer srv.WaitForShutdown()
+	defer srv.Shutdown()
+	led := &ledger.Ledger{}
+	p, err := drivers.Open(t.Context(), srv.ClientURL()+"?sync=confirmed&blobs=file://"+filepath.ToSlash(t.TempDir()), led)
 	if err != nil {
 		t.Fatal(err)
 	}
