@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,15 +200,7 @@ type deployment struct {
 
 func (d deployment) String() string  { return drivers.ShortName(d.url) }
 func (d deployment) flags() []string { return d.args }
-
-// name leaves out a password.
-func (d deployment) name(w *where) {
-	w.Cloud = d.url
-	if u, err := url.Parse(d.url); err == nil && u.User != nil {
-		u.User = url.User(u.User.Username())
-		w.Cloud = u.String()
-	}
-}
+func (d deployment) name(w *where)   { w.Cloud = drivers.WithoutPassword(d.url) }
 
 func (d deployment) object(name string) string { return d.String() + ", objects " + name }
 

@@ -12,24 +12,11 @@ import (
 // embedded holds the traits of both embedded platforms. Package embedded tests the end of a visibility.
 var embedded = conformance.Traits{Visibility: 5 * time.Minute, Batches: true}
 
-func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
-}
-
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := drivers.Memory(m)
-		return opened(t, p, err)
+		return conformance.Opened(t, p, err)
 	}, embedded)
 }
 
@@ -41,10 +28,10 @@ func TestFolder(t *testing.T) {
 			t.Error(err)
 		}
 		p, err := drivers.Open(t.Context(), dir, nil)
-		return opened(t, p, err)
+		return conformance.Opened(t, p, err)
 	}
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := drivers.Open(t.Context(), dir, m)
-		return opened(t, p, err)
+		return conformance.Opened(t, p, err)
 	}, traits)
 }

@@ -59,6 +59,18 @@ func ShortName(location string) string {
 	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
+// WithoutPassword returns the URL of a deployment without a password.
+func WithoutPassword(location string) string {
+	scheme, rest, _ := strings.Cut(location, "://")
+	authority := rest
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		authority = rest[:end]
+	}
+	at := max(0, strings.LastIndexByte(authority, '@'))
+	user, _, _ := strings.Cut(authority[:at], ":")
+	return scheme + "://" + user + rest[at:]
+}
+
 // Priced reports whether the platform at a location bills each call, by a price list that package ledger knows.
 func Priced(location string) bool { return strings.HasPrefix(location, aws.Scheme+"://") }
 

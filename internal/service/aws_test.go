@@ -100,19 +100,6 @@ func deploy(t *testing.T, partitions int, visibility time.Duration) string {
 	return fmt.Sprintf("aws://%s?bucket=%s&partitions=%d", name, name, partitions)
 }
 
-func openedAWS(t *testing.T, p *platform.Platform, err error) *platform.Platform {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
-}
-
 // taps are the wiretaps between a platform and the emulators.
 type taps struct{ tables, others *wiretap.Tap }
 
@@ -178,7 +165,7 @@ func TestAWS(t *testing.T) {
 		start := time.Now()
 		p, err := drivers.Open(t.Context(), location, m)
 		t.Logf("opened in %v", time.Since(start))
-		return openedAWS(t, p, err)
+		return conformance.Opened(t, p, err)
 	}, conformance.Traits{
 		// The emulators differ from AWS:
 		//
@@ -197,7 +184,7 @@ func TestAWSDeployment(t *testing.T) {
 	emulated(t)
 	location := deploy(t, 2, time.Second)
 	p, err := drivers.Open(t.Context(), location, nil)
-	p = openedAWS(t, p, err)
+	p = conformance.Opened(t, p, err)
 	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "has 2 mailboxes") {
 		t.Errorf("more partitions than mailboxes: %v", err)
 	}
@@ -230,6 +217,6 @@ func TestAWSCrawl(t *testing.T) {
 	wire := tapped(t)
 	led := &ledger.Ledger{}
 	p, err := drivers.Open(t.Context(), location, led)
-	crawlDemo(t, openedAWS(t, p, err), led)
+	crawlDemo(t, conformance.Opened(t, p, err), led)
 	wire.check(t, led)
 }

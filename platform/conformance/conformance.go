@@ -43,6 +43,20 @@ type Traits struct {
 // need not be empty, but nothing else may use it.
 type Open func(t *testing.T, meter platform.Meter) *platform.Platform
 
+// Opened returns a platform that a test has just opened, and closes it at the end of the test.
+func Opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
 // Run runs the suite.
 func Run(t *testing.T, open Open, traits Traits) {
 	ledger := &ledger.Ledger{}

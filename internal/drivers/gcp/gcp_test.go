@@ -40,15 +40,7 @@ func serve(t *testing.T) *fake.Cloud {
 func open(t *testing.T, m platform.Meter) *platform.Platform {
 	t.Helper()
 	p, err := Open(t.Context(), testURL, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return conformance.Opened(t, p, err)
 }
 
 func TestSuite(t *testing.T) {

@@ -24,15 +24,7 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := Open(t.Context(), inMemory("suite", conformance.Partitions), m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return p
+		return conformance.Opened(t, p, err)
 	}, conformance.Traits{Visibility: 2 * time.Second, Batches: true, NoDelay: true, NoCounts: true, Unmetered: true})
 }
 

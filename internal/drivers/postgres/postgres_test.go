@@ -45,15 +45,7 @@ func locationOf(t *testing.T, s *servers.Postgres) string {
 func open(t *testing.T, location string, m platform.Meter) *platform.Platform {
 	t.Helper()
 	p, err := Open(t.Context(), location, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return conformance.Opened(t, p, err)
 }
 
 func execute(t *testing.T, s *servers.Postgres, statements ...string) {
