@@ -141,7 +141,7 @@ bench-frontier: ## measure the frontier's time and memory with 1,000,000 known U
 experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies
 	@for name in $(EXPERIMENTS); do $(call lab,cmd/experiment) $$name -out docs/experiments $(ARGS) || exit 1; done
 
-speedup: build ## measure how much faster several workers crawl than one, over emulators, for minutes; ARGS='-quick -csv FILE'
+speedup: build ## measure how much faster several workers crawl than one, on PostgreSQL, for minutes; ARGS='-quick -csv FILE'
 	$(call lab,speedup) $(ARGS)
 
 recordings: build ## make the pictures of the documents, from a crawl on this machine; needs script and chromium

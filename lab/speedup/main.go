@@ -1,12 +1,12 @@
 // Speedup measures how much faster several workers crawl than one: it crawls the same generated web by 1, 2 and 4
-// processes of 'orbweaver work', over emulators of AWS on this machine, and compares their rates.
+// processes of 'orbweaver work' that share a PostgreSQL server and a folder, and compares their rates.
 //
-//	make speedup                          # takes five minutes
+//	make speedup                          # takes five minutes; needs PostgreSQL
 //	make speedup ARGS='-quick'
 //	make speedup ARGS='-csv FILE'         # also writes the table
 //
 // The web is bound by latency: the rate of a worker follows from its number of connections and not from the processor,
-// which all workers, the servers and the emulators share. The stored pages are compared with the ground truth.
+// which all workers and servers share. The stored pages are compared with the ground truth.
 package main
 
 import (
@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,21 +27,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers"
-	"github.com/orbweaver/orbweaver/internal/emulators"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/servers"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 const (
@@ -50,7 +41,6 @@ const (
 	steps       = 2 // of each worker, so that four of them work on all partitions
 	connections = 16
 	latency     = 500 * time.Millisecond
-	region      = "us-east-1"
 	atMost      = 10 * time.Minute // for one crawl
 )
 
@@ -69,22 +59,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	quick := f.Bool("quick", false, "crawl a small web: to see that it works, not to measure")
 	file := f.String("csv", "", "write the table to this `file`")
 	_ = f.Parse(args)
-	set := emulators.Running()
-	if set == nil {
-		kit, err := emulators.Fetch(ctx, out)
-		if err != nil {
-			return err
-		}
-		logs, err := os.MkdirTemp("", "orbweaver-speedup-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(logs)
-		if set, err = kit.Start(ctx, logs); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, set.Close()) }()
+	db, err := servers.NewPostgres(ctx)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, db.Close()) }()
 	cfg := simweb.Config{
 		Seed: 4, Hosts: 256, Pages: simweb.Pages{Min: 10}, LinksPerPage: 10, CrossHost: 0.2,
 		Connection: simweb.Connection{LatencyMin: latency, LatencyMax: latency},
@@ -94,7 +73,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	var all []speed
 	for _, n := range []int{1, 2, 4} {
-		s, err := measure(ctx, set, cfg, n)
+		s, err := measure(ctx, db, cfg, n)
 		if err != nil {
 			return fmt.Errorf("%d workers: %w", n, err)
 		}
@@ -137,7 +116,7 @@ func report(out io.Writer, file string, all []speed) error {
 }
 
 // measure crawls a web by n workers, all of which run before the crawl begins.
-func measure(ctx context.Context, set *emulators.Set, cfg simweb.Config, n int) (s speed, err error) {
+func measure(ctx context.Context, db *servers.Postgres, cfg simweb.Config, n int) (s speed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	srv, err := simweb.Start(ctx, cfg)
@@ -145,19 +124,21 @@ func measure(ctx context.Context, set *emulators.Set, cfg simweb.Config, n int) 
 		return s, err
 	}
 	defer srv.Close()
-	location, err := deploy(ctx, set, fmt.Sprintf("speedup-%x-%d", time.Now().Unix(), n))
+	blobs, err := os.MkdirTemp("", "orbweaver-speedup-")
 	if err != nil {
 		return s, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(blobs)) }()
+	location := fmt.Sprintf("%s?name=speedup_%d&partitions=%d&blobs=file://%s", db.URL(), n, partitions, filepath.ToSlash(blobs))
 	var workers errgroup.Group
 	for range n {
 		workers.Go(func() error {
-			return orbweaver(ctx, set, location, "work", "--json", "--allow-net", "127.0.0.0/8", "--lease", "5s", "--tick", "1s", "--idle-exit",
+			return orbweaver(ctx, location, "work", "--json", "--allow-net", "127.0.0.0/8", "--lease", "5s", "--tick", "1s", "--idle-exit",
 				"--steps", strconv.Itoa(steps), "--connections", strconv.Itoa(connections), "--step-time", "5s")
 		})
 	}
-	err = orbweaver(ctx, set, location, append([]string{
-		"crawl", "--detach", "--scope", "any", "--sitemaps=false", "--delay", "0s", "--partitions", strconv.Itoa(partitions),
+	err = orbweaver(ctx, location, append([]string{
+		"crawl", "--detach", "--scope", "any", "--sitemaps=false", "--delay", "0s",
 	}, srv.Web().Seeds()...)...)
 	if err != nil {
 		cancel()
@@ -165,7 +146,7 @@ func measure(ctx context.Context, set *emulators.Set, cfg simweb.Config, n int) 
 	if err := errors.Join(err, workers.Wait()); err != nil {
 		return s, err
 	}
-	if s.pages, err = compare(ctx, set, location, srv.Web()); err != nil {
+	if s.pages, err = compare(ctx, location, srv.Web()); err != nil {
 		return s, err
 	}
 	s.workers = n
@@ -180,52 +161,18 @@ func measure(ctx context.Context, set *emulators.Set, cfg simweb.Config, n int) 
 	return s, nil
 }
 
-// orbweaver runs a command on a deployment.
-func orbweaver(ctx context.Context, set *emulators.Set, location string, args ...string) error {
+// orbweaver runs a command on a platform.
+func orbweaver(ctx context.Context, location string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join("bin", "orbweaver"), args...)
 	cmd.Env = append(os.Environ(), "ORBWEAVER_PLATFORM="+location)
-	for name, v := range set.Environment() {
-		cmd.Env = append(cmd.Env, name+"="+v)
-	}
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("orbweaver %s: %w\n%s", args[0], err, said[max(0, len(said)-2000):])
 	}
 	return nil
 }
 
-// deploy creates the queues, the bucket and the table of a deployment without functions, and returns its location.
-func deploy(ctx context.Context, set *emulators.Set, name string) (location string, err error) {
-	config := aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
-	queues := sqs.NewFromConfig(config, func(o *sqs.Options) { o.BaseEndpoint = &set.AWS })
-	bucket := s3.NewFromConfig(config, func(o *s3.Options) { o.BaseEndpoint, o.UsePathStyle = &set.AWS, true })
-	table := dynamodb.NewFromConfig(config, func(o *dynamodb.Options) { o.BaseEndpoint = &set.DynamoDB })
-	names := map[string]string{naming.WakesQueue: "360", naming.IntakeQueue: "360", naming.IndexQueue: "360", naming.RankQueue: "360"}
-	for p := range partitions {
-		names[naming.MailboxQueue(partition.ID(p))] = "15"
-	}
-	for _, q := range slices.Sorted(maps.Keys(names)) {
-		_, one := queues.CreateQueue(ctx, &sqs.CreateQueueInput{
-			QueueName: aws.String(name + "-" + q), Attributes: map[string]string{"VisibilityTimeout": names[q]},
-		})
-		err = errors.Join(err, one)
-	}
-	_, two := bucket.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(name + "-bucket")})
-	_, three := table.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}},
-	})
-	location = fmt.Sprintf("aws://%s?bucket=%s-bucket&partitions=%d&mailboxes=%d&region=%s", name, name, partitions, partitions, region)
-	return location, errors.Join(err, two, three)
-}
-
 // compare compares the stored pages with the ground truth of a web, and counts them.
-func compare(ctx context.Context, set *emulators.Set, location string, web *simweb.Web) (pages int, err error) {
-	for k, v := range set.Environment() {
-		if err := os.Setenv(k, v); err != nil {
-			return 0, err
-		}
-	}
+func compare(ctx context.Context, location string, web *simweb.Web) (pages int, err error) {
 	p, err := drivers.Open(ctx, location, nil)
 	if err != nil {
 		return 0, err
