@@ -73,7 +73,7 @@ localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 selfhosted-up: build ## run PostgreSQL, an object store and two workers on this machine for use by hand, until Ctrl-C
 	go build -o bin/selfhosted ./infra/selfhosted && bin/selfhosted $(ARGS)
 
-selfhosted-test: ## test the platform of your own servers on PostgreSQL and an object store of this machine; needs Debian's postgresql or the like
+selfhosted-test: ## test the platforms of your own servers on PostgreSQL, NATS and an object store of this machine; needs Debian's postgresql or the like
 	ORBWEAVER_TEST_SERVERS=1 go test -count=1 ./internal/drivers/postgres
 	ORBWEAVER_TEST_SERVERS=1 go test -count=1 -run TestSelfHosted ./cmd/orbweaver
 

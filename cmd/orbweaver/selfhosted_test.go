@@ -19,38 +19,56 @@ import (
 
 // selfHosted is a platform of servers on this machine, and the commands on it.
 type selfHosted struct {
-	t        *testing.T
-	postgres *servers.Postgres
-	store    *servers.ObjectStore // nil if the bucket is a folder
-	env      []string
+	t       *testing.T
+	servers []*servers.Server
+	env     []string
 }
 
-// startSelfHosted starts PostgreSQL. With ORBWEAVER_TEST_SERVERS it also starts an object store, and a missing server is an error.
-func startSelfHosted(t *testing.T) *selfHosted {
-	t.Helper()
-	demanded := os.Getenv("ORBWEAVER_TEST_SERVERS") != ""
-	s := &selfHosted{t: t}
-	var err error
-	s.postgres, err = servers.NewPostgres(t.Context())
-	if errors.Is(err, servers.ErrMissing) && !demanded {
-		t.Skip(err)
+// withServers reports whether tests must use all servers, and fail if one is missing.
+func withServers() bool { return os.Getenv("ORBWEAVER_TEST_SERVERS") != "" }
+
+// tools is the folder of servers that are built once.
+var tools = filepath.Join("..", "..", "bin", "tools")
+
+func (s *selfHosted) onPostgres() string {
+	s.t.Helper()
+	db, err := servers.NewPostgres(s.t.Context())
+	if errors.Is(err, servers.ErrMissing) && !withServers() {
+		s.t.Skip(err)
 	}
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.postgres.Close(); err != nil {
-			t.Error(err)
+	must(s.t, err)
+	s.t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			s.t.Error(err)
 		}
 	})
-	blobs := "file://" + filepath.ToSlash(t.TempDir())
-	if demanded {
-		s.store, err = servers.NewObjectStore(t.Context(), filepath.Join("..", "..", "bin", "tools"), t.TempDir())
-		must(t, err)
-		t.Cleanup(s.store.Kill)
-		blobs = s.store.URL()
+	s.servers = append(s.servers, &db.Server)
+	return db.URL() + "?partitions=6"
+}
+
+func (s *selfHosted) onNATS() string {
+	s.t.Helper()
+	if !withServers() {
+		s.t.Skip("not run: make selfhosted-test builds the servers")
 	}
-	s.env = append(os.Environ(), platformVariable+"="+s.postgres.URL()+"?partitions=6&blobs="+blobs,
-		"AWS_ACCESS_KEY_ID="+servers.AccessKey, "AWS_SECRET_ACCESS_KEY="+servers.SecretKey)
-	return s
+	n, err := servers.NewNATS(s.t.Context(), tools, s.t.TempDir())
+	must(s.t, err)
+	s.t.Cleanup(n.Kill)
+	s.servers = append(s.servers, &n.Server)
+	return n.URL() + "?partitions=6&sync=confirmed"
+}
+
+// blobs returns the URL of a bucket: of an object store if there are all servers, otherwise a folder.
+func (s *selfHosted) blobs() string {
+	s.t.Helper()
+	if !withServers() {
+		return "file://" + filepath.ToSlash(s.t.TempDir())
+	}
+	store, err := servers.NewObjectStore(s.t.Context(), tools, s.t.TempDir())
+	must(s.t, err)
+	s.t.Cleanup(store.Kill)
+	s.servers = append(s.servers, &store.Server)
+	return store.URL()
 }
 
 // run runs a command and returns its output.
@@ -105,11 +123,23 @@ func (s *selfHosted) until(what string, holds func() bool) {
 	}
 }
 
-// TestSelfHosted crawls, indexes and ranks on servers of this machine. One worker is killed and one leaves; both servers
+// TestSelfHosted crawls, indexes and ranks on servers of this machine. One worker is killed and one leaves; all servers
 // are killed and restarted. The result equals the truth, and can be searched.
 func TestSelfHosted(t *testing.T) {
 	t.Parallel()
-	s := startSelfHosted(t)
+	for name, begin := range map[string]func(*selfHosted) string{"postgres": (*selfHosted).onPostgres, "nats": (*selfHosted).onNATS} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &selfHosted{t: t}
+			s.env = append(os.Environ(), platformVariable+"="+begin(s)+"&blobs="+s.blobs(),
+				"AWS_ACCESS_KEY_ID="+servers.AccessKey, "AWS_SECRET_ACCESS_KEY="+servers.SecretKey)
+			s.crawl()
+		})
+	}
+}
+
+func (s *selfHosted) crawl() {
+	t := s.t
 	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 21, Hosts: 16, Pages: simweb.Pages{Min: 40}, CrossHost: 0.3})
 	must(t, err)
 	t.Cleanup(func() { srv.Close() })
@@ -119,14 +149,12 @@ func TestSelfHosted(t *testing.T) {
 
 	must(t, first.Process.Kill())
 	<-first.done
-	s.postgres.Kill()
-	if s.store != nil {
-		s.store.Kill()
+	for _, server := range s.servers {
+		server.Kill()
 	}
 	time.Sleep(time.Second) // the workers meet dead servers
-	must(t, s.postgres.Start(t.Context()))
-	if s.store != nil {
-		must(t, s.store.Start(t.Context()))
+	for _, server := range s.servers {
+		must(t, server.Start(t.Context()))
 	}
 	third := s.work("--idle-exit")
 	s.until("the third worker has pages", func() bool { return third.pages.Load() > 0 })
