@@ -114,7 +114,7 @@ func speedSection(trials []*trial, latency setting) Section {
 		Text: `Pages per second relative to one partition, in the latency-bound crawl above. Each partition has the same number of connections, whatever
 the number of partitions.
 
-` + "`make speedup`" + ` measures the same with worker processes over an emulated store on one machine; [workers](../howto/workers.md) has the
+` + "`make speedup`" + ` measures the same with worker processes that share a PostgreSQL server on one machine; [workers](../howto/workers.md) has the
 results.`,
 	}
 	tab := Table{Name: "speedup", Caption: "Speed-up over one partition", Columns: []string{"partitions", "pages", "virtual time", "pages a second", "speed-up", "by partition", "paper", "by controller"}}
