@@ -125,6 +125,10 @@ func (w *world) recrawl() {
 	w.recrawls = append(w.recrawls, wi)
 	w.count(Recrawl)
 	w.note("recrawl", wi.url, wi.id)
+	if w.odds[HostChanged] > 0 && id.rng.IntN(2) == 0 { // otherwise few of the pages that change are requested again
+		w.count(HostChanged)
+		w.touch(wi.url)
+	}
 	body, err := blobschema.EncodeRequest(blobschema.Request{ID: wi.id, Recrawl: []string{wi.url}})
 	if err == nil {
 		_, err = w.queues.Send(w.Wall(), naming.IntakeQueue, body, nil, 0)

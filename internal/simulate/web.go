@@ -140,8 +140,7 @@ func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 		}
 	}
 	if w.fault(&p.identity, HostChanged) {
-		w.web.Touch(url)
-		w.changed[host] = true
+		w.touch(url)
 	}
 	spoilt := t != nil && t.until > w.Mono && w.spoilt[budget] < maxSpoilt && req.Attempt < maxSpoilt // the last outcome is the web's own
 	if spoilt && t.kind == HostDown {
@@ -166,6 +165,12 @@ func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 		}
 	}
 	return resp
+}
+
+// touch changes a page.
+func (w *world) touch(url string) {
+	w.web.Touch(url)
+	w.changed[hostOf(url)] = true
 }
 
 // newTrouble decides whether trouble of the requested host begins now.
