@@ -15,6 +15,7 @@ tool = go tool -modfile=tools/go.mod
 lines-of = {{.ImportPath}}|{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}
 # Programs that check the files for own servers, each fetched or built once.
 checks = .cache/checks
+google = $(checks)/google
 chart = $(checks)/bin/helm template orbweaver infra/selfhosted/helm --set 'image=i,platform=postgres://u@h/d?blobs=s3://b'
 lab-tool = go tool -modfile=../tools/go.mod
 # The laboratory in lab/ is a module of its own; its programs run from here.
@@ -92,6 +93,12 @@ gcp-test: ## vet and test the platform on Google Cloud, on fakes within the test
 	go vet -tags gcp ./internal/drivers/... ./internal/service ./cmd/orbweaver
 	go test -vet=off -tags gcp ./internal/drivers/gcp/...
 	go test -vet=off -tags gcp -run 'TestOpen|TestGoogleCloudCrawl' ./internal/drivers ./internal/service
+
+gcp-check: ## check the Terraform of Google Cloud against the arguments of its provider; needs terraform, and the first time npm and the network
+	test -d $(google)/package || { mkdir -p $(google) && npm pack --silent --ignore-scripts --pack-destination $(google) @cdktf/provider-google@16.12.1 && \
+	tar -xzf $(google)/cdktf-provider-google-16.12.1.tgz -C $(google); }
+	GOWORK=off go build -C infra/gcp/schema -o $(CURDIR)/$(google)/registry.terraform.io/hashicorp/google/6.50.0/$$(go env GOOS)_$$(go env GOARCH)/terraform-provider-google_v6.50.0
+	go test -count=1 -v -run TestPlans/gcp ./infra
 
 test: ## vet, and run all tests
 	go vet ./... && go test -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # at once: for much of their time tests wait
@@ -171,4 +178,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
