@@ -59,7 +59,7 @@ variable "index_concurrency" {
 }
 
 variable "search_page" {
-  description = "Access to the search page: none (there is none), iam or public."
+  description = "Access to the search page: none (no service is created for it), iam or public."
   type        = string
 }
 
