@@ -17,12 +17,13 @@ locals {
   invoker     = "${var.name}-invoke@${var.project}.iam.gserviceaccount.com"
 
   # Programs find all other resources by this URL.
-  platform = "gcp://${var.project}?bucket=${local.bucket}&name=${var.name}&partitions=${var.partitions}&region=${var.region}&service=${local.service_url}&account=${local.invoker}"
+  platform = "gcp://${var.project}?bucket=${local.bucket}&name=${var.name}&partitions=${var.partitions}&mailboxes=${local.mailboxes}&region=${var.region}&service=${local.service_url}&account=${local.invoker}"
 
-  # CPUs for some memory: the share that AWS Lambda gives, and at least what Cloud Run requires. More than one CPU are a
-  # whole number of them.
+  # CPUs for some memory: the share that AWS Lambda gives, and at least what Cloud Run requires. Above one CPU there are
+  # whole CPUs only. internal/ledger/billing.go has the same rule.
+  cpu = coalesce(var.cpu, local.cpus[var.memory_mb])
   cpus = { for m in toset([var.memory_mb, var.query_memory_mb]) : m =>
-    m > 16384 ? 6 : m > 8192 ? 4 : m > 4096 ? 2 : m > 1024 ? 1 : max(m > 512 ? 0.5 : 0.08, floor(m * 1000 / 1769) / 1000)
+    m > 8192 ? 4 : m > 4096 ? 2 : m > 1024 ? 1 : max(m > 512 ? 0.5 : 0.08, floor(m * 1000 / 1769) / 1000)
   }
 }
 
@@ -61,7 +62,7 @@ module "functions" {
   service_url        = local.service_url
   image              = var.image
   memory_mb          = var.memory_mb
-  cpu                = coalesce(var.cpu, local.cpus[var.memory_mb])
+  cpu                = local.cpu
   timeout_s          = var.timeout_s
   max_concurrency    = var.max_concurrency
   index              = var.index

@@ -33,6 +33,11 @@ output "max_concurrency" {
   value       = var.max_concurrency
 }
 
+output "cpu" {
+  description = "CPUs of an instance."
+  value       = local.cpu
+}
+
 output "settings" {
   description = "Text of NAME.tfvars as it was deployed."
   value       = var.settings

@@ -70,8 +70,8 @@ variable "memory_mb" {
   default     = 512
 
   validation {
-    condition     = var.memory_mb >= 256 && var.memory_mb <= 24576 && floor(var.memory_mb) == var.memory_mb
-    error_message = "The memory must be 256 to 24576 MB."
+    condition     = var.memory_mb >= 256 && var.memory_mb <= 10240 && floor(var.memory_mb) == var.memory_mb
+    error_message = "The memory must be 256 to 10240 MB."
   }
 }
 
@@ -131,8 +131,8 @@ variable "query_memory_mb" {
   default     = 1024
 
   validation {
-    condition     = var.query_memory_mb >= 256 && var.query_memory_mb <= 24576 && floor(var.query_memory_mb) == var.query_memory_mb
-    error_message = "The memory must be 256 to 24576 MB."
+    condition     = var.query_memory_mb >= 256 && var.query_memory_mb <= 10240 && floor(var.query_memory_mb) == var.query_memory_mb
+    error_message = "The memory must be 256 to 10240 MB."
   }
 }
 

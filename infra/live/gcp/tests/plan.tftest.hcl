@@ -17,7 +17,7 @@ run "defaults" {
   command = plan
 
   assert {
-    condition     = output.platform == "gcp://my-project?bucket=orbweaver-111122223333-europe-west1&name=orbweaver&partitions=16&region=europe-west1&service=https://orbweaver-work-111122223333.europe-west1.run.app&account=orbweaver-invoke@my-project.iam.gserviceaccount.com"
+    condition     = output.platform == "gcp://my-project?bucket=orbweaver-111122223333-europe-west1&name=orbweaver&partitions=16&mailboxes=32&region=europe-west1&service=https://orbweaver-work-111122223333.europe-west1.run.app&account=orbweaver-invoke@my-project.iam.gserviceaccount.com"
     error_message = output.platform
   }
 
@@ -29,6 +29,11 @@ run "defaults" {
   assert {
     condition     = output.profile.queues.tasks == { wakes = "orbweaver-wakes", index = "orbweaver-index", rank = "orbweaver-rank" }
     error_message = "the queues of tasks"
+  }
+
+  assert {
+    condition     = output.cpu == 0.289
+    error_message = "512 MB have the CPU of a function with 512 MB on AWS"
   }
 
   assert {
@@ -50,6 +55,12 @@ run "small" {
     partitions = 1
     mailboxes  = 1
     index      = false
+    memory_mb  = 640
+  }
+
+  assert {
+    condition     = output.cpu == 0.5
+    error_message = "above 512 MB Cloud Run requires half a CPU"
   }
 
   assert {
@@ -66,6 +77,11 @@ run "with_a_page" {
     create_database = true
     memory_mb       = 2048
     query_memory_mb = 2048
+  }
+
+  assert {
+    condition     = output.cpu == 1
+    error_message = "2048 MB have one CPU"
   }
 
   assert {
