@@ -1,7 +1,7 @@
 # What one can do here. Go, git and make are all it takes.
 URL ?=
 ARGS ?=
-TAGS ?=
+TAGS ?= $(filter gcp,$(CLOUD))
 SEEDS ?= 200
 EXPERIMENTS ?= webgather policies topics queue-assignment freshness redis-engine
 FUZZTIME ?= 10s
@@ -9,12 +9,14 @@ DOCS ?= /usr/share/doc/linux-doc/html
 ARCH ?= arm64
 # Not from the environment, where some systems have the name of the host.
 NAME = orbweaver
-PROFILE ?= infra/live/aws/$(NAME).json
-functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
+CLOUD ?= aws
+PROFILE ?= infra/live/$(CLOUD)/$(NAME).json
+functions = $(filter-out google,$(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go)))
 tool = go tool -modfile=tools/go.mod
 lines-of = {{.ImportPath}}|{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}
 # Programs that check the files for own servers, each fetched or built once.
 checks = .cache/checks
+google = $(checks)/google
 chart = $(checks)/bin/helm template orbweaver infra/selfhosted/helm --set 'image=i,platform=postgres://u@h/d?blobs=s3://b'
 lab-tool = go tool -modfile=../tools/go.mod
 # The laboratory in lab/ is a module of its own; its programs run from here.
@@ -22,7 +24,7 @@ lab = go build -C lab -o $(CURDIR)/bin/lab/$(notdir $(1)) ./$(1) && $(2) bin/lab
 # Status 3 says that the command was stopped, which is no error. The trap keeps the shell from dying of the same Ctrl-C.
 interruptible = @trap : INT; $(1) || { s=$$?; [ $$s = 3 ] || exit $$s; }
 
-export NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL STATE FROM AT TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
+export NAME CLOUD PROJECT REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL STATE FROM AT TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 ifneq ($(origin ARCH),file) # given: else a deployment keeps its own
 export ARCH
 endif
@@ -46,7 +48,11 @@ functions: ## build the cloud functions' zips, the same bytes each time; ARCH=ar
 	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc,grpcnotrace -ldflags '-s -w' \
 	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
 
-deploy: ## put it on AWS: checks, builds, shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, INDEX=, SEARCH=, EMAIL=, STATE=, TF_ARGS=, YES=1
+gcp-function: ## build the program of Google Cloud's services, the same bytes each time, in a folder with its Dockerfile
+	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags gcp -ldflags '-s -w' -o bin/google/google ./functions/google
+	cp infra/gcp/Dockerfile bin/google/
+
+deploy: ## put it on AWS, or with CLOUD=gcp PROJECT= on Google Cloud: checks, builds, shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, INDEX=, SEARCH=, EMAIL=, STATE=, TF_ARGS=, YES=1
 	infra/cloud deploy
 
 rollback: ## let the deployed functions run the release before; NAME=
@@ -55,13 +61,13 @@ rollback: ## let the deployed functions run the release before; NAME=
 restore: ## make a deployment of what another one held at a moment; NAME=new, FROM=orbweaver, AT=2026-11-21T09:07:19Z
 	infra/cloud restore
 
-destroy: ## delete what was deployed, pages too; NAME=, FORCE=1
+destroy: ## delete what was deployed, pages too; NAME=, CLOUD=, FORCE=1
 	infra/cloud destroy
 
-status: build ## how far the deployed crawl is; NAME= or PROFILE=FILE
+status: build ## how far the deployed crawl is; NAME=, CLOUD= or PROFILE=FILE
 	bin/orbweaver status --platform $(PROFILE)
 
-logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, FUNCTION=fetch|coordinate|intake|index|rank|query
+logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, CLOUD=, FUNCTION=fetch|coordinate|intake|index|rank|query
 	infra/cloud logs
 
 localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-fast -v'
@@ -92,6 +98,12 @@ gcp-test: ## vet and test the platform on Google Cloud, on fakes within the test
 	go vet -tags gcp ./internal/drivers/... ./internal/service ./cmd/orbweaver
 	go test -vet=off -tags gcp ./internal/drivers/gcp/...
 	go test -vet=off -tags gcp -run 'TestOpen|TestGoogleCloudCrawl' ./internal/drivers ./internal/service
+
+gcp-check: ## check the Terraform of Google Cloud against the arguments of its provider; needs terraform, and the first time npm and the network
+	test -d $(google)/package || { mkdir -p $(google) && npm pack --silent --ignore-scripts --pack-destination $(google) @cdktf/provider-google@16.12.1 && \
+	tar -xzf $(google)/cdktf-provider-google-16.12.1.tgz -C $(google); }
+	GOWORK=off go build -C infra/gcp/schema -o $(CURDIR)/$(google)/registry.terraform.io/hashicorp/google/6.50.0/$$(go env GOOS)_$$(go env GOARCH)/terraform-provider-google_v6.50.0
+	go test -count=1 -v -run TestPlans/gcp ./infra
 
 test: ## vet, and run all tests
 	go vet ./... && go test -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # at once: for much of their time tests wait
@@ -171,4 +183,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean

@@ -122,7 +122,7 @@ func TestChecksComeFirst(t *testing.T) {
 	last := -1
 	for _, step := range []string{"terraform version", "terraform init -input=false -backend=false", "go build -o bin/account", "account whoami", "account state",
 		"terraform init -input=false -reconfigure", "terraform workspace select -or-create orbweaver", "make --no-print-directory build functions ARCH=arm64",
-		"terraform plan", "orbweaver estimate --partitions 16 --max-concurrency 3 ", "terraform apply", "account grant orbweaver-query public"} {
+		"terraform plan", "orbweaver estimate --cloud aws --partitions 16 --max-concurrency 3 ", "terraform apply", "account grant orbweaver-query public"} {
 		_, i := call(calls, step)
 		if i <= last {
 			t.Errorf("%s: call %d, after %d\n%s", step, i, last, strings.Join(calls, "\n"))
@@ -252,5 +252,122 @@ func TestRollbackAndRestore(t *testing.T) {
 	}
 	if got := r.read("infra/live/aws/second.tfvars"); got != "partitions = 64\n" {
 		t.Errorf("the settings of the restored deployment: %q", got)
+	}
+}
+
+// newGoogleTree is a tree for CLOUD=gcp. The program and its Dockerfile are built already.
+func newGoogleTree(t *testing.T) *tree {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIPPED: there is no git")
+	}
+	r := newTree(t)
+	script, err := os.ReadFile("gcp/cloud.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write("infra/gcp/cloud.sh", string(script))
+	r.write("path/gcloud", stub)
+	r.write("infra/live/gcp/main.tf", "")
+	r.write("bin/google/google", "a program")
+	r.write("bin/google/Dockerfile", "FROM scratch")
+	r.write("says/gcloud-artifacts", "sha256:0123")
+	r.write("says/gcloud-config", "(unset)")
+	r.write("says/terraform-output-profile", `{"platform": "gcp://my-project?bucket=b", "project": "my-project", "region": "europe-west1"}`)
+	return r
+}
+
+const googleEnv, googleProject, googleRegion = "CLOUD=gcp", "PROJECT=my-project", "REGION=europe-west1"
+
+// TestGoogleChecksComeFirst checks that nothing is built without a project, a region, credentials or a state.
+func TestGoogleChecksComeFirst(t *testing.T) {
+	for failing, want := range map[string]string{
+		"terraform-init":  "hashicorp/google",
+		"gcloud-projects": "cannot read the project my-project",
+		"gcloud-auth":     "application-default login",
+		"gcloud-storage":  "for the state cannot be created",
+	} {
+		r := newGoogleTree(t)
+		r.write("fails/"+failing, "")
+		out, calls, err := r.run("deploy", googleEnv, googleProject, googleRegion)
+		if _, made := call(calls, "make"); err == nil || made >= 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, %q\n%s", failing, err, calls, out)
+		}
+	}
+	for want, env := range map[string][]string{
+		"PROJECT=my-project":     {googleEnv, googleRegion},
+		"REGION=europe-west1":    {googleEnv, googleProject},
+		"are for AWS":            {googleEnv, googleProject, googleRegion, "EMAIL=me@example.org"},
+		"must be aws or gcp":     {"CLOUD=azure"},
+		"FORCE=1 does it":        {googleEnv, googleProject, googleRegion, "TEST=destroy"},
+		"CLOUD=gcp has no resto": {googleEnv, "TEST=restore"},
+	} {
+		verb := "deploy"
+		if last, ok := strings.CutPrefix(env[len(env)-1], "TEST="); ok {
+			verb = last
+		}
+		if out, calls, err := newGoogleTree(t).run(verb, env...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%q: %v, %q\n%s", env, err, calls, out)
+		}
+	}
+}
+
+// TestGoogleDeploy deploys twice and destroys.
+func TestGoogleDeploy(t *testing.T) {
+	r := newGoogleTree(t)
+	r.write("fails/gcloud-firestore", "there is no database")
+	out, calls, err := r.run("deploy", googleEnv, googleProject, googleRegion, "PARTITIONS=64")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	last := -1
+	for _, step := range []string{"terraform version", "terraform init -input=false -backend=false", "gcloud projects describe my-project", "gcloud auth application-default",
+		"gcloud storage buckets describe gs://orbweaver-state-my-project", "terraform init -input=false -reconfigure", "terraform workspace select -or-create orbweaver",
+		"gcloud services enable run.googleapis.com cloudtasks.googleapis.com", "gcloud firestore databases describe", "make --no-print-directory build gcp-function TAGS=gcp",
+		"gcloud artifacts repositories describe orbweaver", "gcloud artifacts docker images describe", "terraform plan", "orbweaver estimate --cloud gcp --partitions 16 --max-concurrency 3 ", "terraform apply"} {
+		_, i := call(calls, step)
+		if i <= last {
+			t.Errorf("%s: call %d, after %d\n%s", step, i, last, strings.Join(calls, "\n"))
+		}
+		last = i
+	}
+	all := strings.Join(calls, "\n")
+	for _, want := range []string{"-var project=my-project", "-var image=europe-west1-docker.pkg.dev/my-project/orbweaver/google@sha256:0123"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the plan has no %s:\n%s", want, all)
+		}
+	}
+	if strings.Contains(all, "account ") || strings.Contains(all, "-var releases") || strings.Contains(all, "gcloud builds") {
+		t.Errorf("calls of AWS, or an image that is there was built again:\n%s", all)
+	}
+	const settings = "partitions = 64\ncreate_database = true\n"
+	if got := r.read("infra/live/gcp/orbweaver.tfvars"); got != settings {
+		t.Errorf("settings: %q", got)
+	}
+	if got := r.read("infra/live/gcp/state.tf"); !strings.Contains(got, `backend "gcs"`) || !strings.Contains(got, `bucket = "orbweaver-state-my-project"`) {
+		t.Errorf("state: %s", got)
+	}
+	if got := r.read("infra/live/gcp/orbweaver.json"); !strings.Contains(got, "gcp://my-project") {
+		t.Errorf("profile: %s", got)
+	}
+
+	// Project and region are those of the profile, and the database is still created by this deployment.
+	if err := os.Remove(filepath.Join(r.dir, "fails", "gcloud-firestore")); err != nil {
+		t.Fatal(err)
+	}
+	r.write("says/terraform-output-settings", settings)
+	r.write("says/terraform-show", "  # module.queues.google_pubsub_topic.mailbox[3] will be destroyed\n")
+	if out, _, err := r.run("deploy", googleEnv); err == nil || !strings.Contains(out, "FORCE=1 does it") {
+		t.Errorf("a mailbox is deleted: %v\n%s", err, out)
+	}
+	out, calls, err = r.run("destroy", googleEnv, "FORCE=1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, guard := call(calls, "terraform apply -input=false -auto-approve")
+	_, gone := call(calls, "terraform destroy")
+	_, records := call(calls, "gcloud firestore bulk-delete --collection-ids=orbweaver --database=(default) --project my-project")
+	if guard < 0 || gone < guard || records < gone || r.read("infra/live/gcp/orbweaver.json") != "" {
+		t.Errorf("destroy: %q", calls)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func modules(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, pattern := range []string{"aws/*/*.tf", "live/*/*.tf"} {
+	for _, pattern := range []string{"aws/*/*.tf", "gcp/*/*.tf", "live/*/*.tf"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func modules(t *testing.T) map[string]string {
 			out[filepath.Dir(f)] += string(b) + "\n"
 		}
 	}
-	if len(out) < 6 {
+	if len(out) < 10 {
 		t.Fatalf("only %d modules found", len(out))
 	}
 	return out
@@ -66,11 +66,15 @@ func TestVariablesAndOutputs(t *testing.T) {
 				t.Errorf("%s: there is no variable %s", dir, m[1])
 			}
 		}
-		if !strings.Contains(text, `version = "~> 5.100"`) || !strings.Contains(text, `required_version = ">= 1.5"`) {
+		version := `version = "~> 5.100"` // of the AWS provider
+		if strings.Contains(dir, "gcp") {
+			version = `version = "~> 6.50"`
+		}
+		if !strings.Contains(text, version) || !strings.Contains(text, `required_version = ">= 1.5"`) {
 			t.Errorf("%s does not say which versions it is for", dir)
 		}
 	}
-	if found < 60 {
+	if found < 120 {
 		t.Errorf("only %d variables and outputs found: the pattern misses them", found)
 	}
 }
@@ -91,6 +95,7 @@ func TestWildcards(t *testing.T) {
 		`Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"`,
 		`ArnLike = { "aws:SourceArn" = ["${local.rules}/${var.name}-feed-*", "${local.rules}/*/${var.name}-feed-*"] } # of the default event bus, and of others`,
 		`events = ["s3:ObjectCreated:*"]`,
+		`schedule = "* * * * *"`,
 	}
 	spaces := regexp.MustCompile(` +`)
 	wild := regexp.MustCompile(`"[^"\n]*(\*|\?\?)[^"\n]*"`)
@@ -166,44 +171,67 @@ func TestEverythingStartsTheAlias(t *testing.T) {
 	}
 }
 
+// googlePlugins is the folder with the stand-in for Google's provider, which 'make gcp-check' fills.
+const googlePlugins = "../.cache/checks/google/"
+
 // TestPlans runs 'terraform test', which plans with a mocked provider.
 func TestPlans(t *testing.T) {
 	tf, err := exec.LookPath("terraform")
 	if err != nil {
 		t.Skip("SKIPPED: there is no terraform")
 	}
-	found, _ := filepath.Glob("/opt/*/registry.terraform.io/hashicorp/aws") // the pattern is good
-	if len(found) == 0 && os.Getenv("TF_CLI_ARGS_init") == "" {
-		t.Skip("SKIPPED: the AWS provider is not on this machine; TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it")
-	}
+	t.Run("aws", func(t *testing.T) {
+		found, _ := filepath.Glob("/opt/*/registry.terraform.io/hashicorp/aws") // the pattern is good
+		if len(found) == 0 && os.Getenv("TF_CLI_ARGS_init") == "" {
+			t.Skip("SKIPPED: the AWS provider is not on this machine; TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it")
+		}
+		plugins := ""
+		if len(found) > 0 {
+			plugins = strings.TrimSuffix(found[0], "registry.terraform.io/hashicorp/aws")
+		}
+		zips := t.TempDir()
+		for _, f := range []string{"fetch", "coordinate", "intake", "index", "rank", "query"} {
+			if err := os.WriteFile(filepath.Join(zips, f+".zip"), []byte(f), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		terraformTest(t, tf, "aws", plugins, "9 passed", "-var=zips="+zips)
+	})
+	t.Run("gcp", func(t *testing.T) {
+		plugins, err := filepath.Abs(googlePlugins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(plugins, "registry.terraform.io")); err != nil {
+			t.Skip("SKIPPED: run 'make gcp-check'")
+		}
+		t.Setenv("GOOGLE_PROVIDER_TYPES", filepath.Join(plugins, "package", "lib"))
+		terraformTest(t, tf, "gcp", plugins, "7 passed")
+	})
+}
+
+// terraformTest tests a cloud's live folder in a copy of it.
+func terraformTest(t *testing.T, tf, cloud, plugins, want string, vars ...string) {
+	t.Helper()
 	dir := t.TempDir()
-	zips := filepath.Join(dir, "zips")
-	for _, sub := range []string{"aws", "live"} {
+	for _, sub := range []string{cloud, "live"} {
 		if err := os.CopyFS(filepath.Join(dir, sub), only{os.DirFS(sub)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(zips, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range []string{"fetch", "coordinate", "intake", "index", "rank", "query"} {
-		if err := os.WriteFile(filepath.Join(zips, f+".zip"), []byte(f), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	init := []string{"init", "-input=false", "-no-color"}
-	if len(found) > 0 {
-		init = append(init, "-plugin-dir="+strings.TrimSuffix(found[0], "registry.terraform.io/hashicorp/aws"))
+	if plugins != "" {
+		init = append(init, "-plugin-dir="+plugins)
 	}
-	for _, args := range [][]string{init, {"test", "-no-color", "-var=zips=" + zips}} {
+	for _, args := range [][]string{init, {"validate", "-no-color"}, append([]string{"test", "-no-color"}, vars...)} {
 		cmd := exec.CommandContext(t.Context(), tf, args...)
-		cmd.Dir = filepath.Join(dir, "live", "aws")
+		cmd.Dir = filepath.Join(dir, "live", cloud)
 		cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE=", "CHECKPOINT_DISABLE=1", "TF_DATA_DIR=")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
 		}
-		if args[0] == "test" && !strings.Contains(string(out), "9 passed") {
+		if args[0] == "test" && !strings.Contains(string(out), want) {
 			t.Errorf("not all of it was run:\n%s", out)
 		}
 	}

@@ -11,11 +11,21 @@ import (
 func newEstimate() *cobra.Command {
 	d := ledger.DefaultDeployment()
 	var r reading
+	cloud := "aws"
 	timeout := time.Duration(d.TimeoutS) * time.Second
 	delay := time.Duration(d.DelayS) * time.Second
 	cmd := command("estimate", noArguments, func(cmd *cobra.Command, _ []string) error {
 		d.TimeoutS, d.DelayS = timeout.Seconds(), delay.Seconds()
 		prices, err := ledger.DefaultPrices()
+		switch {
+		case cloud == "gcp" && cmd.Flags().Changed("alarms"):
+			return usagef("--alarms: a deployment on Google Cloud has none\nSee '%s --help'", cmd.CommandPath())
+		case cloud == "gcp":
+			d.Alarms = 0
+			prices, err = ledger.GooglePrices()
+		case cloud != "aws":
+			return usagef("--cloud is %q, not aws or gcp\nSee '%s --help'", cloud, cmd.CommandPath())
+		}
 		if err != nil {
 			return err
 		}
@@ -26,6 +36,7 @@ func newEstimate() *cobra.Command {
 		return r.report(cmd.OutOrStdout(), "estimate", estimateReport{&e})
 	})
 	f := cmd.Flags()
+	f.StringVar(&cloud, "cloud", cloud, "cloud of the deployment: aws or gcp")
 	f.IntVar(&d.Partitions, "partitions", d.Partitions, "partitions of the crawl")
 	f.IntVar(&d.MaxConcurrency, "max-concurrency", d.MaxConcurrency, "limit of steps at one time")
 	f.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "MB of memory of the fetch function")

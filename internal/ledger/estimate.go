@@ -37,10 +37,15 @@ func DefaultDeployment() Deployment {
 // Assumptions of the estimate. The figures of steps are those of internal/function and internal/crawl.
 const (
 	minTimeoutS   = 60.0
-	commitS       = 60.0 // between commits
+	maxTimeoutS   = 900.0  // of AWS Lambda
+	maxTaskS      = 1800.0 // of Cloud Tasks
+	commitS       = 60.0   // between commits
 	commitPages   = 4000.0
 	mailS         = 300.0    // between mails to the same partition
 	linkBytes     = 190.0    // of a page's links, compressed
+	wakeCalls     = 3.0      // to send, receive and delete a message
+	taskCalls     = 2.0      // to create and start a task
+	minMailBytes  = 1000.0   // billed for a call that publishes or pulls
 	wakeS         = 60.0     // from the end of a step without due pages to the next wake
 	wokenS        = 2.0      // duration of a step that requests each host once
 	drainS        = 10 / 3.0 // between two polls of the mailbox by a step that waits
@@ -55,7 +60,7 @@ const (
 	tickS         = 60.0     // between ticks
 	tickReads     = 8.0      // read units of an idle tick, without the job of ranks
 	tickRunS      = 0.1      // duration of an idle tick
-	tickGB        = 0.25     // memory of the coordinator
+	tickGB        = 0.25     // memory of the coordinator, where it is a function of its own
 	logBytes      = 600.0    // of an invocation
 	logMonths     = 14 / 30.4375
 	pollers       = 5 // of each event source mapping, if it has a maximum concurrency
@@ -91,13 +96,6 @@ func (d *Deployment) cpuMillis() float64 { return d.CPUMillis + connectMillis/d.
 
 // sentBytes returns the bytes sent for a page, with its share of a connection.
 func (d *Deployment) sentBytes() float64 { return d.SentBytes + connectBytes/d.PagesPerConnection }
-
-// headUnits returns the billed units of a write and a read of a head. A head grows with the number of
-// partitions, because it counts the mail to each of them.
-func (d *Deployment) headUnits() (write, read float64) {
-	size := headBytes + headSentBytes*float64(d.Partitions)
-	return math.Ceil(size / (1 << 10)), math.Ceil(size / (4 << 10))
-}
 
 // mappings returns the number of queues that Lambda polls all month.
 func (d *Deployment) mappings() float64 {
@@ -160,6 +158,10 @@ type Estimate struct {
 // Estimate estimates the cost of a deployment at these prices. It returns an error if a figure of the
 // deployment is out of range.
 func (p Prices) Estimate(d Deployment) (Estimate, error) {
+	longest := maxTimeoutS
+	if p.google() {
+		longest = maxTaskS
+	}
 	for _, c := range []struct {
 		what        string
 		n, min, max float64
@@ -167,7 +169,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 		{"partitions", float64(d.Partitions), 1, 1000},
 		{"steps at a time", float64(d.MaxConcurrency), 1, 1000},
 		{"MB of memory", float64(d.MemoryMB), 128, 10240},
-		{"seconds of timeout", d.TimeoutS, minTimeoutS, 900},
+		{"seconds of timeout", d.TimeoutS, minTimeoutS, longest},
 		{"ready hosts", float64(d.ReadyHosts), 1, 1e6},
 		{"seconds of delay", d.DelayS, 0, 86400},
 		{"ms of CPU", d.CPUMillis, 0.01, 10_000},
@@ -183,7 +185,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 			return Estimate{}, fmt.Errorf("%s: %g is not from %g to %g", c.what, c.n, c.min, c.max)
 		}
 	}
-	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, Idle: p.idle(d), Assumptions: d.assumptions()}
+	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, Idle: p.idle(d), Assumptions: p.assumptions(d)}
 	for _, w := range []way{p.through(d), p.woken(d)} {
 		if w.billedS > d.stepS() {
 			continue // its steps have too many hosts to end in time
@@ -225,7 +227,7 @@ type way struct {
 
 // through returns the way of steps that always have work or wait for it.
 func (p Prices) through(d Deployment) way {
-	rate := float64(d.MemoryMB) / 1024 / p.GBPerVCPU / (d.cpuMillis() / 1000)
+	rate := p.cpus(float64(d.MemoryMB)/1024) / (d.cpuMillis() / 1000)
 	bound := "CPU"
 	if byHosts := float64(d.ReadyHosts) / d.DelayS; byHosts < rate { // a delay of 0 gives infinity
 		rate, bound = byHosts, "hosts"
@@ -238,7 +240,7 @@ func (p Prices) through(d Deployment) way {
 // at most one step a minute, and all partitions share MaxConcurrency functions.
 func (p Prices) woken(d Deployment) way {
 	pages := float64(d.ReadyHosts)
-	run := max(wokenS, pages*d.cpuMillis()/1000*p.GBPerVCPU/(float64(d.MemoryMB)/1024))
+	run := max(wokenS, pages*d.cpuMillis()/1000/p.cpus(float64(d.MemoryMB)/1024))
 	steps := min(float64(d.Partitions)/max(wakeS, d.DelayS), float64(d.MaxConcurrency)/run) // each second
 	return way{bound: "wakes", pages: pages, billedS: run, elapsedS: million / pages / steps, active: float64(d.Partitions)}
 }
@@ -250,25 +252,19 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 	steps := million / w.pages
 	commits := steps * max(math.Ceil(w.billedS/commitS), math.Ceil(w.pages/commitPages))
 	mails := w.active * (partitions - 1) * w.elapsedS / mailS // each active partition to all others
-	headWrite, headRead := d.headUnits()
-	batches := mails / 10 // calls to send, and to delete
-	chunks := 0.0         // billed units of calls that carry mail
-	if d.Partitions > 1 {
-		chunks = max(batches, million*linkBytes/(64<<10))
-	}
+	headWrite, headRead := p.headUnits(&d)
 	drains := steps * max(1, w.billedS/drainS)
-	return []Item{
-		item("function time", steps*w.billedS*float64(d.MemoryMB)/1024, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+	return append(p.time("function time", steps*w.billedS, 0, float64(d.MemoryMB)/1024),
 		item("function calls", steps, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
-		item("mail", 2*chunks+batches+drains, "requests", p.QueueRequest/million, p.Free.QueueRequests),
-		item("wakes", 3*steps, "requests", p.QueueRequest/million, p.Free.QueueRequests),
-		item("records written", (commits+2*steps)*headWrite, "units", p.KVWriteUnit/million, 0),
-		item("records read", steps*(stepReads-1)+(steps+commits*commitReads+w.elapsedS/tickS*partitions)*headRead, "units", p.KVReadUnit/million, 0),
+		p.mail(&d, million*linkBytes, mails/10, drains), // ten mails a call to send, and to delete
+		p.hints("wakes", steps),
+		p.written((commits+2*steps)*headWrite),
+		p.read(steps*(stepReads-1)+(steps+commits*commitReads+w.elapsedS/tickS*partitions)*headRead),
 		item("objects put", max(million/float64(d.PagesPerWARC), steps)+commits*(1+runsPerCommit), "puts", p.BlobPut/million, 0),
 		item("objects got", steps*stepGets+commits, "gets", p.BlobGet/million, 0),
 		item("sent to hosts", million*d.sentBytes()/gb, "GB", p.TrafficOutGB, p.Free.TrafficOutGB),
 		item("logs", steps*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
-	}
+	)
 }
 
 // indexed prices indexing a million pages while they are crawled, and ranking them once.
@@ -277,48 +273,52 @@ func (p Prices) indexed(d Deployment, w way) []Item {
 	index := max(partitions, w.elapsedS/indexS*w.active)
 	manifests := index * (1 + 1/(mergedBy-1)) // merges of merges too
 	commits := max(w.elapsedS/commitS*w.active, million/w.pages)
-	_, headRead := d.headUnits()
+	_, headRead := p.headUnits(&d)
 	rank := partitions * rankRounds
 	if d.Partitions == 1 {
 		rank = 1 // all rounds in one step
 	}
 	rankCPU := million * rankLinks * rankRounds * rankLinkNanos / 1e9
-	return []Item{
-		item("index time", index*indexRunS*jobGB+million*d.IndexMillis/1000*p.GBPerVCPU, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
-		item("rank time", rank*rankRunS*jobGB+rankCPU*p.GBPerVCPU, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+	memory := p.memoryGB(&d, jobGB)
+	return append(append(p.time("index time", index*indexRunS, million*d.IndexMillis/1000, memory),
+		p.time("rank time", rank*rankRunS, rankCPU, memory)...),
 		item("function calls", index+rank, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
-		item("jobs", 3*(index+rank), "requests", p.QueueRequest/million, p.Free.QueueRequests),
-		item("records written", manifests*indexUnits+rank*rankUnits, "units", p.KVWriteUnit/million, 0),
-		item("records read", index*jobReads+rank*(jobReads+partitions)+w.elapsedS/tickS*partitions*headRead, "units", p.KVReadUnit/million, 0),
+		p.hints("jobs", index+rank),
+		p.written(manifests*indexUnits+rank*p.rankUnits()),
+		p.read(index*jobReads+rank*(jobReads+partitions)+w.elapsedS/tickS*partitions*headRead),
 		item("objects put", 2*manifests+rank, "puts", p.BlobPut/million, 0),
 		item("objects got", commits+million*d.StoredBytes/rangeBytes+2*index+manifests*mergedBy/(mergedBy-1)+commits+rank*partitions, "gets", p.BlobGet/million, 0),
-	}
+	)
 }
 
 // searches prices a million searches.
 func (p Prices) searches() []Item {
-	return []Item{
-		item("function time", million*searchS*jobGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+	return append(p.time("function time", million*searchS, 0, jobGB),
 		item("function calls", million, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
 		item("objects got", million*searchGets, "gets", p.BlobGet/million, 0),
 		item("logs", million*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
-	}
+	)
 }
 
 // idle prices a month in which nothing is crawled.
 func (p Prices) idle(d Deployment) []Item {
 	ticks := math.Round(monthS / tickS)
 	logs := ticks * logBytes / gb
-	return []Item{
-		item("schedule", ticks, "ticks", p.Schedule/million, p.Free.Schedules),
-		item("function calls", ticks, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
-		item("function time", ticks*tickRunS*tickGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
-		item("records read", ticks*d.tickReads(), "units", p.KVReadUnit/million, 0),
+	calls := item("function calls", ticks, "calls", p.FunctionRequest/million, p.Free.FunctionRequests)
+	run := p.time("function time", ticks*tickRunS, 0, p.memoryGB(&d, tickGB))
+	if p.google() { // nothing polls, and logs are kept for a month without a price
+		return append(append([]Item{item("schedule", 1, "jobs", p.ScheduleMonth, p.Free.Schedules), calls}, run...),
+			p.read(ticks*d.tickReads()),
+			item("logs received", logs, "GB", p.LogGB, p.Free.LogGB),
+		)
+	}
+	return append(append([]Item{item("schedule", ticks, "ticks", p.Schedule/million, p.Free.Schedules), calls}, run...),
+		p.read(ticks*d.tickReads()),
 		item("polls of queues", d.mappings()*pollers*monthS/pollS, "requests", p.QueueRequest/million, p.Free.QueueRequests),
 		item("alarms", float64(d.alarms()), "alarms", p.AlarmMonth, p.Free.Alarms),
 		item("logs received", logs, "GB", p.LogGB, p.Free.LogGB),
 		item("logs stored", logs*logMonths, "GB-months", p.LogGBMonth, p.Free.LogGB),
-	}
+	)
 }
 
 // alarms returns the number of alarms, with those of an index.
@@ -330,24 +330,38 @@ func (d *Deployment) alarms() int {
 }
 
 // assumptions returns the assumptions behind the figures as texts.
-func (d Deployment) assumptions() []string {
-	headWrite, headRead := d.headUnits()
+func (p Prices) assumptions(d Deployment) []string {
+	headWrite, headRead := p.headUnits(&d)
+	billed := fmt.Sprintf("%g write units, %g read units", headWrite, headRead)
+	tick := fmt.Sprintf("; %d pollers of each of %g event source mappings poll for %g s", pollers, d.mappings(), pollS)
+	region := "prices are those of us-east-1; other regions cost up to a third more"
+	if p.google() {
+		billed, tick = "a document, billed once", ", rounded up to 100 ms; nothing polls"
+		region = "prices are those of us-west1; other regions cost more, and a database of several regions twice as much"
+	}
 	list := []string{
 		fmt.Sprintf("each partition has %d hosts ready at any time and requests each every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
 		fmt.Sprintf("at most %d steps run at a time (max_concurrency), one for each partition", d.MaxConcurrency),
-		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), and a TLS connection %g ms (measured: 1.4 to 2); %d MB have a share of %.2f CPUs", d.CPUMillis, connectMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
+		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), and a TLS connection %g ms (measured: 1.4 to 2); %d MB have a share of %.2f CPUs", d.CPUMillis, connectMillis, d.MemoryMB, p.cpus(float64(d.MemoryMB)/1024)),
 		fmt.Sprintf("a connection serves %g pages: hosts that are requested seldom, or close connections, make it fewer", d.PagesPerConnection),
 		fmt.Sprintf("a page sends %g bytes (a request of 270 and, not measured, TCP/IP headers and acknowledgements), and a TLS connection %g (measured: 1,550 to 1,850)", d.SentBytes, connectBytes),
 		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, d.TimeoutS-d.stepS(), commitS, commitPages),
 		fmt.Sprintf("where it is cheaper than to wait for hosts, a step requests each ready host once, in %g s, ends, and is woken after %g s", wokenS, wakeS),
-		fmt.Sprintf("a commit is a put and a head, and every fourth merges a run; beginning a step reads %g units and %g objects", stepReads, stepGets),
-		fmt.Sprintf("a head has %g bytes and %g for each partition: %g write units, %g read units; each tick reads all heads while the crawl runs", headBytes, headSentBytes, headWrite, headRead),
+		fmt.Sprintf("a commit is a put and a head, and every fourth merges a run; beginning a step reads %g %s and %g objects", stepReads, p.unit(), stepGets),
+		fmt.Sprintf("a head has %g bytes and %g for each partition: %s; each tick reads all heads while the crawl runs", headBytes, headSentBytes, billed),
 		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it", d.PagesPerWARC, d.StoredBytes),
 		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %.1f s", linkBytes, mailS, drainS),
-		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of each of %g event source mappings poll for %g s", d.tickReads(), tickRunS*1000, pollers, d.mappings(), pollS),
+		fmt.Sprintf("an idle tick reads %g %s and takes %g ms%s", d.tickReads(), p.unit(), tickRunS*1000, tick),
 		"traffic from the hosts, and between functions, queues, table and bucket of one region, is free",
-		"prices are those of us-east-1; other regions cost up to a third more",
+		region,
 		"no taxes, no support plan; backups of the table, storage of its records and deleted objects that are kept for a restore (cents) are left out",
+	}
+	if p.google() {
+		list = append(list,
+			fmt.Sprintf("a publish and a pull are billed %g bytes or more, also a pull that finds nothing; a wake or a job is %g operations of Cloud Tasks", minMailBytes, taskCalls),
+			"one service does all but searches, with the memory of a step; the image (cents), builds and alerts are left out",
+			"the free quota of documents is daily, and that of traffic is for North America",
+		)
 	}
 	if d.Index {
 		list = append(list,

@@ -206,7 +206,7 @@ func TestEstimateIndexByHand(t *testing.T) {
 	about(t, "polls", line(t, e.Idle, "polls of queues").Quantity, 2*line(t, base.Idle, "polls of queues").Quantity)
 	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 2.0)
 	if none := estimate(t, func(d *ledger.Deployment) { d.Index, d.Alarms = true, 0 }); line(t, none.Idle, "alarms").Quantity != 0 {
-		t.Error("alarms that there are none of")
+		t.Error("a deployment without alarms has those of an index")
 	}
 	if one := estimate(t, func(d *ledger.Deployment) { d.Index, d.Partitions = true, 1 }); line(t, one.Indexed, "rank time").Quantity > 50 {
 		t.Errorf("one partition alone computes ranks for %g GB-seconds", line(t, one.Indexed, "rank time").Quantity)
@@ -240,5 +240,57 @@ func TestEstimateRefuses(t *testing.T) {
 		if _, err := p.Estimate(d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// TestEstimateGoogleByHand computes the default on Google Cloud by hand: the same crawl, in the units that Google bills.
+func TestEstimateGoogleByHand(t *testing.T) {
+	p, err := ledger.GooglePrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := ledger.DefaultDeployment()
+	d.Index = true
+	e, err := p.Estimate(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps, seconds, cpus = 1e6 / 8100, 1e6 / 30.0, 512.0 / 1769
+	about(t, "pages/s", e.Rate, 8*30)
+	about(t, "CPU", line(t, e.PerMillion, "function time: CPU").Dollars, seconds*cpus*0.000024)
+	about(t, "memory", line(t, e.PerMillion, "function time: GB").Dollars, seconds/2*0.0000025)
+	// Links of 190 bytes a page are published once and delivered once; each poll is a pull of at least 1,000 bytes.
+	about(t, "mail", line(t, e.PerMillion, "mail").Dollars, 2*190e6/(1<<40)*40)
+	about(t, "wakes", line(t, e.PerMillion, "wakes").Dollars, 2*steps*0.40/1e6)
+	about(t, "documents written", line(t, e.PerMillion, "records written").Dollars, steps*(5+2)*0.09/1e5)
+	about(t, "documents read", line(t, e.PerMillion, "records read").Dollars, (steps*10+steps*5*2+1e6/240/60*16)*0.03/1e5)
+	about(t, "puts", line(t, e.PerMillion, "objects put").Dollars, (1000+steps*5*1.25)*0.005/1000)
+	about(t, "traffic", line(t, e.PerMillion, "sent to hosts").Dollars, 1e6*(1270+170)/(1<<30)*0.12)
+	about(t, "retention", e.Retention, 40e9/(1<<30)*0.020)
+	// An idle month: one job of Cloud Scheduler, and 43,830 runs of 100 ms with the memory of a step.
+	about(t, "CPU of ticks", line(t, e.Idle, "function time: CPU").Quantity, 4383*cpus)
+	about(t, "schedule", line(t, e.Idle, "schedule").Dollars, 0.10)
+	about(t, "an idle month", e.IdleTotal, 0.284)
+	if e.IdleRest > 0.001 {
+		t.Errorf("an idle month costs $%.3f beyond the free quotas", e.IdleRest)
+	}
+
+	// A partition alone sends no mail, but polls its mailbox.
+	d = ledger.DefaultDeployment()
+	d.Partitions = 1
+	if e, err = p.Estimate(d); err != nil {
+		t.Fatal(err)
+	}
+	about(t, "polls", line(t, e.PerMillion, "mail").Quantity, seconds/(10/3.0)*1000/(1<<30))
+
+	// CPUs as infra/live/gcp chooses them: a fraction for less than a GB, whole ones above.
+	for memory, cpus := range map[int]float64{256: 256.0 / 1769, 512: 512.0 / 1769, 640: 0.5, 1024: 1024.0 / 1769, 2048: 1, 8192: 2, 10240: 4} {
+		d := ledger.DefaultDeployment()
+		d.MemoryMB, d.DelayS = memory, 0
+		e, err := p.Estimate(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		about(t, fmt.Sprintf("pages/s of %d MB", memory), e.Rate, 8*cpus/0.0042)
 	}
 }

@@ -16,7 +16,10 @@ import (
 )
 
 //go:embed prices.json
-var priceList []byte
+var awsPrices []byte
+
+//go:embed prices-gcp.json
+var googlePrices []byte
 
 // Ledger counts calls. The zero value is empty and ready; it is safe for concurrent
 // use. It is a platform.Meter.
@@ -67,22 +70,26 @@ func (l *Ledger) Counts() Counts {
 	}
 }
 
-// Prices is a price list.
+// Prices is a price list. Google Cloud bills functions by CPU too, mail by bytes, records by document and a schedule by month;
+// these prices are 0 for AWS.
 type Prices struct {
 	Name             string   `json:"name"`
 	Date             string   `json:"date"`
 	Currency         string   `json:"currency"`
 	Sources          []string `json:"sources"`
 	QueueRequest     float64  `json:"queue_request_per_million"`
-	KVWriteUnit      float64  `json:"kv_write_unit_per_million"`
+	MailGB           float64  `json:"mail_gb"`                   // published or delivered
+	KVWriteUnit      float64  `json:"kv_write_unit_per_million"` // or document
 	KVReadUnit       float64  `json:"kv_read_unit_per_million"`
 	BlobPut          float64  `json:"blob_put_per_million"`
 	BlobGet          float64  `json:"blob_get_per_million"`
 	FunctionRequest  float64  `json:"function_request_per_million"`
 	FunctionGBSecond float64  `json:"function_gb_second"`
+	VCPUSecond       float64  `json:"function_vcpu_second"`
 	GBPerVCPU        float64  `json:"function_gb_per_vcpu"`
 	BlobGBMonth      float64  `json:"blob_gb_month"`
 	Schedule         float64  `json:"schedule_per_million"`
+	ScheduleMonth    float64  `json:"schedule_month"`
 	AlarmMonth       float64  `json:"alarm_month"`
 	LogGB            float64  `json:"log_gb"`
 	LogGBMonth       float64  `json:"log_gb_month"`
@@ -93,18 +100,27 @@ type Prices struct {
 // free holds the monthly free quotas of every account, without the offers for new accounts.
 type free struct {
 	QueueRequests     float64 `json:"queue_requests"`
+	MailGB            float64 `json:"mail_gb"`
+	KVWrites          float64 `json:"kv_writes"` // of a month; the quota is daily
+	KVReads           float64 `json:"kv_reads"`
 	FunctionRequests  float64 `json:"function_requests"`
 	FunctionGBSeconds float64 `json:"function_gb_seconds"`
+	VCPUSeconds       float64 `json:"function_vcpu_seconds"`
 	Schedules         float64 `json:"schedules"`
 	Alarms            float64 `json:"alarms"`
 	LogGB             float64 `json:"log_gb"` // received or stored, together
 	TrafficOutGB      float64 `json:"traffic_out_gb"`
 }
 
-// DefaultPrices returns the built-in price list.
-func DefaultPrices() (Prices, error) {
-	var p Prices
-	if err := json.Unmarshal(priceList, &p); err != nil {
+// DefaultPrices returns the built-in price list of AWS.
+func DefaultPrices() (Prices, error) { return decode(awsPrices) }
+
+// GooglePrices returns the built-in price list of Google Cloud. It is for estimates only: the counts of a ledger are in the
+// units that AWS bills.
+func GooglePrices() (Prices, error) { return decode(googlePrices) }
+
+func decode(list []byte) (p Prices, err error) {
+	if err := json.Unmarshal(list, &p); err != nil {
 		return p, fmt.Errorf("read price list: %w", err)
 	}
 	return p, nil
