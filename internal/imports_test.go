@@ -69,13 +69,14 @@ internal/simulate:        blobschema blobschema/naming blobschema/ranks blobsche
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
-internal/function:        blobschema internal/actor internal/crawl internal/drivers/aws internal/fetch internal/ledger internal/polite internal/service partition platform
-functions/coordinate:     internal/function internal/jobs internal/service
-functions/fetch:          internal/function
-functions/intake:         internal/function
-functions/index:          internal/function internal/jobs internal/service partition
-functions/rank:           internal/function internal/jobs internal/service partition
-functions/query:          blobschema internal/engine internal/function internal/search
+internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
+internal/function/query:  blobschema internal/engine internal/function internal/search
+functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
+functions/fetch:          internal/drivers/aws internal/function
+functions/intake:         internal/drivers/aws internal/function
+functions/index:          internal/drivers/aws internal/function internal/jobs internal/service partition
+functions/rank:           internal/drivers/aws internal/function internal/jobs internal/service partition
+functions/query:          internal/drivers/aws internal/function internal/function/query
 internal/lambdalocal:
 internal/wiretap:
 internal/process:
