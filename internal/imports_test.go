@@ -115,7 +115,7 @@ golang.org/x/net:                    internal/extract internal/fetch internal/ho
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
-google.golang.org/api:               internal/drivers/gcp
+google.golang.org/api:               internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/grpc:              internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/protobuf:          internal/drivers/gcp internal/drivers/gcp/fake
 `
