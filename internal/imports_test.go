@@ -71,6 +71,7 @@ internal/view:            blobschema blobschema/naming blobschema/ranks blobsche
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search
+functions/google:         internal/actor internal/drivers/gcp internal/function internal/function/query internal/jobs internal/service partition
 functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
 functions/fetch:          internal/drivers/aws internal/function
 functions/intake:         internal/drivers/aws internal/function
@@ -115,7 +116,7 @@ golang.org/x/net:                    internal/extract internal/fetch internal/ho
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
-google.golang.org/api:               internal/drivers/gcp internal/drivers/gcp/fake
+google.golang.org/api:               functions/google internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/grpc:              internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/protobuf:          internal/drivers/gcp internal/drivers/gcp/fake
 `
@@ -273,11 +274,10 @@ func TestCoreDoesNoIO(t *testing.T) {
 	}
 }
 
-// TestFunctionsOpenDeploymentsOnly checks that functions which run often do not link the driver of a folder.
-// The function query links it with package view.
+// TestFunctionsOpenDeploymentsOnly checks that functions do not link the driver of a folder.
 func TestFunctionsOpenDeploymentsOnly(t *testing.T) {
 	allowed := parse(t, picture)
-	for _, name := range []string{"coordinate", "fetch", "index", "intake", "rank"} {
+	for _, name := range []string{"coordinate", "fetch", "google", "index", "intake", "query", "rank"} {
 		var links func(pkg string) bool
 		links = func(pkg string) bool { return pkg == "internal/drivers" || slices.ContainsFunc(allowed[pkg], links) }
 		if len(allowed["functions/"+name]) == 0 || links("functions/"+name) {

@@ -220,7 +220,8 @@ func Open(ctx context.Context, text string, meter platform.Meter) (_ *platform.P
 			err = errors.Join(fmt.Errorf("open %s in project %s: %w", l.name, l.project, err), c.close())
 		}
 	}()
-	if err := c.dial(ctx); err != nil {
+	// Clients may keep the context of their creation for fetching credentials, and a function opens the platform in a request.
+	if err := c.dial(context.WithoutCancel(ctx)); err != nil {
 		return nil, noCredentials(err)
 	}
 	table, err := gcpfirestore.OpenCollectionWithNameFunc(c.documents, gcpfirestore.CollectionResourceID(l.project, l.name), documentName, nil)
