@@ -94,9 +94,9 @@ selfhosted-check: ## check the compose file and the Helm chart; needs python3, a
 	$(chart) --set "$$args" >$(checks)/chart.yaml && $(checks)/bin/kubernetes-validate --strict $(checks)/chart.yaml || exit 1; done
 	! $(chart) --set secret.pgPassword=p,worker.replicaz=3 2>/dev/null || { echo 'a misspelt value is not refused'; exit 1; }
 
-gcp-test: ## vet and test the platform on Google Cloud, on fakes within the tests
-	go vet -tags gcp ./internal/drivers/... ./internal/service ./cmd/orbweaver
-	go test -vet=off -tags gcp ./internal/drivers/gcp/...
+gcp-test: ## vet and test the platform and the functions on Google Cloud, on fakes within the tests
+	go vet -tags gcp ./internal/drivers/... ./internal/service ./functions/google ./cmd/orbweaver
+	go test -vet=off -tags gcp ./internal/drivers/gcp/... ./functions/google
 	go test -vet=off -tags gcp -run 'TestOpen|TestGoogleCloudCrawl' ./internal/drivers ./internal/service
 
 gcp-check: ## check the Terraform of Google Cloud against the arguments of its provider; needs terraform, and the first time npm and the network

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	al.essio.dev/pkg/shellescape v1.6.1
+	cloud.google.com/go/cloudtasks v1.20.0
 	cloud.google.com/go/firestore v1.25.0
 	cloud.google.com/go/pubsub/v2 v2.7.0
 	cloud.google.com/go/storage v1.67.0

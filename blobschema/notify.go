@@ -29,10 +29,12 @@ type Upload struct {
 	ID string
 }
 
-// DecodeNotification decodes a notification of S3. ok is false if b is something else. The test notification of S3 and notifications
-// of removals name no object.
+// DecodeNotification decodes a notification of S3 or Cloud Storage. ok is false if b is something else. The test notification of S3
+// and its notifications of removals name no object. Those of Cloud Storage look like any other of its notifications, so
+// only new objects may be configured.
 //
-// Source: Amazon S3 User Guide, "Event message structure".
+// Sources: Amazon S3 User Guide, "Event message structure"; Cloud Storage JSON API, resource "Objects", with
+// notifications of the payload format JSON_API_V1.
 func DecodeNotification(b []byte) (uploads []Upload, ok bool) {
 	var m struct {
 		Records []struct {
@@ -56,6 +58,16 @@ func DecodeNotification(b []byte) (uploads []Upload, ok bool) {
 	}
 	if m.Event == "s3:TestEvent" {
 		return nil, true
+	}
+	var o struct {
+		Kind       string `json:"kind"`
+		Bucket     string `json:"bucket"`
+		Name       string `json:"name"`
+		Generation string `json:"generation"` // unique to this content
+		Size       int64  `json:"size,string"`
+	}
+	if json.Unmarshal(b, &o) == nil && o.Kind == "storage#object" {
+		return []Upload{{Bucket: o.Bucket, Name: o.Name, Size: o.Size, ID: "upload " + o.Generation + " " + o.Name}}, true
 	}
 	for _, r := range m.Records {
 		if r.Source != "aws:s3" {

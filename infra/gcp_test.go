@@ -58,7 +58,6 @@ func TestGoogleSubscriptions(t *testing.T) {
 // TestGoogleRights lists all rights.
 func TestGoogleRights(t *testing.T) {
 	want := []string{
-		"google_cloud_run_v2_service_iam_member.invoke roles/run.invoker",
 		"google_cloud_run_v2_service_iam_member.public roles/run.invoker",
 		"google_cloud_tasks_queue_iam_member.tasks roles/cloudtasks.enqueuer",
 		"google_project_iam_member.records each.value.records",

@@ -5,9 +5,10 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
 )
 
 func main() {
-	lambda.Start(function.Each(function.New().Fetch))
+	lambda.Start(function.Each(function.New(aws.Open).Fetch))
 }

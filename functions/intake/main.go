@@ -4,9 +4,10 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
 )
 
 func main() {
-	lambda.Start(function.New().Intake)
+	lambda.Start(function.IntakeEvents(function.New(aws.Open)))
 }

@@ -7,11 +7,13 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
+	"github.com/orbweaver/orbweaver/internal/function/query"
 )
 
 func main() {
-	q := &query{f: function.New()}
+	q := query.New(function.New(aws.Open))
 	lambda.Start(func(ctx context.Context, e events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
 		return function.Serve(ctx, q, e), nil
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/service"
@@ -15,7 +16,7 @@ import (
 
 func main() {
 	var j *jobs.Jobs // of the active crawl
-	f := function.New(func(s *service.Service) { j = jobs.New(s) })
+	f := function.New(aws.Open, func(s *service.Service) { j = jobs.New(s) })
 	lambda.Start(function.Each(f.Job("rank", func(p partition.ID, atMost time.Duration) ([]any, error) {
 		return j.RankForFunction(p, atMost)
 	})))

@@ -43,3 +43,14 @@ func Each(do func(ctx context.Context, body []byte) error) func(context.Context,
 		return nil
 	}
 }
+
+// IntakeEvents returns a handler of events of the intake queue. Its answer names the messages that failed.
+func IntakeEvents(f *Function) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
+	return func(ctx context.Context, e events.SQSEvent) (answer events.SQSEventResponse, err error) {
+		failed, err := f.Intake(ctx, messages(e))
+		for _, m := range failed {
+			answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.ID})
+		}
+		return answer, err
+	}
+}

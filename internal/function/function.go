@@ -1,6 +1,6 @@
 // Package function holds what the deployable functions share. A [Function] opens the platform that the
 // environment names, keeps a service for the active crawl between invocations, and does one piece of
-// work at a time. event.go and http.go decode the events of AWS Lambda.
+// work at a time. event.go and http.go decode the events of AWS Lambda; functions/google decodes those of Google Cloud.
 //
 // The environment:
 //
@@ -9,7 +9,8 @@
 //	ORBWEAVER_RETRY_WAIT  least wait before a retry, for tests; 5s
 //	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
 //	ORBWEAVER_LEASE       how long the lease of a dead step lasts, for tests; 2m
-//	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds the memory in use
+//	ORBWEAVER_TIME_LIMIT  seconds of a request, where the cloud sets no deadline for it; 300
+//	ORBWEAVER_MEMORY_MB   MB; bounds the memory in use. Lambda sets AWS_LAMBDA_FUNCTION_MEMORY_SIZE instead
 //
 // A function does nothing between its invocations, and everything that an invocation started has
 // ended when it returns. Each invocation writes one line to the log.
@@ -22,6 +23,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math"
 	"net/netip"
 	"os"
 	"runtime/debug"
@@ -30,12 +32,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -44,9 +43,13 @@ import (
 	"github.com/orbweaver/orbweaver/platform"
 )
 
+// Opener opens the platform of a deployment, whose URL ORBWEAVER_PLATFORM names.
+type Opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
+
 // Function does the work of one deployed function. Its methods are not safe for concurrent use.
 type Function struct {
 	env      environment
+	open     Opener
 	platform *platform.Platform // nil until it has been opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
@@ -63,19 +66,30 @@ type environment struct {
 	retry      polite.Retry
 	lease      time.Duration // 0 for the step's own default
 	dailyCalls int64         // see crawl.TickConfig; 0 for no limit
+	timeLimit  int64         // seconds
 }
 
-const defaultMemoryMB = 512
+// Defaults of the environment.
+const (
+	defaultMemoryMB  = 512
+	defaultTimeLimit = 300
+)
+
+// Bounds of the time limit in seconds: a step keeps three for its last commit, and no cloud waits longer.
+const (
+	leastTime   = 10
+	longestTime = 1800
+)
 
 func readEnvironment(get func(string) string) (env environment, err error) {
 	if env.location = get("ORBWEAVER_PLATFORM"); env.location == "" {
 		return env, errors.New("ORBWEAVER_PLATFORM is not set: it names the deployment, as aws://NAME?bucket=BUCKET&partitions=N")
 	}
-	env.memoryMB, env.retry.Wait = defaultMemoryMB, 5*time.Second
-	number := func(n *int64) func(string) bool {
+	env.memoryMB, env.timeLimit, env.retry.Wait = defaultMemoryMB, defaultTimeLimit, 5*time.Second
+	number := func(n *int64, least, most int64) func(string) bool {
 		return func(s string) bool {
 			*n, err = strconv.ParseInt(s, 10, 64)
-			return err == nil && *n >= 1
+			return err == nil && *n >= least && *n <= most
 		}
 	}
 	duration := func(d *time.Duration, least time.Duration) func(string) bool {
@@ -88,9 +102,11 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 		name, want string
 		read       func(string) bool
 	}{
-		{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "a number of MB", number(&env.memoryMB)},
+		{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "a number of MB", number(&env.memoryMB, 1, math.MaxInt32)},
+		{"ORBWEAVER_MEMORY_MB", "a number of MB", number(&env.memoryMB, 1, math.MaxInt32)},
+		{"ORBWEAVER_TIME_LIMIT", "a number of seconds from 10 to 1800", number(&env.timeLimit, leastTime, longestTime)},
 		{"ORBWEAVER_RETRY_WAIT", "a duration such as 5s", duration(&env.retry.Wait, 1)},
-		{"ORBWEAVER_DAILY_CALLS", "a number of calls", number(&env.dailyCalls)},
+		{"ORBWEAVER_DAILY_CALLS", "a number of calls", number(&env.dailyCalls, 1, math.MaxInt64)},
 		{"ORBWEAVER_LEASE", "a duration of 4s or more", duration(&env.lease, 4*time.Second)},
 	} {
 		if s := get(v.name); s != "" && !v.read(s) {
@@ -117,23 +133,23 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 // error. It ends the process if the environment is wrong. It opens no platform: if that fails, each invocation
 // returns the error, which clouds show, and tries again. prepare is called with the service of each crawl
 // before it works, to register jobs.
-func New(prepare ...func(*service.Service)) *Function {
-	f, err := On(nil, os.Getenv, os.Stderr, prepare...)
+func New(open Opener, prepare ...func(*service.Service)) *Function {
+	f, err := On(open, os.Getenv, os.Stderr, prepare...)
 	if err != nil {
 		log.Fatal(err)
 	}
-	// The garbage collector works harder before Lambda would kill the function.
+	// The garbage collector works harder before the cloud would kill the function.
 	debug.SetMemoryLimit(f.env.memoryMB << 20 * 8 / 10)
 	return f
 }
 
-// On returns a function on an open platform with another environment, for tests.
-func On(p *platform.Platform, getenv func(string) string, out io.Writer, prepare ...func(*service.Service)) (*Function, error) {
+// On returns a function with another environment, for tests.
+func On(open Opener, getenv func(string) string, out io.Writer, prepare ...func(*service.Service)) (*Function, error) {
 	env, err := readEnvironment(getenv)
 	if err != nil {
 		return nil, err
 	}
-	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(out, nil)), prepare: prepare, cold: true}, nil
+	return &Function{env: env, open: open, log: slog.New(slog.NewJSONHandler(out, nil)), prepare: prepare, cold: true}, nil
 }
 
 // Bounds of a step in the cloud.
@@ -176,7 +192,7 @@ func (f *Function) config() service.Config {
 // Platform returns the platform, which it opens once.
 func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	if f.platform == nil {
-		p, err := aws.Open(ctx, f.env.location, &f.ledger)
+		p, err := f.open(ctx, f.env.location, &f.ledger)
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", f.env.location, err)
 		}
@@ -187,6 +203,9 @@ func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 
 // MemoryMB returns the memory of the function.
 func (f *Function) MemoryMB() int { return int(f.env.memoryMB) }
+
+// TimeLimit returns how long a request may take.
+func (f *Function) TimeLimit() time.Duration { return time.Duration(f.env.timeLimit) * time.Second }
 
 // prepared opens the platform, and a service for the active crawl. If no crawl has begun, the service is nil.
 func (f *Function) prepared(ctx context.Context) error {
@@ -329,10 +348,9 @@ func outcome(rep *crawl.Report) string {
 	return "running"
 }
 
-// Intake turns the messages of an event of the intake queue into mail. Its answer names the messages that
-// failed, which stay in the queue. An error means that all failed.
-func (f *Function) Intake(ctx context.Context, e events.SQSEvent) (failed events.SQSEventResponse, err error) {
-	msgs := messages(e)
+// Intake turns messages of the intake queue into mail. It returns the messages that failed, which stay in the queue.
+// An error means that all failed.
+func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []actor.Message, err error) {
 	err = f.invoke(ctx, "intake", func(line *[]any) error {
 		*line = append(*line, "messages", len(msgs))
 		if f.service == nil {
@@ -341,14 +359,11 @@ func (f *Function) Intake(ctx context.Context, e events.SQSEvent) (failed events
 			}
 			return errors.New("no crawl has begun: the messages wait for one in their queue")
 		}
-		bad, err := f.service.Take(msgs)
+		failed, err = f.service.Take(msgs)
 		if err == nil || len(msgs) == 1 {
 			return err
 		}
-		for _, m := range bad {
-			failed.BatchItemFailures = append(failed.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.ID})
-		}
-		*line = append(*line, "failed", len(bad), "error", err)
+		*line = append(*line, "failed", len(failed), "error", err)
 		return nil
 	})
 	return failed, err

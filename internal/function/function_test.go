@@ -75,7 +75,8 @@ var testEnvironment = map[string]string{
 
 // function returns a new instance of a function.
 func (c *cloud) function(prepare ...func(*service.Service)) *Function {
-	f, err := On(c.platform, func(name string) string { return testEnvironment[name] }, c.log, prepare...)
+	open := func(context.Context, string, platform.Meter) (*platform.Platform, error) { return c.platform, nil }
+	f, err := On(open, func(name string) string { return testEnvironment[name] }, c.log, prepare...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func (c *cloud) intake(ctx context.Context) {
 		for _, d := range got {
 			e.Records = append(e.Records, events.SQSMessage{MessageId: d.ID, Body: string(d.Body)})
 		}
-		answer, err := f.Intake(ctx, e)
+		answer, err := IntakeEvents(f)(ctx, e)
 		if err != nil {
 			c.t.Error(err)
 		}
@@ -391,6 +392,9 @@ func TestReadEnvironment(t *testing.T) {
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_ALLOW_NET": "everything"}, "ORBWEAVER_ALLOW_NET"},
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_RETRY_WAIT": "soon"}, "ORBWEAVER_RETRY_WAIT"},
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_LEASE": "1s"}, "ORBWEAVER_LEASE"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_TIME_LIMIT": "9"}, "from 10 to 1800"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_TIME_LIMIT": "1801"}, "from 10 to 1800"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_MEMORY_MB": "256", "ORBWEAVER_ALLOW_NET": "127.0.0.0/8, ::1/128", "ORBWEAVER_TIME_LIMIT": "10"}, ""},
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_ALLOW_NET": "127.0.0.0/8, ::1/128", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256"}, ""},
 	} {
 		env, err := readEnvironment(func(k string) string { return c.env[k] })
@@ -424,7 +428,7 @@ func TestNothingToDo(t *testing.T) {
 		}
 	}
 	intake := func(body string) error {
-		_, err := f.Intake(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", Body: body}}})
+		_, err := IntakeEvents(f)(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", Body: body}}})
 		return err
 	}
 	if err := intake(`{"recrawl":["https://example.org/"]}`); err == nil {

@@ -80,13 +80,6 @@ resource "google_service_account_iam_member" "act" {
   member             = google_service_account.work.member
 }
 
-resource "google_cloud_run_v2_service_iam_member" "invoke" {
-  location = var.region
-  name     = google_cloud_run_v2_service.service["work"].name
-  role     = "roles/run.invoker"
-  member   = google_service_account.invoke.member
-}
-
 # The search page of everybody. With "iam", grant roles/run.invoker on the service NAME-search.
 resource "google_cloud_run_v2_service_iam_member" "public" {
   count = var.search_page == "public" ? 1 : 0

@@ -1,9 +1,10 @@
 //go:build gcp
 
 // Package gcp opens a platform on Google Cloud: queues in Pub/Sub, the table in Firestore and the bucket in Cloud Storage. Any
-// number of workers may share it. It is built with the tag gcp only, because Google's clients are large. ADR 55 gives the reasons.
+// number of workers may share it, or functions serve it. It is built with the tag gcp only, because Google's clients are large.
+// ADR 55 and 56 give the reasons.
 //
-// Read gcp.go, which opens a platform, then queue.go.
+// Read gcp.go, which opens a platform, then queue.go, then tasks.go for the queues that functions serve.
 //
 //   - A queue is a topic with one pull subscription. A received message is hidden for ten minutes, the longest time of Pub/Sub.
 //     A step acknowledges its mail earlier, so no deadline is ever extended.
@@ -14,6 +15,7 @@
 package gcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +28,7 @@ import (
 	"strconv"
 	"strings"
 
+	cloudtasks "cloud.google.com/go/cloudtasks/apiv2"
 	firestore "cloud.google.com/go/firestore/apiv1"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
@@ -50,7 +53,7 @@ import (
 // Scheme begins the URL of a platform.
 const Scheme = "gcp"
 
-const form = "gcp://PROJECT?bucket=BUCKET&name=NAME&partitions=N"
+const form = "gcp://PROJECT?bucket=BUCKET&name=NAME&partitions=N, and for functions &mailboxes=M&region=REGION&service=https://HOST&account=EMAIL"
 
 // Defaults of a URL.
 const (
@@ -58,8 +61,11 @@ const (
 	defaultPartitions = 16
 )
 
-// firestoreEmulator is the variable that names an emulator of Firestore. Google's other clients read theirs.
-const firestoreEmulator = "FIRESTORE_EMULATOR_HOST"
+// Variables that name emulators, for the clients that do not read theirs.
+const (
+	firestoreEmulator = "FIRESTORE_EMULATOR_HOST"
+	tasksEmulator     = "CLOUD_TASKS_EMULATOR_HOST"
+)
 
 // objectAttempts bounds the requests for one object, which take about eight seconds if all fail.
 const objectAttempts = 4
@@ -71,12 +77,19 @@ const claimKey = naming.MarkerPrefix + "bucket"
 var (
 	validProject = regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
 	validName    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+	validRegion  = regexp.MustCompile(`^[a-z0-9-]+$`)
+	validService = regexp.MustCompile(`^https://[a-z0-9.-]+$`)
+	validAccount = regexp.MustCompile(`^[^@/\s]+@[a-z0-9.-]+$`)
 )
 
 // location is a parsed URL.
 type location struct {
 	project, bucket, name string
 	partitions            int // default of a new crawl
+
+	// Address of the functions, region of their queues, and the service account that calls them; "" for workers.
+	service, region, account string
+	mailboxes                int // deployed ones; 0 for workers, whose mailboxes are created when needed
 }
 
 func parse(text string) (l location, err error) {
@@ -103,10 +116,19 @@ func parse(text string) (l location, err error) {
 			l.bucket = v[0]
 		case "name":
 			l.name = v[0]
+		case "region":
+			l.region = v[0]
+		case "service":
+			l.service = v[0]
+		case "account":
+			l.account = v[0]
 		case "partitions":
-			l.partitions, err = strconv.Atoi(v[0])
-			if err != nil || l.partitions < 1 || l.partitions > partition.MaxPartitions {
-				return l, fmt.Errorf("partitions is %q, not a number from 1 to %d", v[0], partition.MaxPartitions)
+			if l.partitions, err = number(name, v[0]); err != nil {
+				return l, err
+			}
+		case "mailboxes":
+			if l.mailboxes, err = number(name, v[0]); err != nil {
+				return l, err
 			}
 		default:
 			return l, fmt.Errorf("parameter %s is unknown", name)
@@ -122,7 +144,46 @@ func parse(text string) (l location, err error) {
 	case !validName.MatchString(l.name) || strings.HasPrefix(l.name, "goog"): // Google reserves these
 		return l, fmt.Errorf("the name %.50q is not 1 to 40 of a-z, 0-9 and -, beginning with a letter and not with goog", l.name)
 	}
-	return l, nil
+	err = l.checkFunctions()
+	return l, err
+}
+
+// number reads a number of partitions.
+func number(name, text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > partition.MaxPartitions {
+		return 0, fmt.Errorf("%s is %q, not a number from 1 to %d", name, text, partition.MaxPartitions)
+	}
+	return n, nil
+}
+
+// checkFunctions checks the parameters of functions, which belong together. There are as many mailboxes as partitions by default.
+func (l *location) checkFunctions() error {
+	if l.service == "" && l.region == "" && l.account == "" && l.mailboxes == 0 {
+		return nil
+	}
+	l.mailboxes = cmp.Or(l.mailboxes, l.partitions)
+	switch {
+	case !validService.MatchString(l.service):
+		return fmt.Errorf("service is %q, not https:// and a host: the address of the functions", l.service)
+	case !validRegion.MatchString(l.region):
+		return fmt.Errorf("region is %q, not the region of the queues", l.region)
+	case !validAccount.MatchString(l.account):
+		return fmt.Errorf("account is %q, not the email of the service account that calls the functions", l.account)
+	case l.mailboxes < l.partitions:
+		return fmt.Errorf("%d mailboxes are too few for %d partitions", l.mailboxes, l.partitions)
+	}
+	return nil
+}
+
+// Caller returns the address of the functions in a platform's URL, which is the audience of their callers' tokens, and the
+// email of the service account that calls them.
+func Caller(text string) (audience, account string, err error) {
+	l, err := parse(text)
+	if err == nil && l.service == "" {
+		err = fmt.Errorf("platform %s: parameter service is missing: the address of the functions", text)
+	}
+	return l.service, l.account, err
 }
 
 // cloud is an open platform.
@@ -130,6 +191,7 @@ type cloud struct {
 	location
 	topics        *pubsub.TopicAdminClient
 	subscriptions *pubsub.SubscriptionAdminClient
+	tasks         *cloudtasks.Client // nil for workers
 	documents     *firestore.Client
 	objects       *storage.Client
 	closers       []io.Closer // in the order of opening
@@ -138,12 +200,15 @@ type cloud struct {
 // Open opens the platform at a URL:
 //
 //	gcp://PROJECT?bucket=BUCKET&name=NAME&partitions=N
+//	gcp://PROJECT?bucket=BUCKET&name=NAME&partitions=N&mailboxes=M&region=REGION&service=https://HOST&account=EMAIL
 //
 // bucket must exist, and so must the project's default database of Firestore, in native mode. name begins the names of topics and
 // subscriptions, and is the name of the collection; by default it is orbweaver. partitions is the number of partitions of a new
-// crawl, by default 16. Credentials are Google's Application Default Credentials. The variables PUBSUB_EMULATOR_HOST,
-// FIRESTORE_EMULATOR_HOST and STORAGE_EMULATOR_HOST name emulators. The first Open creates the queues that do not depend on a
-// crawl. meter counts calls of the bucket only; it may be nil.
+// crawl, by default 16. With service, functions at that address serve the platform: wakes and jobs are tasks of Cloud Tasks in a
+// region, and their requests have a token of the service account. All its queues are deployed, M of them as mailboxes, by default as
+// many as partitions. Credentials are Google's Application Default Credentials. The variables PUBSUB_EMULATOR_HOST,
+// FIRESTORE_EMULATOR_HOST, STORAGE_EMULATOR_HOST and CLOUD_TASKS_EMULATOR_HOST name emulators. Without service, the first Open
+// creates the queues that do not depend on a crawl. meter counts calls of the bucket only; it may be nil.
 func Open(ctx context.Context, text string, meter platform.Meter) (_ *platform.Platform, err error) {
 	l, err := parse(text)
 	if err != nil {
@@ -155,7 +220,8 @@ func Open(ctx context.Context, text string, meter platform.Meter) (_ *platform.P
 			err = errors.Join(fmt.Errorf("open %s in project %s: %w", l.name, l.project, err), c.close())
 		}
 	}()
-	if err := c.dial(ctx); err != nil {
+	// Clients may keep the context of their creation for fetching credentials, and a function opens the platform in a request.
+	if err := c.dial(context.WithoutCancel(ctx)); err != nil {
 		return nil, noCredentials(err)
 	}
 	table, err := gcpfirestore.OpenCollectionWithNameFunc(c.documents, gcpfirestore.CollectionResourceID(l.project, l.name), documentName, nil)
@@ -171,10 +237,11 @@ func Open(ctx context.Context, text string, meter platform.Meter) (_ *platform.P
 	objects := &bucket.Bucket{Bucket: opened, Name: l.bucket}
 	p := &platform.Platform{
 		Table: table, BeginWith: l.partitions, Meter: meter,
-		Queue:        func(name string) (platform.Queue, error) { return &queue{cloud: c, name: name}, nil },
+		Queue:        func(name string) (platform.Queue, error) { return c.queue(name), nil },
 		CreateQueues: func(ctx context.Context, partitions int) error { return explain(c.createQueues(ctx, partitions)) },
-		CheckQueue:   func(context.Context, string) error { return nil }, // Open creates the queues that it may be called with
-		Close:        c.close,
+		CheckQueue:   c.checkQueue,
+		Functions:    l.service != "", Partitions: l.mailboxes,
+		Close: c.close,
 	}
 	objects.Fill(p)
 	if err = c.check(ctx, objects); err == nil {
@@ -196,14 +263,13 @@ func (c *cloud) dial(ctx context.Context) (err error) {
 		return err
 	}
 	c.closers = append(c.closers, c.subscriptions)
-	var options []option.ClientOption
-	if host := os.Getenv(firestoreEmulator); host != "" {
-		options = []option.ClientOption{
-			option.WithEndpoint(host), option.WithoutAuthentication(),
-			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	if c.service != "" {
+		if c.tasks, err = cloudtasks.NewClient(ctx, emulated(tasksEmulator)...); err != nil {
+			return err
 		}
+		c.closers = append(c.closers, c.tasks)
 	}
-	if c.documents, err = firestore.NewClient(ctx, options...); err != nil {
+	if c.documents, err = firestore.NewClient(ctx, emulated(firestoreEmulator)...); err != nil {
 		return err
 	}
 	c.closers = append(c.closers, c.documents)
@@ -215,6 +281,18 @@ func (c *cloud) dial(ctx context.Context) (err error) {
 	// A name never has other bytes, so a put may be repeated (I6). Steps repeat what still fails.
 	c.objects.SetRetry(storage.WithPolicy(storage.RetryAlways), storage.WithMaxAttempts(objectAttempts))
 	return nil
+}
+
+// emulated returns the options of a client of the emulator that a variable names; none if it is not set.
+func emulated(variable string) []option.ClientOption {
+	host := os.Getenv(variable)
+	if host == "" {
+		return nil
+	}
+	return []option.ClientOption{
+		option.WithEndpoint(host), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
 }
 
 func (c *cloud) close() (err error) {
@@ -320,7 +398,7 @@ func explain(err error) error {
 		return fmt.Errorf("the credentials are refused; log in again (gcloud auth application-default login): %w", err)
 	case code == codes.PermissionDenied || web == http.StatusForbidden:
 		return fmt.Errorf("the project does not exist, does not use this service or grants no right to it: check the project in the URL, enable the service "+
-			"(gcloud services enable pubsub.googleapis.com firestore.googleapis.com storage.googleapis.com), and grant the roles of docs/howto/google-cloud.md: %w", err)
+			"(gcloud services enable pubsub.googleapis.com firestore.googleapis.com storage.googleapis.com; for functions also cloudtasks.googleapis.com), and grant the roles of docs/howto/google-cloud.md: %w", err)
 	case code == codes.ResourceExhausted || web == http.StatusTooManyRequests:
 		return fmt.Errorf("a quota of the project is used up; raise it in the console: %w", err)
 	case code == codes.Unavailable || code == codes.DeadlineExceeded:

@@ -202,24 +202,34 @@ func TestUnreachable(t *testing.T) {
 
 func TestBadURLs(t *testing.T) {
 	for text, want := range map[string]string{
-		"gcp://my-project":                              "bucket is missing",
-		"gcp://my-project?bucket=":                      "bucket needs one value",
-		"gcp://my-project?bucket=a&bucket=b":            "bucket needs one value",
-		"gcp://my-project?bucket=gs://b":                "not the name of a bucket",
-		"gcp://my-project?bucket=b&name=A":              "the name \"A\"",
-		"gcp://my-project?bucket=b&name=googol":         "not with goog",
-		"gcp://my-project?bucket=b&partitions=0":        "partitions is \"0\"",
-		"gcp://my-project?bucket=b&region=europe-west1": "parameter region is unknown",
-		"gcp://?bucket=b":                               "not the id of a project",
-		"gcp://my-project/path?bucket=b":                "not the id of a project",
-		"gcp://my project?bucket=b":                     "not a URL",
+		"gcp://my-project":                                                                      "bucket is missing",
+		"gcp://my-project?bucket=":                                                              "bucket needs one value",
+		"gcp://my-project?bucket=a&bucket=b":                                                    "bucket needs one value",
+		"gcp://my-project?bucket=gs://b":                                                        "not the name of a bucket",
+		"gcp://my-project?bucket=b&name=A":                                                      "the name \"A\"",
+		"gcp://my-project?bucket=b&name=googol":                                                 "not with goog",
+		"gcp://my-project?bucket=b&partitions=0":                                                "partitions is \"0\"",
+		"gcp://my-project?bucket=b&zone=europe-west1-b":                                         "parameter zone is unknown",
+		"gcp://my-project?bucket=b&region=europe-west1":                                         "service is \"\"",
+		"gcp://my-project?bucket=b&service=https://f.example&region=r":                          "account is \"\"",
+		"gcp://my-project?bucket=b&service=https://f.example&account=a@b.example":               "region is \"\"",
+		"gcp://my-project?bucket=b&service=http://f.example&region=r&account=a@b":               "not https://",
+		"gcp://my-project?bucket=b&service=https://f.example/&region=r&account=a@b":             "not https://",
+		"gcp://my-project?bucket=b&service=https://f.example&region=r/s&account=a@b":            "not the region",
+		"gcp://my-project?bucket=b&service=https://f.example&region=r&account=a@b@c":            "not the email",
+		"gcp://my-project?bucket=b&mailboxes=3":                                                 "service is \"\"",
+		"gcp://my-project?bucket=b&mailboxes=0":                                                 "mailboxes is \"0\"",
+		"gcp://my-project?bucket=b&mailboxes=15&service=https://f.example&region=r&account=a@b": "15 mailboxes are too few for 16 partitions",
+		"gcp://?bucket=b":                "not the id of a project",
+		"gcp://my-project/path?bucket=b": "not the id of a project",
+		"gcp://my project?bucket=b":      "not a URL",
 	} {
 		if _, err := Open(t.Context(), text, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 	l, err := parse("gcp://my-project?bucket=b&name=two&partitions=64")
-	if want := (location{"my-project", "b", "two", 64}); err != nil || l != want {
+	if want := (location{project: "my-project", bucket: "b", name: "two", partitions: 64}); err != nil || l != want {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -45,8 +45,30 @@ const concurrentCreates = 8
 // notBefore is the attribute of a delayed message: the time when it is due, in RFC 3339.
 const notBefore = "not-before"
 
-// createQueues creates the queues that do not exist yet, and leaves others as they are.
+// queue returns a queue of the platform.
+func (c *cloud) queue(name string) platform.Queue {
+	if c.service != "" && served[name] != "" {
+		return &tasks{cloud: c, name: name}
+	}
+	return &queue{cloud: c, name: name}
+}
+
+// checkQueue checks a queue that functions serve. Open creates the other queues that it may be called with.
+func (c *cloud) checkQueue(ctx context.Context, name string) error {
+	if q, ok := c.queue(name).(*tasks); ok {
+		return q.check(ctx)
+	}
+	return nil
+}
+
+// createQueues creates the queues that do not exist yet, and leaves others as they are. Those of functions are deployed.
 func (c *cloud) createQueues(ctx context.Context, partitions int) error {
+	if c.service != "" {
+		if partitions > c.mailboxes {
+			return fmt.Errorf("%d partitions are requested, and %s has %d mailboxes: request fewer, or deploy it with more", partitions, c.name, c.mailboxes)
+		}
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(concurrentCreates)
 	for _, name := range append(naming.Queues(partitions), naming.DeadLettersQueue) {
@@ -94,7 +116,7 @@ func (q *queue) subscription() string {
 // failed describes the error of a call.
 func (q *queue) failed(what string, err error) error {
 	if status.Code(err) == codes.NotFound {
-		err = fmt.Errorf("there is no such queue in project %s; a crawl creates the queues of its partitions: %w", q.project, err)
+		err = fmt.Errorf("there is no such queue in project %s; a crawl creates the queues of its partitions, except those of functions, which are deployed: %w", q.project, err)
 	}
 	return fmt.Errorf("%s %s: %w", what, q.name, explain(err))
 }

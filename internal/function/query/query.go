@@ -1,4 +1,5 @@
-package main
+// Package query answers searches for the deployed function query, as a page or as JSON.
+package query
 
 import (
 	"context"
@@ -24,17 +25,20 @@ const (
 	queryReserve = time.Second
 )
 
-// query answers requests of the search page; see search.Handler. The parameter refresh=1 refreshes the index
+// Handler answers requests of the search page; see search.Handler. The parameter refresh=1 refreshes the index
 // whatever its age. Like other functions it answers one request at a time.
-type query struct {
+type Handler struct {
 	f       *function.Function
 	index   *search.Index // nil until it has been opened
 	checked time.Time     // when index was last known to be that of the active crawl
 }
 
+// New returns a handler that does its work in a function.
+func New(f *function.Function) *Handler { return &Handler{f: f} }
+
 // ServeHTTP answers a request, and writes one line to the log. The line does not hold the query, because it is
 // private.
-func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (q *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -65,7 +69,7 @@ func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // open opens or refreshes the index of the active crawl.
-func (q *query) open(ctx context.Context, refresh bool) (*search.Index, error) {
+func (q *Handler) open(ctx context.Context, refresh bool) (*search.Index, error) {
 	if q.index != nil && !refresh && time.Since(q.checked) < refreshAfter {
 		return q.index, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type cloud struct {
 	t        *testing.T
 	platform *platform.Platform
 	log      *bytes.Buffer
-	query    *query
+	query    *Handler
 }
 
 func newCloud(t *testing.T) *cloud {
@@ -43,11 +43,12 @@ func newCloud(t *testing.T) *cloud {
 	p.Exclusive = false
 	c := &cloud{t: t, platform: p, log: &bytes.Buffer{}}
 	environment := map[string]string{"ORBWEAVER_PLATFORM": "memory"}
-	f, err := function.On(p, func(name string) string { return environment[name] }, c.log)
+	open := func(context.Context, string, platform.Meter) (*platform.Platform, error) { return p, nil }
+	f, err := function.On(open, func(name string) string { return environment[name] }, c.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.query = &query{f: f}
+	c.query = New(f)
 	return c
 }
 
