@@ -112,7 +112,7 @@ func newEngine(p *platform.Platform, led *ledger.Ledger, j *job) (*service.Servi
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: j.Compression != warc.None},
 		Fetch: fetch.Config{
-			UserAgent: userAgent, Token: token, MaxIdle: connections, Compression: j.Compression,
+			UserAgent: userAgent, Token: token, Compression: j.Compression,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 	}
