@@ -192,6 +192,43 @@ func (d folder) change(ctx context.Context, t *target, f func(o *opened) error) 
 // collect has nothing to do: the queues of a folder never give up a message.
 func (d folder) collect(context.Context, *target) error { return nil }
 
+// inMemory names the platform in the memory of one command.
+const inMemory = "mem://"
+
+// memory is a crawl that ends with its command: to see what a site holds without storing it.
+type memory struct{ folder }
+
+func (memory) String() string       { return "memory" }
+func (memory) flags() []string      { return []string{"--platform", inMemory} }
+func (memory) name(w *where)        { w.Data = inMemory }
+func (memory) object(string) string { return "" }
+func (memory) explain(err error) error {
+	return err
+}
+
+func (memory) words() words {
+	return words{kind: "memory", contents: "the crawl in memory", another: "a folder (--data)", stopped: "Stopped, and gone"}
+}
+
+func (memory) check(_ *target, seeds int) (used bool, err error) {
+	if seeds == 0 {
+		err = usagef("in memory there is no earlier crawl; give 'orbweaver crawl' a URL")
+	}
+	return false, err
+}
+
+func (memory) open(_ context.Context, led *ledger.Ledger) (*platform.Platform, error) {
+	return drivers.Memory(led)
+}
+
+func (m memory) read(context.Context, *target, func(*view.View) error) error { return m.alone() }
+
+func (m memory) change(context.Context, *target, func(*opened) error) error { return m.alone() }
+
+func (memory) alone() error {
+	return usagef("a crawl in memory ends with its command, so no other command finds it; crawl into a folder (--data)")
+}
+
 // deployment is a crawl that functions or workers carry out.
 type deployment struct {
 	url  string   // of the platform

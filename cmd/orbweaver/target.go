@@ -51,7 +51,7 @@ func (t *target) register(cmd *cobra.Command) {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return t.choose() }
 	fs.StringVar(&t.data, "data", defaultData, "folder that holds the crawl")
 	fs.StringVar(&t.cloud, "platform", "",
-		"instead of a folder: URL of a platform in a cloud, or the profile file that 'make deploy' wrote (default: $"+platformVariable+")")
+		"instead of a folder: URL of a platform, the profile file that 'make deploy' wrote, or mem:// for a crawl that leaves nothing (default: $"+platformVariable+")")
 }
 
 // choose chooses between the folder and the platform.
@@ -74,6 +74,10 @@ func (t *target) deployed(from, given string, flags ...string) error {
 	url, err := readLocation(given)
 	if err != nil {
 		return usagef("%s: %w", from, err)
+	}
+	if url == inMemory {
+		t.location, t.data = memory{}, ""
+		return nil
 	}
 	t.location, t.live = deployment{url, flags}, true
 	return nil

@@ -151,7 +151,9 @@ func version(path string) int {
 }
 
 // URL returns the URL of the database.
-func (p *Postgres) URL() string { return fmt.Sprintf("postgres://orbweaver@127.0.0.1:%d/postgres", p.port) }
+func (p *Postgres) URL() string {
+	return fmt.Sprintf("postgres://orbweaver@127.0.0.1:%d/postgres", p.port)
+}
 
 // Close ends the server and deletes its database.
 func (p *Postgres) Close() error {
