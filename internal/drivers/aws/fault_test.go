@@ -249,7 +249,8 @@ func batch(t *testing.T, serve func(n int, key string) bool) func(int, []byte) (
 		for _, k := range in.RequestItems["name"].Keys {
 			key := k["key"]["S"]
 			if serve(n, key) {
-				items = append(items, map[string]any{"key": map[string]string{"S": key}, "value": map[string]string{"S": "of " + key}})
+				text := func(s string) map[string]string { return map[string]string{"S": s} }
+				items = append(items, map[string]any{"key": text(key), "value": text("of " + key), "DocstoreRevision": text("1")})
 			} else {
 				left.Keys = append(left.Keys, k)
 			}
