@@ -109,6 +109,7 @@ github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite
 github.com/jackc/pgx/v5:             internal/drivers/postgres
 github.com/nats-io/nats.go:          internal/drivers/nats
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
+gocloud.dev/pubsub/rabbitpubsub:     internal/drivers/gocloud
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers

@@ -66,8 +66,11 @@ func (s *Server) Kill() {
 	}
 }
 
-// ErrMissing says that a program has to be installed first.
-var ErrMissing = errors.New("PostgreSQL is not installed (Debian and Ubuntu: apt-get install postgresql)")
+// Errors that say which program has to be installed first.
+var (
+	ErrMissing  = errors.New("PostgreSQL is not installed (Debian and Ubuntu: apt-get install postgresql)")
+	ErrNoRabbit = errors.New("RabbitMQ is not installed (Debian and Ubuntu: apt-get install rabbitmq-server)")
+)
 
 // owner is the user that PostgreSQL runs as if this process is root's: it refuses to run as root.
 const owner = "postgres"
@@ -160,6 +163,43 @@ func (p *Postgres) Close() error {
 	p.Kill()
 	return os.RemoveAll(p.command.Dir)
 }
+
+// Rabbit is a RabbitMQ server.
+type Rabbit struct{ Server }
+
+// rabbit is the program of Debian's package; that on the PATH changes the user and the folder.
+const rabbit = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+
+// NewRabbit starts a server with its files below dir. The error is ErrNoRabbit if it is not installed.
+func NewRabbit(ctx context.Context, dir string) (*Rabbit, error) {
+	if _, err := os.Stat(rabbit); err != nil {
+		return nil, ErrNoRabbit
+	}
+	var ports [3]int
+	for i := range ports {
+		var err error
+		if ports[i], err = process.FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	s := &Rabbit{Server{port: ports[0], command: process.Command{
+		// Erlang's port mapper would otherwise be started as a daemon.
+		Args: []string{"sh", "-c", "epmd -address 127.0.0.1 & exec " + rabbit},
+		Env: map[string]string{
+			"ERL_EPMD_PORT": strconv.Itoa(ports[1]), "ERL_EPMD_ADDRESS": "127.0.0.1", "RABBITMQ_NODENAME": fmt.Sprintf("orbweaver-%d@localhost", ports[0]),
+			"RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1", "RABBITMQ_NODE_PORT": strconv.Itoa(ports[0]), "RABBITMQ_DIST_PORT": strconv.Itoa(ports[2]),
+			"RABBITMQ_MNESIA_BASE": in("mnesia"), "RABBITMQ_LOG_BASE": in("log"), "RABBITMQ_ENABLED_PLUGINS_FILE": in("plugins"),
+			"RABBITMQ_CONF_ENV_FILE": in("none"), "RABBITMQ_CONFIG_FILE": in("none.conf"),
+			"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+		},
+		Dir: dir, Log: in("server.log"),
+	}}}
+	return s, s.Start(ctx)
+}
+
+// URL returns the URL of the server.
+func (s *Rabbit) URL() string { return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", s.port) }
 
 // Servers that are Go modules.
 const (

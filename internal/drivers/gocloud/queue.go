@@ -1,7 +1,9 @@
 package gocloud
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +15,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/platform"
 )
+
+// idField is the metadata field with the id of a message: some drivers give each delivery another LoggableID.
+const idField = "orbweaver-id"
 
 // Queue is a platform.Queue over gocloud's portable types. All receivers share its subscription, so messages that one
 // leaves are there for the next.
@@ -34,6 +39,9 @@ func (q *Queue) Send(ctx context.Context, bodies [][]byte, delay time.Duration) 
 	var wg sync.WaitGroup
 	for i, body := range bodies { // the topic sends several concurrent messages in one call
 		m := &pubsub.Message{Body: body}
+		if q.Receives == nil {
+			m.Metadata = map[string]string{idField: rand.Text()}
+		}
 		if delay > 0 && q.Delay != nil {
 			q.Delay(m, delay)
 		}
@@ -61,7 +69,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]p
 			q.drop(s)
 			return out, fmt.Errorf("receive from %s: %w", q.Name, err)
 		}
-		d := platform.Delivery{ID: m.LoggableID, Body: m.Body, Receives: math.MaxInt, Receipt: &receipt{Message: m}}
+		d := platform.Delivery{ID: cmp.Or(m.Metadata[idField], m.LoggableID), Body: m.Body, Receives: math.MaxInt, Receipt: &receipt{Message: m}}
 		if q.Receives != nil {
 			d.Receives = q.Receives(m)
 		}
