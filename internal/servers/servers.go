@@ -80,6 +80,13 @@ type Postgres struct{ Server }
 
 // NewPostgres creates a database in a new folder and starts its server. Close deletes the folder.
 func NewPostgres(ctx context.Context) (*Postgres, error) {
+	return newPostgres(ctx, func(program func(string) string) string {
+		return program("initdb") + " -D data -U orbweaver -A trust -E UTF8 --no-locale --no-sync"
+	})
+}
+
+// newPostgres starts a server on the files that a command creates.
+func newPostgres(ctx context.Context, command func(program func(string) string) string) (*Postgres, error) {
 	initdb, err := find("initdb")
 	if err != nil {
 		return nil, err
@@ -106,7 +113,7 @@ func NewPostgres(ctx context.Context) (*Postgres, error) {
 	}}
 	err = process.Own(dir, owner)
 	if err == nil {
-		err = create(ctx, initdb, dir)
+		err = create(ctx, command(program), dir)
 	}
 	if err == nil {
 		err = p.Start(ctx)
@@ -117,11 +124,19 @@ func NewPostgres(ctx context.Context) (*Postgres, error) {
 	return p, nil
 }
 
-// create creates the files of a database.
-func create(ctx context.Context, initdb, dir string) error {
+// Standby starts a server that follows this one, and makes commits of this one wait for it.
+func (p *Postgres) Standby(ctx context.Context) (*Postgres, error) {
+	return newPostgres(ctx, func(program func(string) string) string {
+		return fmt.Sprintf("%s -c \"alter system set synchronous_standby_names = '*'\" %s && %s -D data -R -c fast -d %s && %s -c 'select pg_reload_conf()' %s",
+			program("psql"), p.URL(), program("pg_basebackup"), p.URL(), program("psql"), p.URL())
+	})
+}
+
+// create runs the command that creates the files of a database.
+func create(ctx context.Context, command, dir string) error {
 	p, err := process.Start(process.Command{
-		Args: []string{"sh", "-c", initdb + ` -D data -U orbweaver -A trust -E UTF8 --no-locale --no-sync && echo ok >made; sleep 600`},
-		Dir:  dir, Log: filepath.Join(dir, "initdb.log"), User: owner,
+		Args: []string{"sh", "-c", command + ` && echo ok >made; sleep 600`},
+		Dir:  dir, Log: filepath.Join(dir, "create.log"), User: owner,
 	})
 	if err != nil {
 		return err

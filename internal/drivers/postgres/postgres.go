@@ -78,13 +78,10 @@ func parse(text string) (l location, err error) {
 			err = fmt.Errorf("platform %s://…: %w (want %s)", Scheme, err, form) // without text, which may contain a password
 		}
 	}()
-	u, err := url.Parse(text)
+	server, query, _ := strings.Cut(text, "?") // package url parses no lists of hosts
+	params, err := url.ParseQuery(query)
 	if err != nil {
-		return l, errors.New("it is not a URL")
-	}
-	params, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return l, err
+		return l, errors.New("its parameters are not those of a URL")
 	}
 	partitions := ""
 	for _, p := range []struct {
@@ -106,8 +103,7 @@ func parse(text string) (l location, err error) {
 	}
 	// All other parameters are those of PostgreSQL and the pool.
 	bounded := params.Has("pool_max_conns")
-	u.RawQuery = params.Encode()
-	if l.pool, err = pgxpool.ParseConfig(u.String()); err != nil {
+	if l.pool, err = pgxpool.ParseConfig(server + "?" + params.Encode()); err != nil {
 		return l, err // pgx has removed the password
 	}
 	if !bounded {
@@ -132,8 +128,9 @@ type database struct {
 
 // Open opens the platform at a URL:
 //
-//	postgres://USER@HOST:PORT/DATABASE?blobs=URL&name=NAME&partitions=N
+//	postgres://USER@HOST:PORT,HOST:PORT/DATABASE?blobs=URL&name=NAME&partitions=N
 //
+// Of several servers, the one that takes writes is used.
 // blobs is the URL of the bucket, see bucket.Open. name is the schema, by default orbweaver. partitions is the number of
 // partitions of a new crawl, by default 16. All other parameters, the password file and the environment are those of
 // PostgreSQL clients, such as sslmode and PGPASSWORD, and those of pgxpool, such as pool_max_conns. The first Open
@@ -267,6 +264,9 @@ func explain(err error) error {
 	}
 	var failed *pgconn.ConnectError
 	if errors.As(err, &failed) {
+		if strings.Contains(err.Error(), "read only connection") {
+			return fmt.Errorf("the server takes no writes: it is a standby, or the user is read-only; name the primary, or all servers separated by commas: %w", err)
+		}
 		return fmt.Errorf("the server cannot be reached: is it running, and is the address in the URL right? %w", err)
 	}
 	return err

@@ -135,6 +135,7 @@ func TestUnfit(t *testing.T) {
 	location := locationOf(t, s)
 	open(t, location, nil)
 	execute(t, s, `create role stranger login`, `create role careless login`, `alter role careless set synchronous_commit = off`,
+		`create role reader login`, `alter role reader set default_transaction_read_only = on`,
 		`create database plain encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'`)
 	change := func(from, to string) string { return strings.Replace(location, from, to, 1) }
 	for what, c := range map[string]struct{ location, want string }{
@@ -143,6 +144,7 @@ func TestUnfit(t *testing.T) {
 		"no database":     {change("/postgres?", "/none?"), "createdb"},
 		"no right":        {change("orbweaver@", "stranger@") + "&name=theirs", "grant it CREATE"},
 		"no right to use": {change("orbweaver@", "stranger@"), "lacks a right"},
+		"read-only":       {change("orbweaver@", "reader@"), "takes no writes"},
 		"async commits":   {change("orbweaver@", "careless@"), "synchronous_commit"},
 		"encoding":        {change("/postgres?", "/plain?"), "UTF8"},
 	} {
@@ -168,7 +170,7 @@ func TestBadURLs(t *testing.T) {
 		"postgres://u@h/d?blobs=file:///x&name=A":               "the name",
 		"postgres://u@h/d?blobs=file:///x&partitions=0":         "partitions is",
 		"postgres://u@h/d?blobs=file:///x&pool_max_conns=many":  "pool_max_conns",
-		"postgres://u:secret@h:port/d?blobs=file:///x":          "not a URL",
+		"postgres://u:secret@h:port/d?blobs=file:///x":          "invalid port",
 		"postgres://u:secret@h/d?blobs=file:///x&sslmode=maybe": "sslmode",
 	} {
 		_, err := parse(text)
@@ -188,14 +190,7 @@ func TestRidesOutRestarts(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	p := open(t, locationOf(t, s), nil)
-	if err := p.CreateQueues(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	q, err := p.Queue("mailbox-00000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &user{t: t, p: p, q: q, sent: map[string]bool{}, got: map[string]bool{}}
+	u := newUser(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
@@ -219,17 +214,42 @@ func TestRidesOutRestarts(t *testing.T) {
 	all.Wait()
 	// A killed server may have hidden messages for a receiver that never got them.
 	execute(t, s, `update orbweaver.messages set visible = now()`)
-	for u.take(time.Second) > 0 {
+	u.check()
+}
+
+// TestFailsOver kills a server while its standby follows synchronously, and promotes the standby. All that was acknowledged is
+// there, and work goes on.
+func TestFailsOver(t *testing.T) {
+	t.Parallel()
+	first := serve(t)
+	second, err := first.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for body := range u.sent {
-		if !u.got[body] {
-			t.Errorf("message %s is lost", body)
+	t.Cleanup(func() { _ = second.Close() })
+	hosts := strings.TrimSuffix(strings.TrimPrefix(second.URL(), "postgres://orbweaver@"), "/postgres")
+	p := open(t, strings.Replace(locationOf(t, first), "/postgres?", ","+hosts+"/postgres?", 1), nil)
+	u := newUser(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for w := range 3 {
+		all.Go(func() { u.send(ctx, w) })
+	}
+	all.Go(func() { u.write(ctx) })
+	time.Sleep(time.Second)
+	first.Kill()
+	before := u.written()
+	execute(t, second, `select pg_promote()`, `alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
+	for began := time.Now(); u.written() <= before+1; time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("no write succeeds after the promotion")
 		}
 	}
-	if len(u.sent) == 0 || u.writes == 0 {
-		t.Error("nothing was sent or written")
-	}
-	t.Logf("%d messages sent, %d received, %d writes, %d of unknown result", len(u.sent), len(u.got), u.writes, u.unsure)
+	cancel()
+	all.Wait()
+	execute(t, second, `update orbweaver.messages set visible = now()`)
+	u.check()
 }
 
 // user uses a platform whose server fails.
@@ -243,6 +263,41 @@ type user struct {
 	got    map[string]bool
 	writes int
 	unsure int
+}
+
+func newUser(t *testing.T, p *platform.Platform) *user {
+	t.Helper()
+	if err := p.CreateQueues(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.Queue("mailbox-00000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &user{t: t, p: p, q: q, sent: map[string]bool{}, got: map[string]bool{}}
+}
+
+// check takes all messages. Each that was sent must be among those that were taken.
+func (u *user) check() {
+	u.t.Helper()
+	for u.take(time.Second) > 0 {
+	}
+	for body := range u.sent {
+		if !u.got[body] {
+			u.t.Errorf("message %s is lost", body)
+		}
+	}
+	if len(u.sent) == 0 || u.writes == 0 {
+		u.t.Error("nothing was sent or written")
+	}
+	u.t.Logf("%d messages sent, %d received, %d writes, %d of unknown result", len(u.sent), len(u.got), u.writes, u.unsure)
+}
+
+// written returns the number of writes so far.
+func (u *user) written() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.writes
 }
 
 // send sends messages until ctx ends.
@@ -279,7 +334,9 @@ func (u *user) write(ctx context.Context) {
 		now, err := u.p.WriteRecord(u.t.Context(), "counter", fmt.Append(nil, u.writes+1), rev)
 		if err == nil {
 			rev = now
+			u.mu.Lock()
 			u.writes++
+			u.mu.Unlock()
 			continue
 		}
 		u.unsure++
@@ -290,7 +347,9 @@ func (u *user) write(ctx context.Context) {
 		switch string(recs[0].Value) {
 		case fmt.Sprint(u.writes):
 		case fmt.Sprint(u.writes + 1):
+			u.mu.Lock()
 			u.writes++
+			u.mu.Unlock()
 		default:
 			u.t.Errorf("%d writes, and the record is %s", u.writes, recs[0].Value)
 		}
