@@ -204,7 +204,7 @@ func TestModulesStayWhereTheyAre(t *testing.T) {
 			}
 			mod := ""
 			for m := range users {
-				if within(imp, m) {
+				if within(imp, m) && len(m) > len(mod) { // a module within another's path
 					mod = m
 				}
 			}
