@@ -207,7 +207,7 @@ func (memory) explain(err error) error {
 }
 
 func (memory) words() words {
-	return words{kind: "memory", contents: "the crawl in memory", another: "a folder (--data)", stopped: "Stopped, and gone"}
+	return words{kind: "memory", contents: "the crawl in memory", another: "a folder (--data)", stopped: "Stopped"}
 }
 
 func (memory) check(_ *target, seeds int) (used bool, err error) {
@@ -219,6 +219,12 @@ func (memory) check(_ *target, seeds int) (used bool, err error) {
 
 func (memory) open(_ context.Context, led *ledger.Ledger) (*platform.Platform, error) {
 	return drivers.Memory(led)
+}
+
+// lost reports whether the crawl ends with its command.
+func (t *target) lost() bool {
+	_, ok := t.location.(memory)
+	return ok
 }
 
 func (m memory) read(context.Context, *target, func(*view.View) error) error { return m.alone() }

@@ -75,7 +75,7 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 			limited, cancel = context.WithDeadlineCause(ctx, r.began.Add(r.maxTime), errMaxTime)
 		}
 		defer cancel()
-		if r.here() && r.data != "" {
+		if r.here() && !r.lost() {
 			defer r.serve(ctx)()
 		}
 		end, err := r.watch(limited)
@@ -281,7 +281,7 @@ func (r *run) ended(end service.End, cause error) *summary {
 		sum.Resume = ""
 		sum.conclude(c.Settings.MaxPages)
 	}
-	if r.data == "" && r.here() { // in memory
+	if r.lost() { // nothing can be resumed or searched
 		sum.Resume, sum.Search = "", nil
 	}
 	return sum
@@ -299,7 +299,7 @@ func (r *run) conclude(ctx context.Context, sum *summary) (err error) {
 
 // listCaptures makes the capture index of a folder at the end of a run that was not interrupted.
 func (r *run) listCaptures(ctx context.Context, sum *summary) error {
-	if !r.here() || r.data == "" || sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
+	if !r.here() || r.lost() || sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
 		return nil
 	}
 	switch err := r.view.WriteCDXJ(ctx); {

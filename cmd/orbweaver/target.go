@@ -76,7 +76,7 @@ func (t *target) deployed(from, given string, flags ...string) error {
 		return usagef("%s: %w", from, err)
 	}
 	if url == inMemory {
-		t.location, t.data = memory{}, ""
+		t.location = memory{}
 		return nil
 	}
 	t.location, t.live = deployment{url, flags}, true
