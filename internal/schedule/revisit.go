@@ -120,16 +120,13 @@ func (k *Key) putOff(d delayed, now time.Time) bool {
 	if it := d.it(); !k.isRevisit(it) || it.attempts > 0 {
 		return false
 	}
-	pause := 2 * max(k.delay, k.pace.Delay)
+	pause := k.revisitPause()
 	inLine := d.pool.rareOf(d.item).inLine
 	if turn := !k.revisited || !k.open(); turn && !k.awaitsRevisit() && (inLine || !k.revisitHold.After(now)) {
 		if !inLine {
 			k.revisitHold = now.Add(pause)
 		}
 		d.pool.setRare(d.item, func(r *rare) { r.inLine = false })
-		return false
-	}
-	if pause <= 0 {
 		return false
 	}
 	if least := now.Add(pause); k.revisitHold.Before(least) {
@@ -148,17 +145,15 @@ func (k *Key) awaitsRevisit() bool {
 }
 
 // deferRevisit delays the revisit at the top of a lane by one pause of revisits, because new URLs, which were
-// not in memory when it took its place, have their turn. It returns false where there is no pause.
-func (l *lane) deferRevisit(now time.Time) bool {
-	k := l.topicQueue.key
-	pause := 2 * max(k.delay, k.pace.Delay)
-	if pause <= 0 {
-		return false
-	}
+// not in memory when it took its place, have their turn.
+func (l *lane) deferRevisit(now time.Time) {
 	l.pool.setRare(l.queue[0], func(r *rare) { r.inLine = true })
-	l.putBack(now, pause)
-	return true
+	l.putBack(now, l.topicQueue.key.revisitPause())
 }
+
+// revisitPause is the least time between two revisits. It is not zero, even without a delay between requests: slow
+// answers can make more revisits due than the key can serve, and new URLs must have their turns among them.
+func (k *Key) revisitPause() time.Duration { return max(2*k.delay, 2*k.pace.Delay, time.Millisecond) }
 
 // believed returns the estimate of how often a URL changes: its own, or that of its key.
 func (k *Key) believed(change blobschema.Change) blobschema.Change {

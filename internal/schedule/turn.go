@@ -133,7 +133,8 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 		if urgentOnly && l.topicQueue.urgency() == found {
 			return Task{}, false
 		}
-		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasAny(func(it *item) bool { return !k.isRevisit(it) }) && l.deferRevisit(now) {
+		if !urgentOnly && k.revisited && k.isRevisit(it) && it.attempts == 0 && k.hasAny(func(it *item) bool { return !k.isRevisit(it) }) {
+			l.deferRevisit(now)
 			continue
 		}
 		if !urgentOnly && it.attempts > 0 && !k.isRevisit(it) && l.yield(now) {
