@@ -257,18 +257,19 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 		}
 		response = warc.Revisit(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, head)
 	}
-	s.record, out.RequestID, err = s.encoder.Append(s.record[:0], &request)
+	record := s.room(len(resp.Body))
+	record, out.RequestID, err = s.encoder.Append(record, &request)
 	if err != nil {
 		return err
 	}
 	response.ConcurrentTo = out.RequestID
-	at := len(s.record)
-	s.record, _, err = s.encoder.Append(s.record, &response)
+	at := len(record)
+	record, _, err = s.encoder.Append(record, &response)
 	if err != nil {
 		return err
 	}
-	out.ResponseAt, out.Page.Length = at, int64(len(s.record)-at)
-	out.Record = s.keep(s.record)
+	out.ResponseAt, out.Page.Length = at, int64(len(record)-at)
+	out.Record = s.took(record)
 	out.IP = resp.Addr
 	if profile == "" && len(resp.Body) > 0 && len(s.head) <= maxHead {
 		out.Head = s.keep(s.head)
@@ -279,6 +280,33 @@ func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err 
 // slabBytes is the size of a slab. A step drops the records of many answers at once, when it commits, so they can share
 // an allocation.
 const slabBytes = 512 << 10
+
+// recordRoom is the room for everything in the records of an answer except its body.
+const recordRoom = 4 << 10
+
+// room returns an empty slice to append the records of an answer to: the free end of the slab if they will probably fit,
+// which saves a copy.
+func (s *Scratch) room(body int) []byte {
+	size := body + recordRoom
+	if size > slabBytes/8 {
+		return s.record[:0]
+	}
+	if size > cap(s.slab)-len(s.slab) {
+		s.slab = make([]byte, 0, slabBytes)
+	}
+	return s.slab[len(s.slab):]
+}
+
+// took returns what was appended to room, to be kept.
+func (s *Scratch) took(record []byte) []byte {
+	n := len(s.slab)
+	if end := s.slab[n:cap(s.slab)]; len(end) > 0 && len(record) > 0 && &end[0] == &record[0] {
+		s.slab = s.slab[:n+len(record)]
+		return record[:len(record):len(record)]
+	}
+	s.record = record
+	return s.keep(record)
+}
 
 // keep returns a copy of b of the exact size, because the step buffers it until its WARC is stored. Copies that are not
 // large share a slab.
