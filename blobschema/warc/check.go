@@ -83,7 +83,7 @@ func checkText(s string) error {
 }
 
 func checkToken(s string) error {
-	if strings.Trim(s, tokenChars) != "" {
+	if !tokenChars.all(s) {
 		return fmt.Errorf("%q is not a token", clip(s))
 	}
 	return nil
@@ -96,10 +96,32 @@ func checkIP(s string) error {
 	return nil
 }
 
-const (
-	alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	tokenChars   = alphanumeric + "!#$%&'*+-.^_`|~"         // RFC 9110 section 5.6.2
-	uriChars     = alphanumeric + "-._~:/?#[]@!$&'()*+,;=%" // RFC 3986 appendix A
+// byteSet is a set of bytes.
+type byteSet [256]bool
+
+func bytesOf(s string) (set byteSet) {
+	for i := range len(s) {
+		set[s[i]] = true
+	}
+	return set
+}
+
+// all reports whether all bytes of s are in the set.
+func (set *byteSet) all(s string) bool {
+	for i := range len(s) {
+		if !set[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+var (
+	tokenChars  = bytesOf(alphanumeric + "!#$%&'*+-.^_`|~")         // RFC 9110 section 5.6.2
+	uriChars    = bytesOf(alphanumeric + "-._~:/?#[]@!$&'()*+,;=%") // RFC 3986 appendix A
+	schemeChars = bytesOf(alphanumeric + "+-.")
 )
 
 // clip returns at most 80 bytes of s, for error texts.
@@ -110,7 +132,7 @@ func clip(s string) string { return s[:min(len(s), 80)] }
 // records come from package weburl, which makes them canonical.
 func checkURI(s string) error {
 	scheme, rest, ok := strings.Cut(s, ":")
-	if !ok || strings.Trim(scheme, alphanumeric+"+-.") != "" || strings.Trim(rest, uriChars) != "" ||
+	if !ok || !schemeChars.all(scheme) || !uriChars.all(rest) ||
 		scheme == "" || '0' <= scheme[0] && scheme[0] <= '9' {
 		return fmt.Errorf("%q is not a URI", clip(s))
 	}

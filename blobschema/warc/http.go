@@ -58,7 +58,7 @@ func appendHTTPField(dst []byte, name, value string) []byte {
 		return dst
 	}
 	for _, c := range []byte(name) {
-		if strings.IndexByte(tokenChars, c) < 0 {
+		if !tokenChars[c] {
 			c = '_'
 		}
 		dst = append(dst, c)
