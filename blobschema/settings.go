@@ -39,6 +39,8 @@ type Settings struct {
 	// With 0 and 0 only the operator moves slots.
 	LeastPartitions int `json:"least_partitions,omitempty"`
 	MostPartitions  int `json:"most_partitions,omitempty"`
+	// Imbalance is the load of the fullest partition, relative to the mean, above which the coordinator moves slots; 0: 1.25.
+	Imbalance float64 `json:"imbalance,omitempty"`
 
 	// Rules for single hosts, and the assignment of the URLs of a host with several connections to queues.
 	Hosts   []HostRule `json:"hosts,omitempty"`

@@ -9,8 +9,8 @@ import (
 // BalanceOptions are the options of [Map.Balance]. The zero value is useful.
 type BalanceOptions struct {
 	// Start is the load of the fullest partition, relative to the mean, above which slots
-	// move. Stop is the load at which the moves end. 0 means 1.25 and 1.05. The distance between the two
-	// prevents slots from moving back and forth.
+	// move; 0 means 1.25. Stop is the load at which the moves end; 0 means a fifth of the way from 1 to Start. The distance
+	// between the two prevents slots from moving back and forth.
 	Start, Stop float64
 	// MaxMoves bounds the number of moves. 0 means an eighth of the slots, or
 	// no bound if partitions join or leave.
@@ -52,7 +52,7 @@ func (m *Map) Balance(load []float64, o BalanceOptions) []Move {
 }
 
 const (
-	defaultStart, defaultStop = 1.25, 1.05
+	defaultStart = 1.25
 
 	leastGain = 1e-9 // least gain of a move, relative to the hottest slot; a smaller one may be a rounding error
 )
@@ -80,11 +80,11 @@ type bin struct {
 
 func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
 	b := &balancer{from: m, owners: slices.Clone(m.owners), load: scaled(load, len(m.owners)), start: o.Start, stop: o.Stop, most: o.MaxMoves}
-	if !(b.stop >= 1) {
-		b.stop = defaultStop
-	}
 	if !(b.start >= 1) {
 		b.start = defaultStart
+	}
+	if !(b.stop >= 1) {
+		b.stop = 1 + (b.start-1)/5
 	}
 	owning := m.Partitions()
 	want := slices.Clone(o.Partitions)

@@ -285,7 +285,7 @@ func TestBalanceEvens(t *testing.T) {
 		for _, n := range []int{2, 4, 8, 16} {
 			load := zipf(rng, 4096, exponent)
 			m := newMap(t, 4096, n)
-			moves := m.Balance(load, partition.BalanceOptions{Start: 1.05})
+			moves := m.Balance(load, partition.BalanceOptions{Start: 1.05, Stop: 1.05})
 			after := applied(t, m, moves)
 			hottest, total := slices.Max(load), 0.0
 			for _, l := range load {
@@ -494,6 +494,6 @@ func BenchmarkBalance(b *testing.B) {
 	m := newMap(b, partition.DefaultSlots, 200)
 	load := zipf(rand.New(rand.NewPCG(1, 1)), m.Slots(), 0.8)
 	for b.Loop() {
-		m.Balance(load, partition.BalanceOptions{Start: 1.05})
+		m.Balance(load, partition.BalanceOptions{Start: 1.05, Stop: 1.05})
 	}
 }

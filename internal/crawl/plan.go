@@ -43,7 +43,7 @@ func (k *Tick) planElastic(t *actor.Task) error {
 			return false, nil // another change came first
 		}
 		owning := len(p.Map.Partitions())
-		var o partition.BalanceOptions
+		o := partition.BalanceOptions{Start: set.Imbalance}
 		if n := partition.Size(total, k.cfg.Capacity, owning, least, most); n != owning {
 			o.Partitions = p.Map.Active(n)
 		}

@@ -62,6 +62,11 @@ var Settings = []Setting{
 		}},
 	{Name: "elastic", Default: "off", field: elastic,
 		Usage: "let the crawl choose its number of partitions between these by its load, and balance it; off for a fixed number"},
+	{Name: "imbalance", Default: "1.25",
+		Usage: "with elastic: move hosts when the busiest partition has this many times the mean of the remaining work, from 1.01",
+		field: func(c *record) value {
+			return scalar(&c.Settings.Imbalance, "number", parseImbalance, func(f float64) string { return strconv.FormatFloat(cmp.Or(f, 1.25), 'g', -1, 64) })
+		}},
 	{Name: "slots", Default: strconv.Itoa(partition.DefaultSlots), Fixed: true, Usage: "number of slots that hosts are hashed to",
 		field: func(c *record) value { return number(&c.Slots, partition.MaxSlots) }},
 	{Name: "partitions", Default: "2", Fixed: true, Usage: "number of partitions of a new crawl; 'orbweaver partitions' changes it",

@@ -225,6 +225,14 @@ func formatElastic(least, most int) string {
 	return fmt.Sprintf("%d..%d", least, most)
 }
 
+func parseImbalance(s string) (float64, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 1.01 && f <= 100) {
+		return 0, errors.New("it must be a number from 1.01 to 100")
+	}
+	return f, nil
+}
+
 // parseAgent checks a User-Agent, whose first word is a product.
 func parseAgent(s string) (string, error) {
 	if fetch.ProductToken(s) == "" {

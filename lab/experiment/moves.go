@@ -37,7 +37,7 @@ func (t *liveTrial) run(s scale) error {
 	growing, done := true, false
 	t.Measured, err = measure.Measure(measure.Lab{
 		Seed: s.seed, Web: web, Partitions: 1, Most: s.most + 1, Slots: s.slots, Connections: 2, PlanEvery: liveEvery,
-		Plan: func(_ []float64, m *partition.Map) (*partition.Map, error) {
+		Plan: func(m *partition.Map) (*partition.Map, error) {
 			n := len(m.Partitions())
 			if n > s.most {
 				growing = false

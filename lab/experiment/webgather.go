@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/lab/measure"
 	"github.com/orbweaver/orbweaver/partition"
@@ -86,7 +87,6 @@ type trial struct {
 	start float64 // load from which planning starts, relative to the mean; 0: no planning
 
 	hours [][]int // pages by hour and partition
-	moves int
 	measure.Measured
 }
 
@@ -107,14 +107,7 @@ func (t *trial) run(s scale, web *simweb.Web) (err error) {
 	}
 	if t.start > 0 {
 		lab.PlanEvery = max(30*time.Second, d/plansPerRun)
-		lab.Plan = func(pages []float64, m *partition.Map) (*partition.Map, error) {
-			moves := m.Balance(pages, partition.BalanceOptions{Start: t.start, Stop: 1 + (t.start-1)/5})
-			if len(moves) == 0 {
-				return nil, nil
-			}
-			t.moves += len(moves)
-			return m.Apply(moves)
-		}
+		lab.Settings = blobschema.Settings{LeastPartitions: t.n, MostPartitions: t.n, Imbalance: t.start}
 	}
 	t.Measured, err = measure.Measure(lab)
 	if err != nil {
@@ -166,9 +159,6 @@ func webgather(o Options) (*Report, error) {
 		if n == 1 {
 			continue
 		}
-		if n == slices.Max(s.numbers) { // with fewer there is little to move
-			trials = append(trials, &trial{setting: latency, n: n, start: starts[0]})
-		}
 		trials = append(trials, &trial{setting: polite, n: n})
 		for _, start := range starts {
 			trials = append(trials, &trial{setting: polite, n: n, start: start})
@@ -198,7 +188,7 @@ func webgather(o Options) (*Report, error) {
 		return nil, err
 	}
 	r.Sections = []Section{
-		balanceSection(s, trials, latency, polite), speedSection(trials, latency), trafficSection(trials, latency), moves,
+		balanceSection(s, trials, polite), speedSection(s, trials, latency), trafficSection(trials, latency), moves,
 	}
 	return r, nil
 }

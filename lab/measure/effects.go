@@ -303,7 +303,6 @@ func (a *labActor) answered(req *actor.Request, url string) {
 	a.sight.Pages[a.part]++
 	a.sight.Regions[a.region(req.URL)]++
 	a.served(url)
-	a.load[a.hash.Slot(req.Key)]++
 	f := a.hash.Fingerprint(url)
 	if _, ok := a.seen[f]; ok {
 		a.result.Twice++

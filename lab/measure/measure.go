@@ -49,10 +49,10 @@ type Lab struct {
 	OnSight func(Sight)
 	// Asked, if not nil, is called before the web answers a request for a page. It may change the web.
 	Asked func(url string, at time.Duration)
-	// Plan decides which partitions should own the slots, every PlanEvery, but not while slots move. It gets the pages of
-	// each slot since the last call, and the current map. It returns nil for no change. PlanEvery 0: no plans.
+	// Plan decides which partitions should own the slots, every PlanEvery, but not while slots move. It gets the current map
+	// and returns nil for no change. With nil, the coordinator plans, as its Settings say, every PlanEvery.
 	PlanEvery time.Duration
-	Plan      func(pages []float64, m *partition.Map) (*partition.Map, error)
+	Plan      func(*partition.Map) (*partition.Map, error)
 	Asks      []Ask
 	Life      time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
 }
@@ -127,7 +127,6 @@ type lab struct {
 	seen      map[uint64]struct{}
 	servers   map[weburl.Host]*server
 	sight     Sight
-	load      []float64 // pages by slot since the last call of Plan
 	asleep    map[partition.Slot]stopped
 	began     time.Duration
 	result    Measured
@@ -179,7 +178,7 @@ func Measure(cfg Lab) (Measured, error) {
 	if cfg.Watch > 0 {
 		l.After(cfg.Watch, l.show)
 	}
-	if cfg.PlanEvery > 0 {
+	if cfg.Plan != nil {
 		l.After(cfg.PlanEvery, l.plan)
 	}
 	l.schedule()
@@ -208,7 +207,7 @@ func newLab(cfg Lab) (*lab, error) {
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
 		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
-		load: make([]float64, cfg.Slots), asked: map[string][]int{},
+		asked: map[string][]int{},
 	}
 	l.sight = l.nothing()
 	l.result.Served = make([]time.Duration, len(cfg.Asks))
@@ -276,13 +275,11 @@ func (l *lab) show() {
 // plan calls Plan and moves slots accordingly.
 func (l *lab) plan() {
 	l.After(l.cfg.PlanEvery, l.plan)
-	load := l.load
-	l.load = make([]float64, l.cfg.Slots)
 	r := crawl.NewRepartition(l.crawl.ID, func(p crawl.Partitioning) (*partition.Map, error) {
 		if len(p.Record.Moving) > 0 || p.Record.Target != "" {
 			return nil, nil
 		}
-		return l.cfg.Plan(load, p.Map)
+		return l.cfg.Plan(p.Map)
 	})
 	l.start(r, 0, func(err error) {
 		if err != nil {
@@ -308,7 +305,9 @@ func (l *lab) tickNow() {
 		return
 	}
 	l.ticking = true
-	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy}, l.memory)
+	k := crawl.NewTick(crawl.TickConfig{
+		Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy, PlanEvery: l.cfg.PlanEvery,
+	}, l.memory)
 	l.start(k, 0, func(err error) {
 		l.ticking = false
 		switch {
