@@ -37,8 +37,8 @@ import (
 )
 
 const (
-	partitions  = 32
-	steps       = 2 // of each worker, so that sixteen of them work on all partitions
+	partitions  = 8 // or enough for the steps of all workers
+	steps       = 2 // of each worker
 	connections = 16
 	latency     = 500 * time.Millisecond
 	atMost      = 10 * time.Minute // for one crawl
@@ -129,7 +129,7 @@ func measure(ctx context.Context, db *servers.Postgres, cfg simweb.Config, n int
 		return s, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(blobs)) }()
-	location := fmt.Sprintf("%s?name=speedup_%d&partitions=%d&blobs=file://%s", db.URL(), n, partitions, filepath.ToSlash(blobs))
+	location := fmt.Sprintf("%s?name=speedup_%d&partitions=%d&blobs=file://%s", db.URL(), n, max(partitions, steps*n), filepath.ToSlash(blobs))
 	var workers errgroup.Group
 	for range n {
 		workers.Go(func() error {
