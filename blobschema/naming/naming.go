@@ -275,6 +275,9 @@ func ParseRankObject(name string) (p partition.ID, job uint64, what string, err 
 // RequestsKey is the key of the [Requests].
 func RequestsKey(crawl string) string { return crawl + "/requests" }
 
+// ClaimsKey is the key of the record of submissions that wait for their key (internal/inbound).
+func ClaimsKey(crawl string) string { return crawl + "/claims" }
+
 // TickKey is the key of the [TickRecord].
 func TickKey(crawl string) string { return crawl + "/tick" }
 

@@ -148,3 +148,44 @@ func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, er
 	}
 	return list, nil
 }
+
+// Latest returns the page record that the state of a settled URL names, or nil if the URL is unknown or pending.
+// Unlike History, it reads the state of one slot and one commit.
+func (v *View) Latest(ctx context.Context, u weburl.URL) (*blobschema.Page, error) {
+	places, err := v.slotStates(ctx, u.Host())
+	if err != nil {
+		return nil, err
+	}
+	at := places[len(places)-1]
+	fp := v.hash.Fingerprint(u.String())
+	i := slices.IndexFunc(at.run.Settled, func(s blobschema.Settled) bool {
+		return s.Fingerprint == fp && s.Slot == at.Slot && s.State != blobschema.Forwarded
+	})
+	if i < 0 {
+		return nil, nil
+	}
+	ref := at.run.Settled[i].Record
+	parts, err := v.parts(ctx, []partition.ID{ref.Partition})
+	if err != nil {
+		return nil, err
+	}
+	commit := blobschema.CommitOf(&parts[ref.Partition].Manifest, uint64(ref.Seq))
+	if commit == "" {
+		return nil, nil
+	}
+	c, err := blobschema.ReadCommit(blobschema.GetFrom(ctx, v.store), commit)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return nil, fmt.Errorf("pages of %s: %w", commit, err)
+	}
+	var latest *blobschema.Page
+	for i := range pages {
+		if p := &pages[i]; p.URL == u.String() && !p.Robots && (latest == nil || newer(*p, *latest)) {
+			latest = p
+		}
+	}
+	return latest, nil
+}
