@@ -69,6 +69,7 @@ internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/extract internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/inbound:         blobschema blobschema/naming internal/engine internal/view internal/weburl platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search
@@ -119,6 +120,7 @@ golang.org/x/net:                    internal/extract internal/fetch internal/ho
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
+golang.org/x/time:                   internal/inbound
 google.golang.org/api:               functions/google internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/grpc:              internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/protobuf:          internal/drivers/gcp internal/drivers/gcp/fake

@@ -52,6 +52,7 @@ func (h *Handler) claim(ctx context.Context, crawl string, s *submission) (since
 		return since, err
 	}
 	c.URLs = packed.Bytes()
+	counted := false // a repetition after a conflict does not count
 	err = h.revise(ctx, crawl, func(r *claims) error {
 		size, host := len(c.URLs), 0
 		for _, o := range r.Claims {
@@ -65,6 +66,11 @@ func (h *Handler) claim(ctx context.Context, crawl string, s *submission) (since
 		}
 		if len(r.Claims) >= maxClaims || host >= maxHostClaims || size > maxClaimBytes {
 			return refuse(http.StatusTooManyRequests, "too many submissions wait for their keys")
+		}
+		if fresh := !slices.ContainsFunc(r.Claims, func(o claim) bool { return o.Location == c.Location }); fresh && !counted {
+			if counted = h.checks.allow(string(s.location.Host()), 1); !counted {
+				return errManyKeys
+			}
 		}
 		r.Claims = append(r.Claims, c)
 		return nil

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	keyValid   = 24 * time.Hour   // age up to which a stored key file counts without another request
-	keyWrong   = 10 * time.Minute // age up to which another content refuses the key without another request
+	keyValid   = 24 * time.Hour   // age at which the key file of a known key is requested again
+	keyWrong   = 10 * time.Minute // age at which a key file without the key is requested again
 	maxKeyFile = 4 << 10          // bytes of a key file
 )
 
@@ -48,16 +48,20 @@ func (h *Handler) indexNow(r *http.Request) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	if pg != nil && time.Since(pg.Time) < keyValid {
-		switch right, err := holds(r.Context(), v, pg, s.key); {
+	if pg != nil {
+		age := time.Since(pg.Time)
+		right, err := holds(r.Context(), v, pg, s.key)
+		switch {
 		case err != nil:
 			return 0, "", err
+		case right && !h.urls.allow(string(s.location.Host()), len(s.urls)):
+			return 0, "", errManyURLs
+		case right && age > keyValid: // a removed key counts until its file was fetched again
+			s.urls = append(s.urls, s.location.String())
+			fallthrough
 		case right:
-			if !h.urls.allow(string(s.location.Host()), len(s.urls)) {
-				return 0, "", errManyURLs
-			}
 			return http.StatusOK, "", h.submit(r.Context(), blobschema.Request{Crawl: v.ID(), Recrawl: s.urls})
-		case time.Since(pg.Time) < keyWrong:
+		case age < keyWrong:
 			return 0, "", refuse(http.StatusForbidden, "%s does not hold the key", s.location)
 		}
 	}
@@ -79,8 +83,8 @@ var (
 	errManyKeys = refuse(http.StatusTooManyRequests, "too many keys to check")
 )
 
-// mayCheck refuses a submission whose key file may not be requested. Only hosts in scope are counted, so that invented hosts do
-// not fill the memory of the limits.
+// mayCheck refuses a submission whose key may not be checked. It counts only hosts in scope, so that invented hosts do not
+// fill the memory of the limits.
 func (h *Handler) mayCheck(r *http.Request, v *view.View, s *submission) error {
 	if !h.checkers.allow(source(r.RemoteAddr), 1) || !h.checked.Allow() {
 		return errManyKeys
@@ -91,8 +95,6 @@ func (h *Handler) mayCheck(r *http.Request, v *view.View, s *submission) error {
 		return err
 	case why != "":
 		return refuse(http.StatusUnprocessableEntity, "%s is not in the scope of this crawl", s.location)
-	case !h.checks.allow(host, 1):
-		return errManyKeys
 	case !h.urls.allow(host, len(s.urls)):
 		return errManyURLs
 	}

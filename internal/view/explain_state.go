@@ -149,22 +149,17 @@ func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, er
 	return list, nil
 }
 
-// Latest returns the page record that the state of a settled URL names, or nil if the URL is unknown or pending.
-// Unlike History, it reads the state of one slot and one commit.
+// Latest returns the latest page record of a URL by the state of its slot, or nil if the URL was never settled.
+// Unlike History, it reads one slot and one commit.
 func (v *View) Latest(ctx context.Context, u weburl.URL) (*blobschema.Page, error) {
 	places, err := v.slotStates(ctx, u.Host())
 	if err != nil {
 		return nil, err
 	}
-	at := places[len(places)-1]
-	fp := v.hash.Fingerprint(u.String())
-	i := slices.IndexFunc(at.run.Settled, func(s blobschema.Settled) bool {
-		return s.Fingerprint == fp && s.Slot == at.Slot && s.State != blobschema.Forwarded
-	})
-	if i < 0 {
+	ref := places[len(places)-1].record(u, v.hash.Fingerprint(u.String()))
+	if ref.Seq == 0 {
 		return nil, nil
 	}
-	ref := at.run.Settled[i].Record
 	parts, err := v.parts(ctx, []partition.ID{ref.Partition})
 	if err != nil {
 		return nil, err
@@ -188,4 +183,20 @@ func (v *View) Latest(ctx context.Context, u weburl.URL) (*blobschema.Page, erro
 		}
 	}
 	return latest, nil
+}
+
+// record returns the reference of the latest page record of a URL; zero if there is none. A URL that waits for a revisit is
+// queued, not settled.
+func (p *slotState) record(u weburl.URL, fp uint64) (ref blobschema.RecordRef) {
+	for _, s := range p.run.Settled {
+		if s.Fingerprint == fp && s.Slot == p.Slot && s.State != blobschema.Forwarded {
+			ref = s.Record
+		}
+	}
+	for i := range p.run.Queued {
+		if q := &p.run.Queued[i]; q.URL == u.String() {
+			ref = q.Previous
+		}
+	}
+	return ref
 }
