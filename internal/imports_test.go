@@ -77,6 +77,7 @@ functions/google:         internal/actor internal/drivers/gcp internal/function 
 functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
 functions/fetch:          internal/drivers/aws internal/function
 functions/intake:         internal/drivers/aws internal/function
+functions/inbound:        internal/drivers/aws internal/function internal/inbound internal/service
 functions/index:          internal/drivers/aws internal/function internal/jobs internal/service partition
 functions/rank:           internal/drivers/aws internal/function internal/jobs internal/service partition
 functions/query:          internal/drivers/aws internal/function internal/function/query
@@ -96,7 +97,7 @@ cmd/orbweaver:            ...
 // modules lists the direct dependencies of the shipped programs, each with the packages that may import it.
 const modules = `
 github.com/andybalholm/brotli:       internal/extract internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/inbound functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws internal/drivers/bucket localstack
 github.com/aws/smithy-go:            internal/drivers/aws internal/drivers/bucket
 github.com/bits-and-blooms/bloom/v3: blobschema

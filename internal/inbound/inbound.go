@@ -232,12 +232,15 @@ func parseURLs(body []byte) (req blobschema.Request, err error) {
 		return req, errors.New("there are no URLs in the body")
 	case n > blobschema.MaxRequestURLs:
 		return req, fmt.Errorf("%d URLs are more than %d: split them", n, blobschema.MaxRequestURLs)
-	case len(req.ID) > blobschema.MaxRequestID:
-		return req, fmt.Errorf("the id has more than %d bytes", blobschema.MaxRequestID)
 	}
 	for i, raw := range req.Recrawl {
 		if _, err := weburl.Parse(raw); err != nil {
 			return req, fmt.Errorf("URL %d is invalid: %w", i+1, err)
+		}
+	}
+	for _, m := range req.Split() {
+		if _, err := blobschema.EncodeRequest(m); err != nil {
+			return req, err
 		}
 	}
 	return req, nil
