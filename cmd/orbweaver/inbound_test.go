@@ -7,6 +7,7 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +52,34 @@ func exchange(t *testing.T, method, url, body string, header http.Header) (int, 
 	return resp.StatusCode, string(text)
 }
 
+// newHub returns a hub that verifies each request for a subscription before it accepts it, and the form of the last one.
+func newHub(t *testing.T) (hub *httptest.Server, form url.Values) {
+	t.Helper()
+	form = url.Values{}
+	hub = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		maps.Copy(form, r.PostForm)
+		q := url.Values{"hub.mode": form["hub.mode"], "hub.topic": form["hub.topic"], "hub.challenge": {"prove it"}}
+		if status, text := exchange(t, "GET", form.Get("hub.callback")+"&"+q.Encode(), "", nil); status != 200 || text != "prove it" {
+			http.Error(w, text, http.StatusBadRequest)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(hub.Close)
+	return hub, form
+}
+
+// runCommand runs a command line, and returns its exit status and its output with its errors.
+func runCommand(ctx context.Context, args ...string) (exit, string) {
+	var text bytes.Buffer
+	cmd := root()
+	cmd.SetOut(&text)
+	cmd.SetErr(&text)
+	status := execute(ctx, cmd, args)
+	return status, text.String()
+}
+
 // TestInbound crawls with an endpoint. A hub, which 'subscribe' asks, verifies the subscription and notifies the endpoint, and
 // a site submits a page by IndexNow: the crawl fetches the feed again, the key file and the page.
 func TestInbound(t *testing.T) {
@@ -77,32 +106,13 @@ func TestInbound(t *testing.T) {
 		}
 	}
 	at := "http://" + freeAddress(t)
-	var form url.Values
-	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm()
-		form = r.PostForm
-		q := url.Values{"hub.mode": form["hub.mode"], "hub.topic": form["hub.topic"], "hub.challenge": {"prove it"}}
-		if status, text := exchange(t, "GET", form.Get("hub.callback")+"&"+q.Encode(), "", nil); status != 200 || text != "prove it" {
-			http.Error(w, text, http.StatusBadRequest)
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-	}))
-	defer hub.Close()
+	hub, form := newHub(t)
 
 	ctx, stop := context.WithCancel(t.Context())
 	var crawl sync.WaitGroup
 	var out bytes.Buffer
-	run := func(ctx context.Context, args ...string) (exit, string) {
-		cmd := root()
-		var text bytes.Buffer
-		cmd.SetOut(&text)
-		cmd.SetErr(&text)
-		status := execute(ctx, cmd, args)
-		return status, text.String()
-	}
 	crawl.Go(func() {
-		_, text := run(ctx, "crawl", "--data", filepath.Join(t.TempDir(), "d"), "--delay", "0s", "--recrawl=1/h", "--allow-net", "127.0.0.0/8",
+		_, text := runCommand(ctx, "crawl", "--data", filepath.Join(t.TempDir(), "d"), "--delay", "0s", "--recrawl=1/h", "--allow-net", "127.0.0.0/8",
 			"--inbound", strings.TrimPrefix(at, "http://"), site.URL+"/feed")
 		out.WriteString(text)
 	})
@@ -116,7 +126,7 @@ func TestInbound(t *testing.T) {
 	expect("/feed")
 	for _, mode := range []string{"subscribe", "unsubscribe"} {
 		args := []string{"subscribe", "--hub", hub.URL, "--at", at + "/", "--end=" + map[bool]string{true: "true", false: "false"}[mode == "unsubscribe"], site.URL + "/feed"}
-		if status, text := run(t.Context(), args...); status != exitOK || form.Get("hub.mode") != mode || form.Get("hub.lease_seconds") != "864000" {
+		if status, text := runCommand(t.Context(), args...); status != exitOK || form.Get("hub.mode") != mode || form.Get("hub.lease_seconds") != "864000" {
 			t.Fatalf("%s: exit status %d, %s %v", mode, status, text, form)
 		}
 	}
@@ -141,12 +151,12 @@ func TestInbound(t *testing.T) {
 		{[]string{"--hub", site.URL + "/", "--at", at}, ""}, // it answers with 200
 		{[]string{"--hub", at, "--at", at}, "the hub answered with status 404"},
 	} {
-		status, text := run(t.Context(), append([]string{"subscribe", site.URL + "/feed"}, tt.args...)...)
+		status, text := runCommand(t.Context(), append([]string{"subscribe", site.URL + "/feed"}, tt.args...)...)
 		if !strings.Contains(text, tt.want) || (status == exitOK) != (tt.want == "") {
 			t.Errorf("%v: %d %s", tt.args, status, text)
 		}
 	}
-	if status, text := run(t.Context(), "crawl", "--platform", "aws://x?bucket=b&partitions=1", "--inbound", ":1"); status != exitUsage || !strings.Contains(text, "orbweaver work --inbound") {
+	if status, text := runCommand(t.Context(), "crawl", "--platform", "aws://x?bucket=b&partitions=1", "--inbound", ":1"); status != exitUsage || !strings.Contains(text, "orbweaver work --inbound") {
 		t.Errorf("in a cloud: %d %s", status, text)
 	}
 }
