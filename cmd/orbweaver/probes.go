@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"time"
@@ -35,7 +33,7 @@ func serveAt(addr, what string, within time.Duration, h http.Handler) (end func(
 	}
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: within, WriteTimeout: within + 30*time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0), // strangers cause its messages
+		MaxHeaderBytes: 16 << 10,
 	}
 	done := make(chan struct{})
 	go func() {

@@ -25,7 +25,8 @@ const (
 	maxHostClaims = 20
 	maxClaimBytes = 128 << 10      // of all URLs, compressed; base64 adds a third, and DynamoDB takes 400 KB
 	claimAge      = 24 * time.Hour // age at which a claim is dropped, if the key file has no answer by then
-	settleEvery   = 3 * time.Second
+	settleSoon    = 2 * time.Second
+	settleLate    = time.Minute
 	skew          = 5 * time.Second // greatest difference of two machines' clocks
 )
 
@@ -85,21 +86,21 @@ func (h *Handler) claim(ctx context.Context, crawl string, s *submission) (since
 	return c.Since, nil
 }
 
-// Run calls Settle until ctx ends: every few seconds while claims of this process wait, else every minute.
+// Run calls Settle until ctx ends: some seconds after a claim, then less and less often, at last every minute.
 func (h *Handler) Run(ctx context.Context) {
-	for {
+	for pause := settleSoon; ; pause = min(2*pause, settleLate) {
 		left, err := h.Settle(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.Log.Warn("check keys of submissions", "error", err)
 		}
-		pause := time.Minute
-		if left > 0 {
-			pause = settleEvery
+		if left == 0 {
+			pause = settleLate
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.claimed:
+			pause = settleSoon / 2
 		case <-time.After(pause):
 		}
 	}

@@ -10,8 +10,8 @@
 // The endpoint itself fetches nothing. It requests the key file of an IndexNow submission from the crawl, as an ordinary URL. Until
 // the answer is stored, the submission waits as a claim in a record of the table, which [Handler.Settle] works off.
 //
-// The handler bounds bodies, URLs, requests at work, waiting claims, and rates: in total, for each source and for each
-// host. Rates are counted in memory and start again with the process. The server that uses the handler bounds the time. The parsers are parseURLs,
+// The handler bounds bodies, URLs, submissions at work, waiting claims, and rates: in total, for each source and for each
+// host. Strangers cannot use up the rate of those whom the operator trusts. Rates are counted in memory and start again with the process. The server that uses the handler bounds the time. The parsers are parseURLs,
 // parseIndexNow and signed; all have fuzz tests.
 package inbound
 
@@ -48,7 +48,7 @@ const (
 	LeastToken = 16
 	maxBody    = 2 << 20  // bytes: 10,000 URLs of 200 bytes
 	maxContent = 16 << 20 // bytes of a WebSub notification, which is only hashed
-	atWork     = 32       // requests at once, so that their bodies take at most 64 MiB
+	atWork     = 32       // submissions at once, so that their bodies take at most 64 MiB
 	// ReadTime bounds the time to receive a request.
 	ReadTime = 10 * time.Second
 )
@@ -71,10 +71,11 @@ type Config struct {
 type Handler struct {
 	Config
 	mux   *http.ServeMux
-	slots chan struct{} // one for each request at work
+	slots chan struct{} // one for each submission at work
 
-	all     *rate.Limiter // requests
-	sources limits        // requests, by address
+	trusted *rate.Limiter // requests with the token or a callback of it
+	all     *rate.Limiter // submissions
+	sources limits        // submissions, by address
 	urls    limits        // URLs of IndexNow submissions, by host
 	// Requests for key files: by address, by host, and in total.
 	checkers, checks limits
@@ -89,7 +90,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		Config: cfg, mux: http.NewServeMux(), slots: make(chan struct{}, atWork),
-		all: rate.NewLimiter(20, 100), sources: limits{rate: 5, burst: 50},
+		trusted: rate.NewLimiter(20, 100), all: rate.NewLimiter(10, 100), sources: limits{rate: 2, burst: 50},
 		urls:     limits{rate: 1, burst: blobschema.MaxRequestURLs}, // 3,600 an hour after a first list
 		checkers: limits{rate: rate.Every(time.Minute), burst: 10}, checks: limits{rate: rate.Every(10 * time.Minute), burst: 5},
 		checked: rate.NewLimiter(rate.Every(5*time.Second), 50), claimed: make(chan struct{}, 1),
@@ -120,7 +121,8 @@ func refuse(status int, format string, args ...any) error {
 // handle registers a function that returns the status and text of success, or an error.
 func (h *Handler) handle(pattern string, do func(*http.Request) (int, string, error)) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		status, text, err := h.admit(w, r, do)
+		r.Body = http.MaxBytesReader(w, r.Body, maxContent)
+		status, text, err := do(r)
 		var no *refusal
 		switch {
 		case errors.As(err, &no):
@@ -139,19 +141,19 @@ func (h *Handler) handle(pattern string, do func(*http.Request) (int, string, er
 	})
 }
 
-// admit calls do within the bounds of rate and requests at work.
-func (h *Handler) admit(w http.ResponseWriter, r *http.Request, do func(*http.Request) (int, string, error)) (int, string, error) {
+var errManyRequests = refuse(http.StatusTooManyRequests, "too many requests")
+
+// admit counts a submission of a stranger against the bounds. The caller calls release at its end.
+func (h *Handler) admit(r *http.Request) (release func(), err error) {
 	if !h.sources.allow(source(r.RemoteAddr), 1) || !h.all.Allow() {
-		return 0, "", refuse(http.StatusTooManyRequests, "too many requests")
+		return nil, errManyRequests
 	}
 	select {
 	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
+		return func() { <-h.slots }, nil
 	default:
-		return 0, "", refuse(http.StatusServiceUnavailable, "too many requests at once")
+		return nil, refuse(http.StatusServiceUnavailable, "too many submissions at once")
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxContent)
-	return do(r)
 }
 
 // source returns the address that a request counts for: of IPv6 the network of 64 bits.
@@ -191,6 +193,9 @@ func (h *Handler) requests(r *http.Request) (int, string, error) {
 	got := sha256.Sum256([]byte(given)) // equal lengths for the comparison
 	if h.Token == "" || !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 		return 0, "", refuse(http.StatusUnauthorized, "give the operator's token: Authorization: Bearer TOKEN")
+	}
+	if !h.trusted.Allow() {
+		return 0, "", errManyRequests
 	}
 	body, err := readBody(r)
 	if err != nil {

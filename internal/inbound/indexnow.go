@@ -36,6 +36,11 @@ type submission struct {
 // The statuses are those of the protocol: 200 taken, 202 the key is not checked yet, 400 not a submission, 403 wrong key, 422 URLs
 // or key do not fit, 429 too many.
 func (h *Handler) indexNow(r *http.Request) (int, string, error) {
+	release, err := h.admit(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer release()
 	s, err := readIndexNow(r)
 	if err != nil {
 		return 0, "", err

@@ -37,6 +37,9 @@ func (h *Handler) subscribed(r *http.Request) (topic, secret string, err error) 
 	if h.Token == "" || !hmac.Equal([]byte(q.Get("id")), []byte(want)) || bad != nil {
 		return "", "", refuse(http.StatusNotFound, "there is no such subscription")
 	}
+	if !h.trusted.Allow() {
+		return "", "", errManyRequests
+	}
 	return topic, derive(h.Token, "websub secret", topic), nil
 }
 
