@@ -254,7 +254,8 @@ func TestIndexNow(t *testing.T) {
 	w.submission(202, host, key, "", site+"/a")
 	w.submission(202, host, "another-key", "", site+"/a")
 	w.submission(202, host, key, site+"/sub/"+key+".txt", site+"/sub/x")
-	w.settle(4)
+	w.submission(202, host, "another-key", site+"/"+key+".txt", site+"/") // the file is there, with another key
+	w.settle(5)
 	w.crawl()
 	w.expect("/"+key+".txt", 1)
 	w.expect("/new", 0)
@@ -268,10 +269,39 @@ func TestIndexNow(t *testing.T) {
 	// Now the key is known, and so is the wrong one.
 	w.submission(200, host, key, "", site+"/new")
 	w.submission(403, host, "another-key", "", site+"/a")
+	w.submission(403, host, "another-key", site+"/"+key+".txt", site+"/")
 	w.crawl()
 	w.expect("/new", 2)
 	w.expect("/a", 2)
+	w.expect("/", 1)
 	w.expect("/"+key+".txt", 1)
+
+	// A claim waits for an answer that is newer than it.
+	s := submission{key: key, location: w.url(site + "/" + key + ".txt"), urls: []string{site + "/a"}}
+	if _, err := w.claim(t.Context(), "test", &s); err != nil {
+		t.Fatal(err)
+	}
+	age := func(by time.Duration) {
+		if err := w.revise(t.Context(), "test", func(r *claims) error {
+			r.Claims[0].Since = r.Claims[0].Since.Add(by)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age(time.Hour)
+	w.settle(1)
+	age(-time.Hour)
+	w.settle(0)
+	w.crawl()
+	w.expect("/a", 3)
+	s.location = w.url(site + "/never.txt") // its request was lost
+	if _, err := w.claim(t.Context(), "test", &s); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(1)
+	age(-claimAge - time.Minute)
+	w.settle(0)
 }
 
 // TestClaimsAreBounded checks that submissions without a key fill neither the record nor the crawl.
@@ -307,13 +337,15 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 	for i := range maxClaims { // of other hosts, with URLs that cannot be compressed much
 		s := submission{key: key, location: w.url(fmt.Sprintf("http://%d.example/k.txt", i))}
-		for n := range 50 {
+		for n := range 100 {
 			s.urls = append(s.urls, "http://x.example/"+digest(fmt.Sprint(i, n)))
 		}
-		_, _ = w.claim(t.Context(), "test", &s)
+		if _, err := w.claim(t.Context(), "test", &s); err != nil {
+			break
+		}
 	}
 	recs, err := w.platform.ReadRecords(t.Context(), []string{naming.ClaimsKey("test")})
-	if n := len(recs[0].Value); err != nil || n < maxClaimBytes || n > 300_000 {
+	if n := len(recs[0].Value); err != nil || n < maxClaimBytes || n > 2*maxClaimBytes {
 		t.Errorf("a record of %d bytes, %v", n, err)
 	}
 }
