@@ -221,8 +221,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestIndexNow submits URLs with a right key and with wrong ones.
-func TestIndexNow(t *testing.T) {
+// TestIndexNowRefuses sends submissions that may not be taken.
+func TestIndexNowRefuses(t *testing.T) {
 	w := newWorld(t)
 	site := w.site.URL
 	host := strings.TrimPrefix(site, "http://")
@@ -245,7 +245,13 @@ func TestIndexNow(t *testing.T) {
 	w.settle(0)
 	w.crawl()
 	w.expect("/new", 0)
+}
 
+// TestIndexNow submits URLs with a right key and with wrong ones.
+func TestIndexNow(t *testing.T) {
+	w := newWorld(t)
+	site := w.site.URL
+	host := strings.TrimPrefix(site, "http://")
 	// The URLs wait until the key file has been fetched. The request of a second claim for the same file counts once.
 	query := "/indexnow?" + url.Values{"url": {site + "/new"}, "key": {key}}.Encode()
 	if status, text := w.send("GET", query, ""); status != 202 {
