@@ -168,7 +168,7 @@ func TestCommitHostileText(t *testing.T) {
 	if got.Manifest.Suspects[0] != bad || got.Outside[0].URL != bad || got.Buffered[1][0].URL != bad || got.Hosts[0].Host != bad {
 		t.Errorf("commit has %+v", got)
 	}
-	if c.Pages[0] != p {
+	if !reflect.DeepEqual(c.Pages[0], p) {
 		t.Error("EncodeCommit changed a page")
 	}
 }

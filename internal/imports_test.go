@@ -40,7 +40,7 @@ internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema blobschema/wire
 internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/actor internal/polite internal/weburl
+internal/extract:         blobschema internal/actor internal/polite internal/weburl
 internal/text:            internal/extract
 internal/fetch:           blobschema blobschema/warc internal/actor internal/extract internal/polite internal/weburl
 internal/schedule:        blobschema internal/actor internal/polite internal/weburl partition
