@@ -60,7 +60,7 @@ func hasToken(list []byte, token string) bool {
 func Fold(s string, limit int) string { return folded([]byte(s), limit) }
 
 func folded(b []byte, limit int) string {
-	out, _ := fold(nil, 0, b, limit)
+	out, _ := fold(make([]byte, 0, min(len(b), limit)), 0, b, limit)
 	return string(bytes.TrimSuffix(out, []byte(" ")))
 }
 

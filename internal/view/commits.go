@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/partition"
@@ -84,13 +85,13 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 		return every
 	}
 	return func(yield func(blobschema.Page, error) bool) {
-		best, err := v.latest(ctx, func(pg *blobschema.Page) bool { return pg.Generation > 0 || pg.Robots })
+		superseded, err := v.superseded(ctx, which)
 		if err != nil {
 			yield(blobschema.Page{}, err)
 			return
 		}
 		for pg, err := range every {
-			if b, ok := best[v.hash.Fingerprint(pg.URL)]; err == nil && ok && b.Robots == pg.Robots && newer(b, pg) {
+			if err == nil && superseded(&pg) {
 				continue
 			}
 			if !yield(pg, err) {
@@ -98,6 +99,18 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 			}
 		}
 	}
+}
+
+// superseded returns a function that reports whether a record is not among those that which selects.
+func (v *View) superseded(ctx context.Context, which Records) (func(*blobschema.Page) bool, error) {
+	if which == EveryRecord {
+		return func(*blobschema.Page) bool { return false }, nil
+	}
+	best, err := v.latest(ctx, func(pg *blobschema.Page) bool { return pg.Generation > 0 || pg.Robots })
+	return func(pg *blobschema.Page) bool {
+		b, ok := best[v.hash.Fingerprint(pg.URL)]
+		return ok && b.Robots == pg.Robots && newer(b, *pg)
+	}, err
 }
 
 // latest returns the latest of the records that count, by fingerprint, with the fields that newer compares. They are few:
@@ -136,6 +149,9 @@ func (v *View) PagesSince(ctx context.Context, ids []partition.ID, before *View)
 				return
 			}
 			for _, pg := range list {
+				if pg.Time.Before(v.since) {
+					continue
+				}
 				if !yield(pg, nil) {
 					return
 				}
@@ -152,11 +168,18 @@ func (v *View) WARCs(ctx context.Context) iter.Seq2[string, error] {
 			if err == nil {
 				m, err = c.Manifest()
 			}
+			var pages []blobschema.Page
+			if err == nil && !v.since.IsZero() {
+				pages, err = c.Pages()
+			}
 			if err != nil {
 				yield("", err)
 				return
 			}
 			for _, w := range m.WARCs {
+				if !v.since.IsZero() && !slices.ContainsFunc(pages, func(pg blobschema.Page) bool { return pg.WARC == w && !pg.Time.Before(v.since) }) {
+					continue
+				}
 				if !yield(w, nil) {
 					return
 				}

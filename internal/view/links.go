@@ -181,7 +181,7 @@ func (c *Commit) urls() ([]blobschema.Queued, error) {
 // addLinks adds a line for each link in a commit, unless a later record of its page replaces it.
 func (v *View) addLinks(c Commit, s *sorter, latest map[uint64]blobschema.Page) error {
 	return v.eachPage(c, func(links *blobschema.PageLinks, pg *blobschema.Page) error {
-		if last, ok := latest[links.Source]; ok && newer(last, *pg) {
+		if last, ok := latest[links.Source]; ok && newer(last, *pg) || pg.Time.Before(v.since) {
 			return nil
 		}
 		u, err := weburl.Parse(pg.URL)
