@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -81,7 +82,7 @@ func (e *Export) texts(ctx context.Context, markdown bool, write func(*Text) err
 }
 
 // maxMarkup bounds the markup that is made into Markdown, in bytes. More of a page is left out.
-const maxMarkup = 1 << 20
+const maxMarkup = 512 << 10
 
 // toMarkdown returns the main text of a page as Markdown, with absolute links. It returns an error for markup that the parser
 // or the converter refuses, such as elements nested too deep.
@@ -95,8 +96,10 @@ func toMarkdown(contentType string, body []byte, url string) (md string, err err
 	if !html {
 		return string(main), nil
 	}
-	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
-	out, err := c.ConvertReader(strings.NewReader(string(main[:min(len(main), maxMarkup)])), converter.WithDomain(url))
+	// Without escapes: they disturb search and language models, and take quadratic time.
+	c := converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled), converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	main = bytes.ToValidUTF8(main[:min(len(main), maxMarkup)], nil)
+	out, err := c.ConvertReader(bytes.NewReader(main), converter.WithDomain(url))
 	return string(out), err
 }
 

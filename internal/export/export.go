@@ -25,7 +25,7 @@ type Export struct {
 	// Columns that take long to compute. Referrer sorts all links; Words and Headers read all stored answers.
 	Referrer, Words, Headers bool
 	Tmp                      string // folder for sorting, "" for the usual one
-	// Progress, if not nil, is called after each row with their number and the noun for one.
+	// Progress is called after each row with their number and the noun for one.
 	Progress func(n int64, noun string)
 
 	Rows    int64 // written
@@ -74,7 +74,7 @@ func (e *Export) Lines(ctx context.Context, format string, w io.Writer) error {
 
 // links calls write for each link.
 func (e *Export) links(ctx context.Context, write func(*view.Link) error) error {
-	for l, err := range e.View.Links(ctx, e.Tmp) {
+	for l, err := range e.View.Links(ctx, e.Tmp, e.sorted) {
 		if err == nil {
 			err = write(&l)
 		}
@@ -90,7 +90,7 @@ func (e *Export) links(ctx context.Context, write func(*view.Link) error) error 
 func (e *Export) pages(ctx context.Context, write func(*Record) error) error {
 	records := e.unsorted(ctx)
 	if e.Referrer {
-		records = e.View.Sorted(ctx, e.Which, true, e.Tmp)
+		records = e.View.Sorted(ctx, e.Which, true, e.Tmp, e.sorted)
 	}
 	return e.records(ctx, records, write)
 }
@@ -173,7 +173,7 @@ func (e *Export) note(err error) {
 
 func (e *Export) wrote(noun string) {
 	e.Rows++
-	if e.Progress != nil {
-		e.Progress(e.Rows, noun)
-	}
+	e.Progress(e.Rows, noun)
 }
+
+func (e *Export) sorted(n int64) { e.Progress(n, "sorted link") }

@@ -117,7 +117,7 @@ func (e *Export) Pages(ctx context.Context, create func(partition.ID) (io.Writer
 		}
 		return table.Close()
 	}
-	err := e.records(ctx, e.View.Sorted(ctx, e.Which, e.Referrer, e.Tmp), func(r *Record) (err error) {
+	err := e.records(ctx, e.View.Sorted(ctx, e.Which, e.Referrer, e.Tmp, e.sorted), func(r *Record) (err error) {
 		if table == nil || of != r.Partition {
 			if err = finish(); err != nil {
 				return err
@@ -142,6 +142,7 @@ func (e *Export) Pages(ctx context.Context, create func(partition.ID) (io.Writer
 
 // LinkTable writes the links as a table in Parquet, in the order of the capture index of their sources.
 func (e *Export) LinkTable(ctx context.Context, w io.Writer) error {
+	e.Rows = 0
 	table := newTable[link](w)
 	err := e.links(ctx, func(l *view.Link) error {
 		_, err := table.Write([]link{{l.Source, l.Fetched, l.Target, l.Host, l.Kind, l.Anchor, l.NoFollow, l.Followed, l.Outcome, int16(l.Status)}})

@@ -101,7 +101,7 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 	}
 }
 
-// superseded returns a function that reports whether a record is not among those that which selects.
+// superseded returns a function that reports whether a later record replaces one, in a selection of records.
 func (v *View) superseded(ctx context.Context, which Records) (func(*blobschema.Page) bool, error) {
 	if which == EveryRecord {
 		return func(*blobschema.Page) bool { return false }, nil

@@ -35,13 +35,13 @@ type Link struct {
 }
 
 // Links yields the links on the latest version of each page, by page in the order of the capture index. An error ends
-// it. Each link has the status of its target. Links sorts all links twice, with about 100 MB of memory; the rest is in files
-// in tmp, "" for the usual folder: some 200 bytes for each link. It reads all commits twice; use a frozen view of a crawl
-// that runs.
-func (v *View) Links(ctx context.Context, tmp string) iter.Seq2[Link, error] {
+// it. Each link has the status of its target. Links sorts all links twice, in bounded memory; the rest is in files in tmp, ""
+// for the usual folder: some 200 bytes for each link. It calls sorted with the number of links sorted so far. It reads all
+// commits twice; use a frozen view of a crawl that runs.
+func (v *View) Links(ctx context.Context, tmp string, sorted func(n int64)) iter.Seq2[Link, error] {
 	return func(yield func(Link, error) bool) {
-		bySource := &sorter{tmp: tmp, memory: sortMemory}
-		err := v.linksByTarget(ctx, tmp, func(l *Link) error { return bySource.add(l.line(l.key)) })
+		bySource := &sorter{tmp: tmp, memory: sortMemory / 2}
+		err := v.linksByTarget(ctx, tmp, sorted, func(l *Link) error { return bySource.add(l.line(l.key)) })
 		if err == nil {
 			err = bySource.each(func(line []byte) error {
 				if l := linkOf(line); !yield(l, ctx.Err()) || ctx.Err() != nil {
@@ -61,7 +61,7 @@ var errStop = errors.New("stop")
 
 // linksByTarget passes on the links of the latest version of each page, joined with the records of their targets. All
 // links to a target follow each other.
-func (v *View) linksByTarget(ctx context.Context, tmp string, use func(*Link) error) (err error) {
+func (v *View) linksByTarget(ctx context.Context, tmp string, sorted func(n int64), use func(*Link) error) (err error) {
 	s := &sorter{tmp: tmp, memory: sortMemory / 2}
 	defer func() { err = errors.Join(err, s.close()) }()
 	// A page that has not changed since the previous answer has the links of that answer.
@@ -84,6 +84,7 @@ func (v *View) linksByTarget(ctx context.Context, tmp string, use func(*Link) er
 	}
 	// Of each target, the names come first, the best one last.
 	var target, name string
+	var n int64
 	return s.each(func(line []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -102,6 +103,8 @@ func (v *View) linksByTarget(ctx context.Context, tmp string, use func(*Link) er
 			status, _ := strconv.ParseUint(f[2], 10, 16)
 			l.Status = uint16(status)
 		}
+		n++
+		sorted(n)
 		return use(&l)
 	})
 }

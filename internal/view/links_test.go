@@ -68,7 +68,7 @@ func TestLinks(t *testing.T) {
 		{Source: a, Fetched: at, Host: "old.example"},
 	}
 	var got []view.Link
-	for l, err := range v.Links(t.Context(), t.TempDir()) {
+	for l, err := range v.Links(t.Context(), t.TempDir(), func(int64) {}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestLinksOfCrawl(t *testing.T) {
 	}
 	var sources []string
 	n := map[string]int{}
-	for l, err := range v.Links(t.Context(), t.TempDir()) {
+	for l, err := range v.Links(t.Context(), t.TempDir(), func(int64) {}) {
 		if err != nil {
 			t.Fatal(err)
 		}

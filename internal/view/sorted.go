@@ -25,11 +25,11 @@ type Record struct {
 }
 
 // Sorted yields page records by partition, and in each partition in the order of the capture index, with their referrers if
-// they are wanted. An error ends it. It has the bounds of [View.Links] on memory.
-func (v *View) Sorted(ctx context.Context, which Records, referrers bool, tmp string) iter.Seq2[Record, error] {
+// they are wanted. An error ends it. Memory, tmp and sorted are as for [View.Links].
+func (v *View) Sorted(ctx context.Context, which Records, referrers bool, tmp string, sorted func(n int64)) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		s := &sorter{tmp: tmp, memory: sortMemory / 2}
-		err := v.addRecords(ctx, which, s, referrers, tmp)
+		err := v.addRecords(ctx, which, s, referrers, tmp, sorted)
 		if err == nil {
 			err = s.each(func(line []byte) error {
 				r, err := recordOf(line)
@@ -60,7 +60,7 @@ func recordOf(line []byte) (r Record, err error) {
 }
 
 // addRecords adds a line for each record. Where referrers are wanted, it joins them by fingerprint first.
-func (v *View) addRecords(ctx context.Context, which Records, s *sorter, referrers bool, tmp string) (err error) {
+func (v *View) addRecords(ctx context.Context, which Records, s *sorter, referrers bool, tmp string, sorted func(n int64)) (err error) {
 	if !referrers {
 		return v.eachRecord(ctx, which, func(r *Record, n int) error { return s.add(r.line(n)) })
 	}
@@ -73,7 +73,7 @@ func (v *View) addRecords(ctx context.Context, which Records, s *sorter, referre
 		}
 		return byURL.add(fmt.Appendf(nil, "%016x\t%s%s\n", v.hash.Fingerprint(first.Target), nameMark, first.Source))
 	}
-	err = v.linksByTarget(ctx, tmp, func(l *Link) error {
+	err = v.linksByTarget(ctx, tmp, sorted, func(l *Link) error {
 		if l.Target == first.Target {
 			if l.Fetched.Before(first.Fetched) {
 				first = *l

@@ -27,6 +27,9 @@ func (s *sorter) add(line []byte) error {
 			return err
 		}
 	}
+	if need := len(s.text) + len(line); need > cap(s.text) && need > s.memory/16 {
+		s.text = slices.Grow(s.text, max(s.memory, need)-len(s.text)) // at once, without garbage
+	}
 	s.text = append(s.text, line...)
 	s.ends = append(s.ends, len(s.text))
 	return nil
@@ -78,6 +81,7 @@ func (s *sorter) each(use func(line []byte) error) error {
 	if err := s.spill(); err != nil {
 		return err
 	}
+	s.text, s.ends = nil, nil
 	var pieces []piece
 	for _, f := range s.files {
 		_, err := f.Seek(0, io.SeekStart)
