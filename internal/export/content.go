@@ -13,6 +13,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -44,7 +45,7 @@ func (e *Export) texts(ctx context.Context, markdown bool, write func(*Text) err
 		}
 		a, err := e.answer(ctx, &r.Page)
 		if err != nil {
-			return &Text{damage: err}, ctx.Err()
+			return &Text{damage: err}, unlessDamaged(err)
 		}
 		d, ok := text.Extract(a.contentType, a.body, r.URL)
 		if !ok {
@@ -118,7 +119,7 @@ func (e *Export) answer(ctx context.Context, pg *blobschema.Page) (*answer, erro
 	}
 	head, err := rec.HTTP()
 	if err != nil {
-		return nil, fmt.Errorf("answer of %s: %w", pg.URL, err)
+		return nil, fmt.Errorf("answer of %s: %w: %w", pg.URL, wire.ErrDamaged, err)
 	}
 	a := &answer{}
 	var codings []string

@@ -7,11 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"iter"
 	"runtime"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -114,7 +118,8 @@ func (e *Export) records(ctx context.Context, records iter.Seq2[view.Record, err
 		}
 		a, err := e.answer(ctx, &r.Page)
 		if err != nil {
-			return out, e.damage(ctx, out, err)
+			out.damage = err
+			return out, unlessDamaged(err)
 		}
 		if e.Headers {
 			out.Headers = a.headers
@@ -157,10 +162,14 @@ func (e *Export) selected(records iter.Seq2[view.Record, error]) iter.Seq2[view.
 	}
 }
 
-// damage keeps an error of a stored answer for note. It returns errors that end the export.
-func (e *Export) damage(ctx context.Context, r *Record, err error) error {
-	r.damage = err
-	return ctx.Err()
+// unlessDamaged returns an error of reading a stored answer if it ends the export: nil for an answer that is missing or damaged.
+func unlessDamaged(err error) error {
+	for _, damage := range []error{fs.ErrNotExist, actor.ErrNotFound, wire.ErrDamaged, warc.ErrDamaged} {
+		if errors.Is(err, damage) {
+			return nil
+		}
+	}
+	return err
 }
 
 // note counts a stored answer that could not be read.

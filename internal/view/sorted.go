@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -73,7 +74,8 @@ func (v *View) addRecords(ctx context.Context, which Records, s *sorter, referre
 		}
 		return byURL.add(fmt.Appendf(nil, "%016x\t%s%s\n", v.hash.Fingerprint(first.Target), nameMark, first.Source))
 	}
-	err = v.linksByTarget(ctx, tmp, sorted, func(l *Link) error {
+	all := v.Since(time.Time{}) // a referrer may be older than the pages that are wanted
+	err = all.linksByTarget(ctx, tmp, sorted, func(l *Link) error {
 		if l.Target == first.Target {
 			if l.Fetched.Before(first.Fetched) {
 				first = *l
