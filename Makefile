@@ -83,6 +83,10 @@ selfhosted-test: ## test the platforms of your own servers on PostgreSQL, NATS a
 	ORBWEAVER_TEST_SERVERS=1 go test -count=1 ./internal/drivers/postgres
 	ORBWEAVER_TEST_SERVERS=1 go test -count=1 -run TestSelfHosted ./cmd/orbweaver
 
+tables: ## run the queries of docs/howto/tables.md in DuckDB, and check a WACZ; needs python3, and the first time the network
+	test -x $(checks)/tables/bin/wacz || { python3 -m venv $(checks)/tables && $(checks)/tables/bin/pip install -q duckdb wacz; }
+	TABLE_TOOLS=$(CURDIR)/$(checks)/tables/bin go test ./cmd/orbweaver -count=1 -run TestTables
+
 selfhosted-check: ## check the compose file and the Helm chart; needs python3, and the first time the network (helm is built, for minutes)
 	test -x $(checks)/bin/kubernetes-validate || { python3 -m venv $(checks) && $(checks)/bin/pip install -q kubernetes-validate==1.37.0; }
 	test -x $(checks)/bin/helm || GOBIN=$(CURDIR)/$(checks)/bin go install helm.sh/helm/v3/cmd/helm@v3.22.0

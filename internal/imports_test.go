@@ -40,7 +40,7 @@ internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema blobschema/wire
 internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/actor internal/polite internal/weburl
+internal/extract:         blobschema internal/actor internal/polite internal/weburl
 internal/text:            internal/extract
 internal/fetch:           blobschema blobschema/warc internal/actor internal/extract internal/polite internal/weburl
 internal/schedule:        blobschema internal/actor internal/polite internal/weburl partition
@@ -68,7 +68,8 @@ internal/hostile:         blobschema
 internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/extract internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/control internal/crawl internal/drivers internal/engine internal/extract internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/export:          blobschema blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/view internal/weburl partition
 internal/inbound:         blobschema blobschema/naming internal/engine internal/view internal/weburl platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
@@ -110,6 +111,8 @@ github.com/fsouza/fake-gcs-server:   internal/drivers/gcp/fake
 github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
 github.com/jackc/pgx/v5:             internal/drivers/postgres
 github.com/nats-io/nats.go:          internal/drivers/nats
+github.com/JohannesKaufmann/html-to-markdown/v2: internal/export
+github.com/parquet-go/parquet-go:    internal/export
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
 gocloud.dev/pubsub/rabbitpubsub:     internal/drivers/gocloud
 github.com/spf13/cobra:              cmd/orbweaver
@@ -117,10 +120,10 @@ github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/view platform platform/conformance
-golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
+golang.org/x/net:                    internal/export internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
-golang.org/x/text:                   internal/crawlfile internal/extract internal/token
+golang.org/x/text:                   internal/crawlfile internal/export internal/extract internal/token
 golang.org/x/time:                   internal/inbound
 google.golang.org/api:               functions/google internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/grpc:              internal/drivers/gcp internal/drivers/gcp/fake

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,15 +20,22 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/export"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The names of the files that export writes.
-const (
-	indexFile = "index.cdxj"
-	pagesFile = "pages.jsonl"
-	urlsFile  = "urls.txt"
-)
+// indexFile ends an export of WARC files.
+const indexFile = "index.cdxj"
+
+// exportFiles are the names of the files that export writes, by format; "" for a format that writes several.
+var exportFiles = map[string]string{
+	"warc": "", "parquet": "", "wacz": "crawl.wacz", "cdxj": indexFile, "jsonl": "pages.jsonl", "csv": "pages.csv", "urls": "urls.txt",
+	"links": "links.jsonl", "text": "text.jsonl", "markdown": "markdown.jsonl",
+}
+
+// exportFormats are those formats in the order of the help.
+var exportFormats = []string{"warc", "wacz", "cdxj", "jsonl", "csv", "parquet", "links", "text", "markdown", "urls"}
 
 type exportFlags struct {
 	target
@@ -39,8 +44,12 @@ type exportFlags struct {
 	name     string // of the file in that folder; "" for the usual one
 	outcomes []string
 	topic    string
+	with     []string
+	since    string
 	history  bool
 	force    bool
+
+	from time.Time // since
 }
 
 func newExport() *cobra.Command {
@@ -52,11 +61,11 @@ func newExport() *cobra.Command {
 		ctx, release := following(cmd.Context())
 		defer release() // a signal leaves no partial file behind
 		return f.read(ctx, func(v *view.View) error {
-			frozen, err := v.Freeze(ctx) // files and index are of one moment
+			frozen, err := v.Freeze(ctx) // all files are of one moment
 			if err != nil {
 				return err
 			}
-			e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
+			e := exporter{exportFlags: &f, view: frozen.Since(f.from), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
 			err = e.run(ctx)
 			if err != nil && ctx.Err() != nil {
 				return fail(exitStopped, errors.New("stopped; the export is incomplete"))
@@ -65,32 +74,39 @@ func newExport() *cobra.Command {
 		})
 	})
 	f.target.register(cmd)
-	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
+	cmd.Flags().StringVar(&f.format, "format", "", "what to write: "+strings.Join(exportFormats, ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into, or the name of one file, such as urls.txt; - for standard output")
-	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")
-	cmd.Flags().StringVar(&f.topic, "topic", "", "jsonl and urls: only this topic")
-	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not only the latest")
+	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "of page records: only these outcomes, such as ok,redirect")
+	cmd.Flags().StringVar(&f.topic, "topic", "", "of page records: only this topic")
+	cmd.Flags().BoolVar(&f.history, "history", false, "of page records: every record of a URL, not only the latest")
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "jsonl, csv and parquet: columns that take longer: referrer, words, headers")
+	cmd.Flags().StringVar(&f.since, "since", "", "only what was fetched since a time, such as 2026-11-27 or 2026-11-27T15:04:05Z, or in the last 24h")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite files")
 	return cmd
 }
 
 func (f *exportFlags) check() error {
-	if !slices.Contains([]string{"warc", "cdxj", "jsonl", "urls"}, f.format) {
-		return usagef("--format must be warc, cdxj, jsonl or urls, not %q", f.format)
+	if !slices.Contains(exportFormats, f.format) {
+		return usagef("--format must be one of %s, not %q", strings.Join(exportFormats, ", "), f.format)
 	}
 	if f.out == "" {
 		return usagef("give the folder to write into with --out, or - for standard output")
 	}
-	if f.out == "-" && f.format == "warc" {
-		return usagef("--format warc writes several files; give a folder with --out")
+	several := exportFiles[f.format] == ""
+	if f.out == "-" && several {
+		return usagef("--format %s writes several files; give a folder with --out", f.format)
 	}
-	if info, err := os.Stat(f.out); f.format != "warc" && filepath.Ext(f.out) != "" && (err != nil || !info.IsDir()) {
+	if info, err := os.Stat(f.out); !several && filepath.Ext(f.out) != "" && (err != nil || !info.IsDir()) {
 		f.out, f.name = filepath.Split(f.out)
 		f.out = cmp.Or(f.out, ".")
 	}
-	for flag, given := range map[string]bool{"outcome": len(f.outcomes) > 0, "topic": f.topic != ""} {
-		if given && f.format != "jsonl" && f.format != "urls" {
-			return usagef("--%s is for --format jsonl and urls", flag)
+	table := slices.Contains([]string{"jsonl", "csv", "parquet"}, f.format)
+	pages := table || slices.Contains([]string{"text", "markdown", "urls"}, f.format)
+	for flag, wrong := range map[string]bool{
+		"outcome": len(f.outcomes) > 0 && !pages, "topic": f.topic != "" && !pages, "history": f.history && !pages, "with": len(f.with) > 0 && !table,
+	} {
+		if wrong {
+			return usagef("--%s is not for --format %s", flag, f.format)
 		}
 	}
 	for _, o := range f.outcomes {
@@ -98,7 +114,29 @@ func (f *exportFlags) check() error {
 			return usagef("--outcome: %w", err)
 		}
 	}
-	return nil
+	for _, column := range f.with {
+		if !slices.Contains([]string{"referrer", "words", "headers"}, column) {
+			return usagef("--with knows referrer, words and headers, not %q", column)
+		}
+	}
+	return f.parseSince(time.Now())
+}
+
+// parseSince parses --since.
+func (f *exportFlags) parseSince(now time.Time) (err error) {
+	if f.since == "" {
+		return nil
+	}
+	if d, err := time.ParseDuration(f.since); err == nil && d >= 0 {
+		f.from = now.Add(-d)
+		return nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if f.from, err = time.Parse(layout, f.since); err == nil {
+			return nil
+		}
+	}
+	return usagef("--since must be a time such as 2026-11-27 or 2026-11-27T15:04:05Z, or a duration such as 24h, not %q", f.since)
 }
 
 // exporter writes one export.
@@ -108,35 +146,73 @@ type exporter struct {
 	stdout io.Writer
 	stderr io.Writer
 	last   time.Time // time of the last line of progress
+	rows   export.Export
 }
 
 func (e *exporter) run(ctx context.Context) error {
-	if e.toStdout() {
-		w := bufio.NewWriterSize(e.stdout, 64<<10)
-		_, err := e.list(ctx, w)
-		return errors.Join(err, w.Flush())
+	if err := e.prepare(ctx); err != nil {
+		return err
+	}
+	if e.out == "-" {
+		_, err := e.list(ctx, e.stdout)
+		return errors.Join(err, e.damage())
 	}
 	if err := os.MkdirAll(e.out, 0o755); err != nil {
 		return err
 	}
-	if e.format == "warc" {
+	switch e.format {
+	case "warc":
 		return e.warcs(ctx)
+	case "parquet":
+		return e.tables(ctx)
 	}
-	name := cmp.Or(e.name, map[string]string{"cdxj": indexFile, "jsonl": pagesFile, "urls": urlsFile}[e.format])
+	name, noun := cmp.Or(e.name, exportFiles[e.format]), "line"
+	if e.format == "wacz" {
+		noun = "WARC file"
+	}
 	n, err := e.write(ctx, name)
+	if err == nil {
+		err = e.done(fmt.Sprintf("%s in %s", plural(n, noun), filepath.Join(e.out, name)))
+	}
+	return errors.Join(err, e.damage())
+}
+
+// prepare sets what the rows are.
+func (e *exporter) prepare(ctx context.Context) error {
+	c, err := e.view.Crawl(ctx)
 	if err != nil {
 		return err
 	}
-	return e.done(fmt.Sprintf("%s in %s", plural(n, "line"), filepath.Join(e.out, name)))
+	e.rows = export.Export{
+		View: e.view, Settings: &c.Settings, Which: view.LatestRecord, Outcomes: e.outcomes, Topics: view.TopicNumbers(&c.Settings, e.topic),
+		Referrer: slices.Contains(e.with, "referrer"), Words: slices.Contains(e.with, "words"), Headers: slices.Contains(e.with, "headers"),
+		Progress: e.progress,
+	}
+	if e.out != "-" {
+		e.rows.Tmp = e.out
+	}
+	if e.history {
+		e.rows.Which = view.EveryRecord
+	}
+	if e.topic != "" && len(e.rows.Topics) == 0 {
+		return usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &e.exportFlags.target, e.topic, e.command("topics"))
+	}
+	return nil
 }
-
-// toStdout reports whether the export goes to standard output.
-func (e *exporter) toStdout() bool { return e.out == "-" }
 
 // done reports the written files.
 func (e *exporter) done(what string) error {
 	_, err := fmt.Fprintln(e.stdout, what)
 	return err
+}
+
+// damage returns an error if a stored answer could not be read. The export has everything else.
+func (e *exporter) damage() error {
+	if e.rows.Damaged == 0 {
+		return nil
+	}
+	return fail(exitDamaged, fmt.Errorf("%s could not be read; the export has everything else, and '%s' lists the damage. The first: %w",
+		plural(e.rows.Damaged, "stored answer"), e.command("fsck"), e.rows.First))
 }
 
 // progress reports the progress of the export every few seconds.
@@ -158,83 +234,97 @@ func (e *exporter) target(name string) (string, error) {
 	return to, nil
 }
 
-// write writes a list into a temporary file, and renames the complete file.
-func (e *exporter) write(ctx context.Context, name string) (lines int64, err error) {
+// draft is a file that gets its name when it is complete.
+type draft struct {
+	*os.File
+	to string
+}
+
+// create creates a draft of a file.
+func (e *exporter) create(name string) (*draft, error) {
 	to, err := e.target(name)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(to), ".export-")
+	return &draft{f, to}, err
+}
+
+// end names the file if err is nil, and removes it otherwise.
+func (d *draft) end(err error) error {
+	if err = errors.Join(err, d.Chmod(0o644), d.Close()); err == nil {
+		err = os.Rename(d.Name(), d.to)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(d.Name()))
+	}
+	return err
+}
+
+// write writes a list into a file.
+func (e *exporter) write(ctx context.Context, name string) (lines int64, err error) {
+	d, err := e.create(name)
 	if err != nil {
 		return 0, err
 	}
-	f, err := os.CreateTemp(e.out, ".export-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	w := bufio.NewWriterSize(f, 256<<10)
-	lines, err = e.list(ctx, w)
-	if err = errors.Join(err, w.Flush(), f.Chmod(0o644), f.Close()); err != nil {
-		return 0, err
-	}
-	return lines, os.Rename(f.Name(), to)
+	lines, err = e.list(ctx, d)
+	return lines, d.end(err)
 }
 
-// pageLine is a page record with the name of its topic.
-type pageLine struct {
-	*blobschema.Page
-	TopicName string `json:"topic_name,omitempty"`
-}
-
-// list writes the lines of the format.
+// list writes the rows of the format.
 func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err error) {
-	if e.format == "cdxj" || e.format == "warc" {
-		tmp := e.out
-		if e.toStdout() {
-			tmp = ""
-		}
-		return e.view.CDXJ(ctx, w, tmp)
+	switch {
+	case e.format == "cdxj" || e.format == "warc":
+		return e.view.CDXJ(ctx, w, e.rows.Tmp)
+	case e.format == "wacz":
+		err = e.rows.WACZ(ctx, w, "orbweaver "+version)
+	case e.format == "links" && filepath.Ext(e.name) == ".csv":
+		err = e.rows.Lines(ctx, "links-csv", w)
+	default:
+		err = e.rows.Lines(ctx, e.format, w)
 	}
-	which := view.LatestRecord
-	if e.history {
-		which = view.EveryRecord
+	return e.rows.Rows, err
+}
+
+// tables writes the pages of each partition and the links as tables. All get their names when all are complete.
+func (e *exporter) tables(ctx context.Context) (err error) {
+	old, err := filepath.Glob(filepath.Join(e.out, "pages", "part-*.parquet"))
+	if err == nil && len(old) > 0 && !e.force {
+		_, err = e.target(filepath.Join("pages", filepath.Base(old[0])))
 	}
-	c, err := e.view.Crawl(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	topics := view.TopicNumbers(&c.Settings, e.topic)
-	if e.topic != "" && len(topics) == 0 {
-		return 0, usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &e.exportFlags.target, e.topic, e.command("topics"))
+	var drafts []*draft
+	create := func(name string) (io.Writer, error) {
+		d, err := e.create(name)
+		if err == nil {
+			drafts = append(drafts, d)
+		}
+		return d, err
 	}
-	records := json.NewEncoder(w)
-	records.SetEscapeHTML(false)
-	for pg, err := range e.view.Pages(ctx, which) {
-		if err != nil {
-			return lines, err
+	err = e.rows.Pages(ctx, func(p partition.ID) (io.Writer, error) {
+		return create(filepath.Join("pages", fmt.Sprintf("part-%05d.parquet", p)))
+	})
+	if err == nil {
+		var w io.Writer
+		if w, err = create("links.parquet"); err == nil {
+			err = e.rows.LinkTable(ctx, w)
 		}
-		if len(e.outcomes) > 0 && !slices.Contains(e.outcomes, pg.Outcome.String()) {
-			continue
-		}
-		if e.topic != "" && !slices.Contains(topics, pg.Topic) {
-			continue
-		}
-		if e.format == "urls" {
-			if pg.Robots { // the crawler requested it for itself
-				continue
-			}
-			_, err = io.WriteString(w, pg.URL+"\n")
-		} else {
-			err = records.Encode(pageLine{&pg, view.TopicName(&c.Settings, pg.Topic)})
-		}
-		if err != nil {
-			return lines, err
-		}
-		lines++
-		e.progress(lines, "line")
 	}
-	return lines, nil
+	for i := 0; err == nil && i < len(old); i++ { // of another export, maybe of more partitions
+		err = os.Remove(old[i])
+	}
+	for _, d := range drafts {
+		err = d.end(err)
+	}
+	if err == nil {
+		err = e.done(fmt.Sprintf("%s in %s", plural(len(drafts), "table"), e.out))
+	}
+	return errors.Join(err, e.damage())
 }
 
 // warcs links or copies the WARC files of all visible commits, and then writes their
@@ -321,5 +411,10 @@ func (e *exporter) warc(ctx context.Context, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(len(data)), os.WriteFile(to, data, 0o644)
+	d, err := e.create(path.Base(name))
+	if err != nil {
+		return 0, err
+	}
+	_, err = d.Write(data)
+	return int64(len(data)), d.end(err)
 }

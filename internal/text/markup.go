@@ -17,6 +17,7 @@ func (p *page) readMarkup() {
 	z.AllowCDATA(xml)
 	for {
 		tt := z.Next()
+		p.token = span{p.token.to, p.token.to + len(z.Raw())}
 		switch tt {
 		case html.ErrorToken: // the end: a reader of bytes has no other errors
 			p.closeTo(0)
@@ -117,7 +118,7 @@ func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 		case closed:
 			z.NextIsNotRawText()
 		case a != atom.Button || !isHeading(p.top().element): // the buttons of an accordion are its headings
-			p.push(open{a, p.top().box, true})
+			p.push(open{a, p.top().box, true, p.token.from})
 		}
 	case standalone:
 		p.imply(a)
@@ -125,7 +126,7 @@ func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 		switch {
 		case closed || a == atom.Hr:
 		case p.top().skip:
-			p.push(open{a, p.top().box, true})
+			p.push(open{a, p.top().box, true, p.token.from})
 		default:
 			p.pushBox(z, a, more)
 		}
@@ -154,6 +155,7 @@ func (p *page) endTag(a atom.Atom) {
 	for i := len(p.open) - 1; i >= 0; i-- {
 		e := p.open[i].element
 		if e == a {
+			p.token.from = p.token.to // the end tag is a part of the element
 			p.closeTo(i)
 			return
 		}
@@ -218,9 +220,10 @@ func (p *page) pushBox(z *html.Tokenizer, a atom.Atom, more bool) {
 	i := b.parent
 	if len(p.boxes) < maxBoxes {
 		i = int32(len(p.boxes))
+		b.from = p.token.from
 		p.boxes = append(p.boxes, b)
 	}
-	if p.push(open{a, i, false}) && preformatted(a) {
+	if p.push(open{a, i, false, p.token.from}) && preformatted(a) {
 		p.pre++
 	}
 }
@@ -245,6 +248,11 @@ func (p *page) closeTo(i int) {
 	for _, o := range p.open[i:] {
 		if !o.skip && preformatted(o.element) {
 			p.pre--
+		}
+		if o.skip {
+			p.hidden = append(p.hidden, span{o.from, p.token.from})
+		} else {
+			p.boxes[o.box].to = p.token.from
 		}
 	}
 	p.open = p.open[:i]

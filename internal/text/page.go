@@ -26,6 +26,9 @@ type page struct {
 	link   int // 1 + number of elements that were open where the current link began, 0 outside of links
 	pre    int // depth in preformatted text
 
+	token  span   // the current token, in src
+	hidden []span // elements that are not shown
+
 	// What the page says about itself.
 	title, ogTitle             []byte
 	description, ogDescription []byte
@@ -54,8 +57,12 @@ type box struct {
 	hint    hint
 	inner   bool // in article or main
 	within  bool // in the box that has most of the text, or around it
+	span
 	content
 }
+
+// A span is a part of page.src.
+type span struct{ from, to int }
 
 // content counts the text of a box and of the boxes in it.
 type content struct {
@@ -73,6 +80,7 @@ type open struct {
 	element atom.Atom
 	box     int32
 	skip    bool // its content is not shown
+	from    int  // of page.src
 }
 
 // Bounds on one page.

@@ -48,6 +48,19 @@ type Document struct {
 // ok is false if there is no text to search: images, PDF, scripts, style sheets, JSON, sitemaps, unknown types, and
 // binary data whatever its declared type. HTML, other XML, Markdown and plain text give a document, which may be empty.
 func Extract(contentType string, body []byte, url string) (doc Document, ok bool) {
+	p, read := openPage(contentType, body, url)
+	if p == nil {
+		return doc, false
+	}
+	read(p)
+	doc = p.document()
+	doc.SimHash = simHash(doc.Body)
+	doc.Lang = language(doc.Title, doc.Body, p.lang)
+	return doc, true
+}
+
+// openPage returns a page that is not read yet, and its reader; nil if there is no text to read.
+func openPage(contentType string, body []byte, url string) (*page, func(*page)) {
 	body = body[:min(len(body), MaxHTML)]
 	mime := extract.Media(contentType, body)
 	if (mime == typeText || mime == "") && markdownURL(url) {
@@ -55,18 +68,13 @@ func Extract(contentType string, body []byte, url string) (doc Document, ok bool
 	}
 	read := reader(mime)
 	if read == nil {
-		return doc, false
+		return nil, nil
 	}
 	text := extract.UTF8(body, contentType, mime != typeHTML)
 	if binary(body, text) {
-		return doc, false
+		return nil, nil
 	}
-	p := newPage(text, mime)
-	read(p)
-	doc = p.document()
-	doc.SimHash = simHash(doc.Body)
-	doc.Lang = language(doc.Title, doc.Body, p.lang)
-	return doc, true
+	return newPage(text, mime), read
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/partition"
@@ -84,18 +85,13 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 		return every
 	}
 	return func(yield func(blobschema.Page, error) bool) {
-		best := map[uint64]blobschema.Page{} // of URLs that may have several: few
-		for pg, err := range every {
-			if err != nil {
-				yield(pg, err)
-				return
-			}
-			if fp := v.hash.Fingerprint(pg.URL); (pg.Generation > 0 || pg.Robots) && newer(pg, best[fp]) {
-				best[fp] = blobschema.Page{URL: pg.URL, Generation: pg.Generation, Time: pg.Time, Robots: pg.Robots}
-			}
+		superseded, err := v.superseded(ctx, which)
+		if err != nil {
+			yield(blobschema.Page{}, err)
+			return
 		}
 		for pg, err := range every {
-			if b, ok := best[v.hash.Fingerprint(pg.URL)]; err == nil && ok && b.Robots == pg.Robots && newer(b, pg) {
+			if err == nil && superseded(&pg) {
 				continue
 			}
 			if !yield(pg, err) {
@@ -103,6 +99,33 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 			}
 		}
 	}
+}
+
+// superseded returns a function that reports whether a later record replaces one, in a selection of records.
+func (v *View) superseded(ctx context.Context, which Records) (func(*blobschema.Page) bool, error) {
+	if which == EveryRecord {
+		return func(*blobschema.Page) bool { return false }, nil
+	}
+	best, err := v.latest(ctx, func(pg *blobschema.Page) bool { return pg.Generation > 0 || pg.Robots })
+	return func(pg *blobschema.Page) bool {
+		b, ok := best[v.hash.Fingerprint(pg.URL)]
+		return ok && b.Robots == pg.Robots && newer(b, *pg)
+	}, err
+}
+
+// latest returns the latest of the records that count, by fingerprint, with the fields that newer compares. They are few:
+// URLs that may have several records.
+func (v *View) latest(ctx context.Context, counts func(*blobschema.Page) bool) (map[uint64]blobschema.Page, error) {
+	best := map[uint64]blobschema.Page{}
+	for pg, err := range v.PagesSince(ctx, nil, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if fp := v.hash.Fingerprint(pg.URL); counts(&pg) && newer(pg, best[fp]) {
+			best[fp] = blobschema.Page{URL: pg.URL, Generation: pg.Generation, Time: pg.Time, Robots: pg.Robots}
+		}
+	}
+	return best, nil
 }
 
 // newer reports whether a is a later record of a URL than b.
@@ -126,6 +149,9 @@ func (v *View) PagesSince(ctx context.Context, ids []partition.ID, before *View)
 				return
 			}
 			for _, pg := range list {
+				if pg.Time.Before(v.since) {
+					continue
+				}
 				if !yield(pg, nil) {
 					return
 				}
@@ -142,11 +168,18 @@ func (v *View) WARCs(ctx context.Context) iter.Seq2[string, error] {
 			if err == nil {
 				m, err = c.Manifest()
 			}
+			var pages []blobschema.Page
+			if err == nil && !v.since.IsZero() {
+				pages, err = c.Pages()
+			}
 			if err != nil {
 				yield("", err)
 				return
 			}
 			for _, w := range m.WARCs {
+				if !v.since.IsZero() && !slices.ContainsFunc(pages, func(pg blobschema.Page) bool { return pg.WARC == w && !pg.Time.Before(v.since) }) {
+					continue
+				}
 				if !yield(w, nil) {
 					return
 				}

@@ -24,29 +24,40 @@ func (v *View) objects(ctx context.Context, names iter.Seq2[string, error]) iter
 	if v.shared() {
 		width = readAhead
 	}
+	return Ahead(ctx, width, names, func(ctx context.Context, name string) (object, error) {
+		data, err := v.store.Object(ctx, name, 0, -1)
+		return object{name, data}, err
+	})
+}
+
+// Ahead yields the result of read for each item, in the order of the items. It runs up to width reads at once. An error ends
+// it, also one of items. No read is under way any more when it returns.
+func Ahead[I, R any](ctx context.Context, width int, items iter.Seq2[I, error], read func(context.Context, I) (R, error)) iter.Seq2[R, error] {
 	type result struct {
-		object
+		r   R
 		err error
 	}
-	return func(yield func(object, error) bool) {
+	return func(yield func(R, error) bool) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		next, stop := iter.Pull2(names)
+		next, stop := iter.Pull2(items)
 		defer stop()
 		var reads []chan result // under way
 		for more := true; ; {
 			for more && len(reads) < width {
-				r := result{}
-				if r.name, r.err, more = next(); !more {
+				var item I
+				var err error
+				if item, err, more = next(); !more {
 					break
 				}
 				done := make(chan result, 1)
 				reads = append(reads, done)
 				wg.Go(func() {
-					if r.err == nil {
-						r.data, r.err = v.store.Object(ctx, r.name, 0, -1)
+					r := result{err: err}
+					if err == nil {
+						r.r, r.err = read(ctx, item)
 					}
 					done <- r
 				})
@@ -56,7 +67,7 @@ func (v *View) objects(ctx context.Context, names iter.Seq2[string, error]) iter
 			}
 			r := <-reads[0]
 			reads = reads[1:]
-			if !yield(r.object, r.err) || r.err != nil {
+			if !yield(r.r, r.err) || r.err != nil {
 				return
 			}
 		}

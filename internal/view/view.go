@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -23,6 +24,7 @@ type View struct {
 	division *division
 	by       blobschema.PartitionBy
 	still    *moment // of a frozen view, else nil
+	since    time.Time
 	close    func() error
 }
 
@@ -75,6 +77,13 @@ func New(ctx context.Context, s blobschema.Store) (*View, error) {
 
 // Close releases what Open opened.
 func (v *View) Close() error { return v.close() }
+
+// Since returns a view without the records of requests before t, their links, and the WARC files that hold nothing else.
+func (v *View) Since(t time.Time) *View {
+	later := *v
+	later.since, later.close = t, func() error { return nil }
+	return &later
+}
 
 // Store returns the store that v reads.
 func (v *View) Store() blobschema.Store { return v.store }
