@@ -13,10 +13,6 @@ import (
 // serveProbes serves the probes of an orchestrator until end is called: /healthz answers 200 while this process runs, and
 // /readyz while the platform answers too. Each request of /readyz reads one record.
 func serveProbes(addr string, p *platform.Platform) (end func(), err error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, usagef("cannot serve probes at %s: %w", addr, err)
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +22,18 @@ func serveProbes(addr string, p *platform.Platform) (end func(), err error) {
 			http.Error(w, "the platform does not answer", http.StatusServiceUnavailable)
 		}
 	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+	return serveHTTP(addr, "probes", mux)
+}
+
+// serveHTTP serves small answers at an address until end is called. An error says what could not be served.
+func serveHTTP(addr, what string, h http.Handler) (end func(), err error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, usagef("cannot serve %s at %s: %w", what, addr, err)
+	}
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
