@@ -288,7 +288,9 @@ func TestFunctionsOpenDeploymentsOnly(t *testing.T) {
 	allowed := parse(t, picture)
 	for _, name := range []string{"coordinate", "fetch", "google", "index", "intake", "query", "rank"} {
 		var links func(pkg string) bool
-		links = func(pkg string) bool { return pkg == "internal/drivers" || pkg == "internal/metrics/export" || slices.ContainsFunc(allowed[pkg], links) }
+		links = func(pkg string) bool {
+			return pkg == "internal/drivers" || pkg == "internal/metrics/export" || slices.ContainsFunc(allowed[pkg], links)
+		}
 		if len(allowed["functions/"+name]) == 0 || links("functions/"+name) {
 			t.Errorf("functions/%s links the driver of a folder or the exporter of metrics, or is not in the picture", name)
 		}
