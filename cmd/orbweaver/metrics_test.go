@@ -216,11 +216,11 @@ func TestCloudWorkMetrics(t *testing.T) {
 	w := c.worker("--metrics", addr)
 	var follow sync.WaitGroup
 	follow.Go(func() {
-		c.run("crawl", "--delay", "20ms", "--every", "50ms", "--metrics", followed, c.site.url+"/0").ends(exitOK, `^Finished: nothing is left to do, 40 pages\.$`)
+		c.run("crawl", "--delay", "50ms", "--every", "50ms", "--metrics", followed, c.site.url+"/0").ends(exitOK, `^Finished: nothing is left to do, 40 pages\.$`)
 	})
 	seen := false
 	for begin := time.Now(); valueOf(scrape(t, addr), "orbweaver_pages_total") != 40; time.Sleep(20 * time.Millisecond) {
-		seen = seen || valueOf(scrape(t, followed), "orbweaver_known_urls") > 0
+		seen = seen || valueOf(scrape(t, followed), "orbweaver_running") == 1
 		if time.Since(begin) > 20*time.Second {
 			t.Fatalf("not all pages:\n%s", scrape(t, addr))
 		}
