@@ -31,7 +31,7 @@ func startMetrics(ctx context.Context, addr string, log *slog.Logger) (e *export
 	if addr != "" {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", e.Handler())
-		if end, err = serveHTTP(addr, "metrics", mux); err != nil {
+		if end, err = serveAt(addr, "metrics", 5*time.Second, mux); err != nil {
 			return nil, nil, err
 		}
 	}

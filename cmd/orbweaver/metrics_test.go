@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,27 +74,6 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// runCommand executes a command in this process.
-func runCommand(ctx context.Context, args ...string) (status exit, out, errOut string) {
-	var o, e bytes.Buffer
-	cmd := root()
-	cmd.SetOut(&o)
-	cmd.SetErr(&e)
-	status = execute(ctx, cmd, args)
-	return status, o.String(), e.String()
-}
-
-// freePort returns an address of this machine that nobody listens at.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // scrape returns the exposition at an address; "" before it is served.
 func scrape(t *testing.T, addr string) string {
 	t.Helper()
@@ -130,9 +108,9 @@ func valueOf(text, name string) float64 {
 // totalsOf returns the totals that the status command reports.
 func totalsOf(t *testing.T, dir string) (totals blobschema.Totals) {
 	t.Helper()
-	status, out, errOut := runCommand(t.Context(), "status", "--json", "--data", dir)
+	status, out := runCommand(t.Context(), "status", "--json", "--data", dir)
 	if status != exitOK {
-		t.Fatalf("status %d: %s", status, errOut)
+		t.Fatalf("status %d: %s", status, out)
 	}
 	var r struct{ Totals blobschema.Totals }
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -151,12 +129,12 @@ func TestMetrics(t *testing.T) {
 	defer srv.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", srv.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
-	dir, addr := t.TempDir(), freePort(t)
+	dir, addr := t.TempDir(), freeAddress(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var crawl sync.WaitGroup
 	crawl.Go(func() {
-		if status, _, errOut := runCommand(ctx, "crawl", "--data", dir, "--allow-net", "127.0.0.1", "--delay", "40ms", "--metrics", addr, "--quiet", s.url+"/0"); status != exitOK {
+		if status, errOut := runCommand(ctx, "crawl", "--data", dir, "--allow-net", "127.0.0.1", "--delay", "40ms", "--metrics", addr, "--quiet", s.url+"/0"); status != exitOK {
 			t.Errorf("crawl: status %d: %s", status, errOut)
 		}
 	})
@@ -212,7 +190,7 @@ func TestMetrics(t *testing.T) {
 // TestCloudWorkMetrics checks the metrics of a worker, and of a command that follows a crawl.
 func TestCloudWorkMetrics(t *testing.T) {
 	c := memoryCloud(t)
-	addr, followed := freePort(t), freePort(t)
+	addr, followed := freeAddress(t), freeAddress(t)
 	w := c.worker("--metrics", addr)
 	var follow sync.WaitGroup
 	follow.Go(func() {
@@ -241,12 +219,12 @@ func TestMetricsRefused(t *testing.T) {
 	defer taken.Close()
 	addr := taken.Addr().String()
 	dir := t.TempDir()
-	if status, _, errOut := runCommand(t.Context(), "crawl", "--data", dir, "--metrics", addr, "http://example.org/"); status != exitUsage || !strings.Contains(errOut, "cannot serve metrics at "+addr) {
+	if status, errOut := runCommand(t.Context(), "crawl", "--data", dir, "--metrics", addr, "http://example.org/"); status != exitUsage || !strings.Contains(errOut, "cannot serve metrics at "+addr) {
 		t.Errorf("a taken address: %d %s", status, errOut)
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if status, _, errOut := runCommand(t.Context(), "crawl", "--data", dir, "http://example.org/"); status != exitUsage || !strings.Contains(errOut, "only http/protobuf") {
+	if status, errOut := runCommand(t.Context(), "crawl", "--data", dir, "http://example.org/"); status != exitUsage || !strings.Contains(errOut, "only http/protobuf") {
 		t.Errorf("another protocol: %d %s", status, errOut)
 	}
 }

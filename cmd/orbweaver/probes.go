@@ -22,17 +22,18 @@ func serveProbes(addr string, p *platform.Platform) (end func(), err error) {
 			http.Error(w, "the platform does not answer", http.StatusServiceUnavailable)
 		}
 	})
-	return serveHTTP(addr, "probes", mux)
+	return serveAt(addr, "probes", 5*time.Second, mux)
 }
 
-// serveHTTP serves small answers at an address until end is called. An error says what could not be served.
-func serveHTTP(addr, what string, h http.Handler) (end func(), err error) {
+// serveAt serves HTTP at an address until end is called. A request must arrive within a time.
+func serveAt(addr, what string, within time.Duration, h http.Handler) (end func(), err error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, usagef("cannot serve %s at %s: %w", what, addr, err)
 	}
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second, MaxHeaderBytes: 16 << 10,
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: within, WriteTimeout: within + 30*time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10,
 	}
 	done := make(chan struct{})
 	go func() {

@@ -33,6 +33,7 @@ type workFlags struct {
 	jobs        bool
 	health      string
 	metrics     string
+	inbound     string
 }
 
 func newWork() *cobra.Command {
@@ -52,6 +53,7 @@ func newWork() *cobra.Command {
 	fs.BoolVar(&f.jobs, "jobs", false, "build index and ranks too (default: unless the platform has functions for them)")
 	fs.StringVar(&f.health, "health", "", "serve probes at this address, such as :8080: /healthz, and /readyz while the platform answers")
 	fs.StringVar(&f.metrics, "metrics", "", metricsUsage)
+	fs.StringVar(&f.inbound, "inbound", "", inboundUsage)
 	f.settings.register(fs, "allow-net")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "time after which others take over the partition of a dead worker")
 	f.reportFlags.register(fs)
@@ -105,11 +107,11 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 	if err != nil {
 		return err
 	}
-	exporter, end, err := startMetrics(ctx, f.metrics, cfg.Log)
+	exporter, sent, err := startMetrics(ctx, f.metrics, cfg.Log)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer sent()
 	if exporter != nil {
 		f.worker.Observe = exporter.Observe
 	}
@@ -127,6 +129,15 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 		}
 		defer end()
 	}
+	to, err := service.New(p, service.Config{Ledger: led})
+	if err != nil {
+		return f.explain(err)
+	}
+	end, err := serveInbound(ctx, f.inbound, p, to, cfg.Log)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if f.duration > 0 {
 		limited, cancel := context.WithTimeout(ctx, f.duration)
 		defer cancel()
