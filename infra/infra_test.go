@@ -198,7 +198,7 @@ func TestPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		terraformTest(t, tf, "aws", plugins, "9 passed", "-var=zips="+zips)
+		terraformTest(t, tf, "aws", plugins, "10 passed", "-var=zips="+zips)
 	})
 	t.Run("gcp", func(t *testing.T) {
 		plugins, err := filepath.Abs(googlePlugins)

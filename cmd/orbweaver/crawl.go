@@ -59,6 +59,12 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	}
 	ctx, release := f.signals(cmd.Context(), rep)
 	defer release()
+	exporter, end, err := startMetrics(ctx, f.metrics, newLog(rep))
+	if err != nil {
+		return err
+	}
+	defer end()
+	r.exporter = exporter
 	sum, err := r.do(ctx, r.conclude)
 	if err != nil || sum == nil {
 		return err

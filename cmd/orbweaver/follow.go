@@ -12,6 +12,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/metrics"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -115,6 +116,9 @@ func (r *run) look(ctx context.Context, done func() (service.End, error)) (end s
 			return false, err
 		}
 		r.now = now
+		if r.exporter != nil {
+			r.exporter.Read(func() metrics.Figures { return figuresOfStatus(&now, r.prices) })
+		}
 		end, err = done()
 		return end != "", err
 	})

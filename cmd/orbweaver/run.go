@@ -20,6 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/metrics/export"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -45,6 +46,7 @@ type run struct {
 	maxTime     time.Duration
 	every       time.Duration // between two reads of the state of a deployment
 	retry       polite.Retry
+	exporter    *export.Exporter // of metrics; nil for none
 
 	*opened
 	begun   *beginning
@@ -53,6 +55,7 @@ type run struct {
 	meter   *meter
 	over    atomic.Bool
 	log     *slog.Logger
+	prices  ledger.Prices
 	began   time.Time
 	cpu     time.Duration // used before the run, and after it by the run
 }
@@ -64,6 +67,9 @@ var errMaxTime = errors.New("--max-time is over")
 // after with the target still open. The result is nil if the crawl continues in a deployment.
 func (r *run) do(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
 	r.began, r.cpu = time.Now(), ledger.Processor()
+	if r.prices, err = ledger.DefaultPrices(); err != nil {
+		return nil, err
+	}
 	r.log = newLog(r.reporter)
 	err = r.enter(ctx, func(o *opened) error {
 		r.opened = o
@@ -78,6 +84,9 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 		defer cancel()
 		if r.here() && !r.lost() {
 			defer r.serve(ctx)()
+		}
+		if r.exporter != nil && r.here() {
+			r.exporter.Read(figuresOf(r.engine, r.prices))
 		}
 		stop, err := serveInbound(ctx, r.inbound, r.platform, r.Control, r.log)
 		if err != nil {
@@ -94,9 +103,7 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 		}
 		sum = r.ended(end, context.Cause(limited))
 		sum.measure(&r.earlier.Totals, time.Since(r.began))
-		if err := sum.price(r.now.Calls, r.cpu); err != nil {
-			return err
-		}
+		sum.price(r.prices, r.now.Calls, r.cpu)
 		return after(ctx, sum)
 	})
 	return sum, err
@@ -180,6 +187,9 @@ func (r *run) create(ctx context.Context) (budget bool, err error) {
 	cfg := serviceConfig(r.connections, c.Settings.AllowNet, r.retry, r.ledger, r.reporter, r.log).For(&c.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
 		return false, err
+	}
+	if r.exporter != nil {
+		cfg.Observe = r.exporter.Observe
 	}
 	r.engine, err = jobs.Open(r.platform, cfg)
 	r.Control = control.Own{Engine: r.engine}

@@ -110,7 +110,7 @@ func newCloudReport(s *view.Status) (*cloudReport, error) {
 	}
 	r := &cloudReport{
 		Partitions: s.Owners, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
-		Cost: prices.PerMillion(s.Calls, 1e6, 0).Total, PerMillion: prices.PerMillion(s.Calls, captures(&s.Totals), 0),
+		Cost: prices.Dollars(s.Calls), PerMillion: prices.PerMillion(s.Calls, captures(&s.Totals), 0),
 		Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
 	}
 	fences := map[partition.ID]uint64{}

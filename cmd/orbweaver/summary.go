@@ -69,15 +69,10 @@ func (s *summary) measure(before *blobschema.Totals, took time.Duration) {
 }
 
 // price fills in calls and their cost.
-func (s *summary) price(calls ledger.Counts, cpu time.Duration) error {
-	prices, err := ledger.DefaultPrices()
-	if err != nil {
-		return err
-	}
+func (s *summary) price(prices ledger.Prices, calls ledger.Counts, cpu time.Duration) {
 	s.Calls, s.CPUSeconds = calls, cpu.Seconds()
 	s.Cost = prices.PerMillion(calls, s.Fetched(), s.CPUSeconds)
 	s.Prices = fmt.Sprintf("%s, %s", prices.Name, prices.Date)
-	return nil
 }
 
 // Revisited counts the captures that Totals.Pages leaves out.

@@ -19,13 +19,11 @@ func TestSummaryFigures(t *testing.T) {
 	}
 	s.measure(&s.before, 18*time.Second)
 	calls := ledger.Counts{QueueRequests: 500, KVReadUnits: 300, KVWriteUnits: 40, BlobPuts: 30, BlobGets: 20, BlobPutBytes: 1 << 20}
-	if err := s.price(calls, time.Second); err != nil {
-		t.Fatal(err)
-	}
 	prices, err := ledger.DefaultPrices()
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.price(prices, calls, time.Second)
 	if want := prices.PerMillion(calls, 50, 1); s.Cost != want {
 		t.Errorf("cost %+v, want %+v", s.Cost, want)
 	}

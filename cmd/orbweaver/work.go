@@ -32,6 +32,7 @@ type workFlags struct {
 	lease       time.Duration
 	jobs        bool
 	health      string
+	metrics     string
 	inbound     string
 }
 
@@ -51,6 +52,7 @@ func newWork() *cobra.Command {
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
 	fs.BoolVar(&f.jobs, "jobs", false, "build index and ranks too (default: unless the platform has functions for them)")
 	fs.StringVar(&f.health, "health", "", "serve probes at this address, such as :8080: /healthz, and /readyz while the platform answers")
+	fs.StringVar(&f.metrics, "metrics", "", metricsUsage)
 	fs.StringVar(&f.inbound, "inbound", "", inboundUsage)
 	f.settings.register(fs, "allow-net")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "time after which others take over the partition of a dead worker")
@@ -101,9 +103,24 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 	if f.worker.Jobs = f.jobs; !f.set.Changed("jobs") {
 		f.worker.Jobs = !p.Functions
 	}
+	prices, err := ledger.DefaultPrices()
+	if err != nil {
+		return err
+	}
+	exporter, sent, err := startMetrics(ctx, f.metrics, cfg.Log)
+	if err != nil {
+		return err
+	}
+	defer sent()
+	if exporter != nil {
+		f.worker.Observe = exporter.Observe
+	}
 	w, err := service.NewWorker(p, f.worker)
 	if err != nil {
 		return f.explain(err)
+	}
+	if exporter != nil {
+		exporter.Read(figuresOfWorker(w, prices))
 	}
 	if f.health != "" {
 		end, err := serveProbes(f.health, p)

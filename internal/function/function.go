@@ -10,6 +10,7 @@
 //	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
 //	ORBWEAVER_LEASE       how long the lease of a dead step lasts, for tests; 2m
 //	ORBWEAVER_TIME_LIMIT  seconds of a request, where the cloud sets no deadline for it; 300
+//	ORBWEAVER_METRICS     name of the deployment; makes log lines CloudWatch embedded metrics. Each costs money; none
 //	ORBWEAVER_MEMORY_MB   MB; bounds the memory in use. Lambda sets AWS_LAMBDA_FUNCTION_MEMORY_SIZE instead
 //
 // A function does nothing between its invocations, and everything that an invocation started has
@@ -37,6 +38,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/metrics"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/partition"
@@ -57,6 +59,10 @@ type Function struct {
 	service  *service.Service // of the active crawl; nil for none
 	prepare  []func(*service.Service)
 	cold     bool // before the first invocation
+
+	// Of the invocation, for metrics: figures before and after its work. There are none if known is false.
+	before, after metrics.Figures
+	known         bool
 }
 
 type environment struct {
@@ -67,6 +73,8 @@ type environment struct {
 	lease      time.Duration // 0 for the step's own default
 	dailyCalls int64         // see crawl.TickConfig; 0 for no limit
 	timeLimit  int64         // seconds
+	metrics    string        // name of the deployment; "" for no metrics
+	prices     ledger.Prices // with metrics
 }
 
 // Defaults of the environment.
@@ -111,6 +119,11 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 	} {
 		if s := get(v.name); s != "" && !v.read(s) {
 			return env, fmt.Errorf("%s is %q, not %s", v.name, s, v.want)
+		}
+	}
+	if env.metrics = get("ORBWEAVER_METRICS"); env.metrics != "" {
+		if env.prices, err = ledger.DefaultPrices(); err != nil {
+			return env, err
 		}
 	}
 	if get("ORBWEAVER_RETRY_WAIT") != "" {
@@ -294,6 +307,7 @@ func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 			return nil
 		}
 		*line = append(*line, "outcome", "committed", "pages", did.Pages, "pending", did.Totals.Pending)
+		f.before.Totals, f.after.Totals, f.after.Rest, f.known = did.Before, did.Totals, did.Rest, true
 		return nil
 	})
 }
@@ -327,6 +341,7 @@ func (f *Function) Coordinate(ctx context.Context) error {
 		if rep.Desired.Why != "" {
 			*line = append(*line, "why", rep.Desired.Why)
 		}
+		f.after, f.known = metrics.FromReport(&rep), !rep.Idle
 		if !rep.Idle {
 			*line = append(*line, "woken", len(rep.Woken), "leased", rep.Leased, "pages", rep.Totals.Pages, "pending", rep.Totals.Pending+rep.Totals.Unexamined)
 		}
@@ -390,8 +405,18 @@ func (f *Function) Log(kind string, work func(line *[]any) error) error {
 	began, before := time.Now(), f.ledger.Counts()
 	line := []any{"cold", f.cold}
 	f.cold = false
+	f.before, f.after, f.known = metrics.Figures{}, metrics.Figures{}, false
 	err := work(&line)
-	line = append(line, "took_ms", time.Since(began).Milliseconds(), "calls", f.ledger.Counts().Minus(before))
+	calls := f.ledger.Counts().Minus(before)
+	line = append(line, "took_ms", time.Since(began).Milliseconds(), "calls", calls)
+	if f.env.metrics != "" {
+		f.after.Dollars = f.env.prices.Dollars(calls)
+		figures := kind
+		if !f.known {
+			figures = "" // only metrics of every line
+		}
+		line = append(line, metrics.EMF(f.env.metrics, figures, time.Now(), &f.before, &f.after)...)
+	}
 	if err != nil {
 		f.log.Error(kind, append(line, "error", err)...)
 		return err

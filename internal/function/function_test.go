@@ -71,6 +71,7 @@ func newCloud(t *testing.T, instances int) *cloud {
 
 var testEnvironment = map[string]string{
 	"ORBWEAVER_PLATFORM": "memory", "ORBWEAVER_ALLOW_NET": "127.0.0.0/8", "ORBWEAVER_RETRY_WAIT": "100ms",
+	"ORBWEAVER_METRICS": "test",
 }
 
 // function returns a new instance of a function.
@@ -327,8 +328,25 @@ func TestCrawl(t *testing.T) {
 		t.Fatal(err)
 	}
 	var calls blobschema.Calls
+	var totals blobschema.Totals
 	for i := range heads {
 		calls.Add(heads[i].Calls)
+		totals.Add(&heads[i].Totals)
+	}
+	var pages, received, dollars float64
+	for _, l := range c.log.lines() {
+		var line struct {
+			Pages    float64 `json:"orbweaver_pages_total"`
+			Received float64 `json:"orbweaver_received_bytes_total"`
+			Dollars  float64 `json:"orbweaver_cost_dollars_total"`
+		}
+		if err := json.Unmarshal([]byte(l), &line); err != nil {
+			t.Error(err)
+		}
+		pages, received, dollars = pages+line.Pages, received+line.Received, dollars+line.Dollars
+	}
+	if pages != float64(totals.Pages) || received != float64(totals.Bytes) || dollars <= 0 {
+		t.Errorf("the log lines say %g pages and %g bytes for $%g, the heads %d and %d", pages, received, dollars, totals.Pages, totals.Bytes)
 	}
 	if calls.Functions == 0 || calls.FunctionMBMillis == 0 {
 		t.Errorf("the heads know of calls %+v", calls)

@@ -136,6 +136,9 @@ type Bill struct {
 	Retention float64 `json:"retention_per_month"`
 }
 
+// Dollars returns the price of counts.
+func (p Prices) Dollars(c Counts) float64 { return p.PerMillion(c, 1e6, 0).Total }
+
 // PerMillion prices the counts of a crawl of that many pages. If no functions ran, cpuSeconds replaces their time.
 func (p Prices) PerMillion(c Counts, pages int64, cpuSeconds float64) Bill {
 	if pages <= 0 {

@@ -52,8 +52,10 @@ func (s *Service) run(mem *crawl.TickMemory, spent func() blobschema.Calls) (cra
 	cfg := s.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = s.crawl.ID, s.Process, s.Platform.Exclusive, spent
 	cfg.Mailboxes = s.Platform.Partitions
-	k := crawl.NewTick(cfg, mem)
-	if err := s.Engine.Run(k); err != nil {
+	k, began := crawl.NewTick(cfg, mem), time.Now()
+	err := s.Engine.Run(k)
+	s.observe(Done{Kind: "tick", Began: began, Err: err})
+	if err != nil {
 		return crawl.Report{}, fmt.Errorf("run the coordinator: %w", err)
 	}
 	rep := k.Report()
@@ -221,10 +223,12 @@ func (s *Service) do(ctx context.Context, j Job, msgs []actor.Message) {
 		same[p] = append(same[p], m)
 	}
 	for p, list := range same {
+		began := time.Now()
 		err := j.Step(ctx, p)
 		if ctx.Err() != nil || s.Trouble() != nil {
 			return
 		}
+		s.observe(Done{Kind: j.Queue, Partition: p, Began: began, Err: err})
 		s.did(j.Queue, p, err)
 		if err != nil {
 			pause(ctx)

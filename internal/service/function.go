@@ -14,7 +14,8 @@ import (
 type StepReport struct {
 	Worked bool  // false: another step held or took the lease
 	Pages  int64 // pages stored
-	Totals blobschema.Totals
+	Before blobschema.Totals
+	crawl.Progress
 }
 
 // Step runs one step of a partition, from lease to release, for at most atMost; 0: no limit. If another step
@@ -35,6 +36,13 @@ func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, er
 	if err != nil {
 		return did, err
 	}
+	r.runner.After = func() { // the totals before its work
+		if r.from == nil {
+			if pr, ok := r.step.Progress(); ok {
+				r.see(pr)
+			}
+		}
+	}
 	const keep = 1
 	switch e := s.carry(p, r, keep); {
 	case errors.Is(e.err, crawl.ErrLeaseTaken), errors.Is(e.err, crawl.ErrLeaseLost):
@@ -42,7 +50,11 @@ func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, er
 	case e.err != nil:
 		return did, fmt.Errorf("step of partition %d: %w", p, e.err)
 	default:
-		return StepReport{Worked: true, Pages: r.step.Pages(), Totals: r.now.Totals}, nil
+		did = StepReport{Worked: true, Pages: r.step.Pages(), Progress: r.now}
+		if r.from != nil {
+			did.Before = *r.from
+		}
+		return did, nil
 	}
 }
 

@@ -66,6 +66,8 @@ func (s *Service) enter(cfg crawl.StepConfig) (*running, error) {
 // carry runs a step to its end. It keeps the step's state for the next step of the partition, and the states of at most
 // keep-1 other partitions; keep 0: no limit.
 func (s *Service) carry(p partition.ID, r *running, keep int) ending {
+	did := Done{Kind: "step", Partition: p, Began: time.Now()}
+	defer func() { s.observe(did) }() // without the lock
 	err := r.runner.Run()
 	pr, loaded := r.step.Progress()
 	s.mu.Lock()
@@ -75,6 +77,8 @@ func (s *Service) carry(p partition.ID, r *running, keep int) ending {
 		r.see(pr)
 	}
 	pr.Active = 0
+	w := r.worked()
+	did.Pages, did.Bytes, did.Err = w.Pages, w.Bytes, err
 	if err == nil && loaded {
 		s.live[p] = pr
 		s.failures = 0

@@ -59,6 +59,27 @@ type Config struct {
 	MemoryMB   int // billed memory of this function; 0: not a function
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
+	// Observe, if it is not nil, is called after each step, coordinator run and job, from their goroutines.
+	Observe func(Done)
+}
+
+// Done describes work that has ended.
+type Done struct {
+	Kind         string // "step", "tick" or the queue of a job
+	Crawl        string
+	Partition    partition.ID // 0 for a coordinator run
+	Began        time.Time
+	Took         time.Duration
+	Pages, Bytes int64 // pages stored or found unchanged, and bytes received, by a step
+	Err          error
+}
+
+// observe reports work that has ended.
+func (s *Service) observe(d Done) {
+	if s.cfg.Observe != nil {
+		d.Crawl, d.Took = s.crawl.ID, time.Since(d.Began)
+		s.cfg.Observe(d)
+	}
 }
 
 // Service runs the actors of one crawl in one process.

@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -213,6 +214,7 @@ func (w *Worker) add(did Worked) {
 type WorkSnapshot struct {
 	Worked                   // work since the start, including running steps
 	Active    int            // requests under way
+	Rest      schedule.Rest  // of the running steps
 	AtWork    []partition.ID // partitions of running steps
 	MostSteps int            // limit of concurrent steps
 	Crawl     string         // id of the active crawl; "": none
@@ -239,6 +241,7 @@ func (w *Worker) Snapshot() WorkSnapshot {
 	for p, r := range s.running {
 		snap.add(r.worked())
 		snap.Active += r.now.Active
+		snap.Rest.Add(&r.now.Rest)
 		snap.AtWork = append(snap.AtWork, p)
 	}
 	slices.Sort(snap.AtWork)

@@ -176,6 +176,7 @@ resource "aws_lambda_function" "function" {
     variables = merge(
       { ORBWEAVER_PLATFORM = var.platform },
       each.key == "coordinate" ? { ORBWEAVER_DAILY_CALLS = tostring(var.daily_calls) } : {},
+      var.metrics ? { ORBWEAVER_METRICS = var.name } : {},
       length(var.allow_net) > 0 ? { ORBWEAVER_ALLOW_NET = join(",", var.allow_net) } : {},
     )
   }

@@ -134,6 +134,11 @@ variable "daily_calls" {
   type        = number
 }
 
+variable "metrics" {
+  description = "Write figures of the crawl as embedded metrics of CloudWatch."
+  type        = bool
+}
+
 variable "permissions_boundary" {
   description = "ARN of the permissions boundary of all roles; null for none."
   type        = string

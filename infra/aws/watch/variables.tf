@@ -8,6 +8,16 @@ variable "alarms" {
   type        = bool
 }
 
+variable "metrics" {
+  description = "Create a dashboard, and alarms on the figures that functions write as embedded metrics."
+  type        = bool
+}
+
+variable "daily_cost_usd" {
+  description = "Dollars a day, at list prices, above which an alarm is raised; 0 for no such alarm."
+  type        = number
+}
+
 variable "functions" {
   description = "Functions of the deployment, by role."
   type        = list(string)

@@ -105,6 +105,7 @@ module "functions" {
   log_retention_days = var.log_retention_days
   allow_net          = var.allow_net
   daily_calls        = coalesce(var.daily_calls, 15000 * local.mailboxes)
+  metrics            = var.metrics
   emulated           = var.emulated
   table_arn          = module.storage.table_arn
   bucket_arn         = module.storage.bucket_arn
@@ -122,6 +123,8 @@ module "watch" {
 
   name               = var.name
   alarms             = var.alarms
+  metrics            = var.metrics
+  daily_cost_usd     = var.daily_cost_usd
   functions          = concat(["fetch", "coordinate", "intake"], var.index ? ["index", "rank", "query"] : [])
   alarm_email        = var.alarm_email
   monthly_budget_usd = var.monthly_budget_usd

@@ -287,6 +287,23 @@ variable "alarms" {
   default     = true
 }
 
+variable "metrics" {
+  description = "Functions write ten figures as embedded metrics, and there are a dashboard and alarms on them. The first ten metrics and three dashboards of an account are free; beyond them it costs about $7 a month."
+  type        = bool
+  default     = false
+}
+
+variable "daily_cost_usd" {
+  description = "Dollars a day, at list prices, above which an alarm is raised if there are metrics; 0 for no such alarm."
+  type        = number
+  default     = 5
+
+  validation {
+    condition     = var.daily_cost_usd >= 0
+    error_message = "This is no number of dollars."
+  }
+}
+
 variable "alarm_email" {
   description = "E-mail address for alarms and the budget; it must confirm first. Empty for none."
   type        = string

@@ -110,6 +110,8 @@ run "alarms" {
 
   variables {
     functions          = ["fetch", "coordinate", "intake", "index", "rank", "query"]
+    metrics            = false
+    daily_cost_usd     = 5
     alarms             = true
     alarm_email        = ""
     monthly_budget_usd = 0
@@ -131,6 +133,43 @@ run "alarms" {
       for a in aws_cloudwatch_metric_alarm.failing : a.metric_name == "AsyncEventsDropped" && lookup(a.dimensions, "FunctionName", "") == "orbweaver-coordinate"
     ])
     error_message = "no alarm tells that ticks are dropped"
+  }
+  assert {
+    condition     = length(aws_cloudwatch_metric_alarm.figures) + length(aws_cloudwatch_dashboard.crawl) == 0
+    error_message = "there are alarms on metrics that nobody writes"
+  }
+}
+
+run "metrics" {
+  command = plan
+
+  module {
+    source = "../../aws/watch"
+  }
+
+  variables {
+    functions          = ["fetch", "coordinate", "intake"]
+    metrics            = true
+    daily_cost_usd     = 2
+    alarms             = true
+    alarm_email        = ""
+    monthly_budget_usd = 0
+    budget_by_tag      = false
+  }
+
+  assert {
+    condition     = join(" ", keys(aws_cloudwatch_metric_alarm.figures)) == "cost refusing stalled throttled"
+    error_message = "other alarms than the documents name"
+  }
+  assert {
+    condition = alltrue([for a in aws_cloudwatch_metric_alarm.figures : alltrue([
+      for q in a.metric_query : length(q.metric) == 0 || strcontains(one([for e in a.metric_query : e.expression if e.id == "value"]), q.id)
+    ])])
+    error_message = "an expression does not use one of its metrics"
+  }
+  assert {
+    condition     = length(jsondecode(aws_cloudwatch_dashboard.crawl[0].dashboard_body).widgets) == 12 && aws_cloudwatch_metric_alarm.figures["cost"].threshold == 2
+    error_message = "the dashboard has other widgets, or the alarm another threshold"
   }
 }
 
@@ -191,6 +230,7 @@ run "functions" {
     search_concurrency   = -1
     log_retention_days   = 14
     daily_calls          = 1000000
+    metrics              = true
     emulated             = false
     allow_net            = []
     table_arn            = "arn:aws:dynamodb:eu-central-1:111122223333:table/orbweaver"
@@ -203,6 +243,10 @@ run "functions" {
     kms_key_arn          = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
   }
 
+  assert {
+    condition     = alltrue([for f in aws_lambda_function.function : f.environment[0].variables.ORBWEAVER_METRICS == var.name])
+    error_message = "a function writes no metrics"
+  }
   assert {
     condition     = alltrue([for f in aws_lambda_function.function : f.publish && f.kms_key_arn == var.kms_key_arn && length(f.vpc_config[0].subnet_ids) == 2])
     error_message = "a function has no versions, no key or no subnets"
