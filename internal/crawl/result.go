@@ -35,7 +35,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	if f := t.Request.Previous; f != nil && p.Outcome.Answered() {
 		p.Change = blobschema.PageSame
 		if schedule.Changed(f, p) {
-			p.Change = blobschema.PageChanged
+			p.Change, p.Before = blobschema.PageChanged, f.Digest
 		}
 	}
 	st.totals.Stored += st.archive.store(st.batch, p, o)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/extract"
 )
 
 // Member reads the stored bytes of a page's response record.
@@ -72,4 +74,29 @@ func (v *View) File(ctx context.Context, name string) (string, error) {
 		return p.File(ctx, name)
 	}
 	return "", nil
+}
+
+// Body returns the body of an answer without its content coding, and its media type as the server named it. A body that was
+// cut when it was stored ends where it ends.
+func Body(rec *warc.Record) (contentType string, body []byte, err error) {
+	m, err := rec.HTTP()
+	if err != nil {
+		return "", nil, err
+	}
+	var codings []string
+	for _, f := range m.Fields {
+		switch {
+		case strings.EqualFold(f.Name, "Content-Encoding"):
+			codings = append(codings, f.Value)
+		case strings.EqualFold(f.Name, "Content-Type"):
+			contentType = f.Value
+		}
+	}
+	var d extract.Decoder
+	name := extract.Coding(codings)
+	d.Open(rec.Body, name)
+	if body = d.UpTo(extract.MaxDecoded); len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
+		return "", nil, fmt.Errorf("this program cannot decompress the body (%s)", name)
+	}
+	return contentType, body, nil
 }
