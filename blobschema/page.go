@@ -64,7 +64,7 @@ type Page struct {
 	// Change compares an answer with the answer of an earlier generation: PageSame, PageChanged, or
 	// empty if there is none or its record is unreadable.
 	Change string `cbor:"24,keyasint,omitempty" json:"change,omitempty"`
-	// Before is the digest of that earlier answer if it had another payload.
+	// Before is the digest of that earlier answer.
 	Before string `cbor:"40,keyasint,omitempty" json:"before,omitempty"`
 }
 

@@ -69,6 +69,7 @@ internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank internal/weburl partition platform
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/extract internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/feed:            blobschema blobschema/naming blobschema/wire internal/view partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search
@@ -89,6 +90,7 @@ localstack:               blobschema internal/drivers internal/emulators interna
 infra/selfhosted:         internal/servers
 infra/emulated:
 infra/account:
+.:                        blobschema internal/control internal/crawl internal/crawlfile internal/drivers internal/engine internal/extract internal/feed internal/jobs internal/polite internal/service internal/text internal/view internal/weburl platform
 cmd/orbweaver:            ...
 `
 
@@ -109,14 +111,14 @@ github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite
 github.com/jackc/pgx/v5:             internal/drivers/postgres
 github.com/nats-io/nats.go:          internal/drivers/nats
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
-gocloud.dev/pubsub/rabbitpubsub:     internal/drivers/gocloud
+gocloud.dev/pubsub/rabbitpubsub:     internal/drivers/gocloud internal/feed
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/feed internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/feed internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 google.golang.org/api:               functions/google internal/drivers/gcp internal/drivers/gcp/fake
