@@ -177,7 +177,7 @@ func checkKinds(t *testing.T, changes []Change) {
 func TestFeedSurvivesKills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	deaths := []int64{60, 200, 350} // by the number of requests
+	deaths := []int64{60, 300, 480} // by the number of requests: in the first round, which asks 168 times, and in later ones
 	kill := make(chan struct{}, len(deaths))
 	sites := changing(t, 4, func(asked int64) {
 		if slices.Contains(deaths, asked) {
