@@ -172,6 +172,58 @@ func checkKinds(t *testing.T, changes []Change) {
 	t.Log(kinds)
 }
 
+// live crawls in another process until the crawl is done, or the process is killed.
+func live(ctx context.Context, dir string, sites []string, kill <-chan struct{}) (dead bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+dir+" "+strings.Join(sites, " "))
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-kill:
+			cancel()
+		case <-done:
+		}
+	}()
+	out, err := cmd.CombinedOutput()
+	close(done)
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return ctx.Err() != nil, err
+}
+
+// follower collects the changes of a crawl, each time from its cursor on.
+type follower struct {
+	dir     string
+	cursor  string
+	changes []Change
+}
+
+// follow takes changes, at most a number of them, until ctx ends or, if every is 0, until there are no more.
+func (f *follower) follow(ctx context.Context, most int, every time.Duration) error {
+	r, err := OpenReader(ctx, f.dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	list := r.Feed(ctx, f.cursor)
+	if every > 0 {
+		list = r.Follow(ctx, f.cursor, every)
+	}
+	for ch, err := range list {
+		if err != nil {
+			return err
+		}
+		f.changes, f.cursor = append(f.changes, ch), ch.Cursor
+		if most--; most == 0 {
+			break
+		}
+	}
+	return nil
+}
+
 // TestFeedSurvivesKills follows a crawl in another process, which is killed several times. The follower stops at random
 // changes and begins again at their cursors. In the end it has seen each record once.
 func TestFeedSurvivesKills(t *testing.T) {
@@ -185,56 +237,13 @@ func TestFeedSurvivesKills(t *testing.T) {
 		}
 	})
 	rng := rand.New(rand.NewPCG(1, 2))
-	// live crawls until the crawl is done or killed.
-	live := func() (dead bool, err error) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		cmd := exec.CommandContext(ctx, os.Args[0])
-		cmd.Env = append(os.Environ(), childVariable+"="+dir+" "+strings.Join(sites, " "))
-		done := make(chan struct{})
-		go func() {
-			select {
-			case <-kill:
-				cancel()
-			case <-done:
-			}
-		}()
-		out, err := cmd.CombinedOutput()
-		close(done)
-		if ctx.Err() == nil && err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		return ctx.Err() != nil, err
-	}
-	var changes []Change
-	cursor := ""
-	follow := func(ctx context.Context, most int, every time.Duration) (err error) {
-		r, err := OpenReader(ctx, dir)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		list := r.Feed(ctx, cursor)
-		if every > 0 {
-			list = r.Follow(ctx, cursor, every)
-		}
-		for ch, err := range list {
-			if err != nil {
-				return err
-			}
-			changes, cursor = append(changes, ch), ch.Cursor
-			if most--; most == 0 {
-				break
-			}
-		}
-		return nil
-	}
+	f := follower{dir: dir}
 	resumed := 0 // times that the follower began at a cursor and found more
 	for over := false; !over; {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			dead, err := live()
+			dead, err := live(t.Context(), dir, sites, kill)
 			if over = !dead; over && err != nil {
 				t.Error(err)
 			}
@@ -246,18 +255,18 @@ func TestFeedSurvivesKills(t *testing.T) {
 			case <-time.After(5 * time.Millisecond):
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			before := len(changes)
-			err := follow(ctx, 1+rng.IntN(150), 20*time.Millisecond)
+			before := len(f.changes)
+			err := f.follow(ctx, 1+rng.IntN(150), 20*time.Millisecond)
 			cancel()
 			if err != nil && !errors.Is(err, ErrNoCrawl) && !errors.Is(err, ErrInUse) && ctx.Err() == nil {
 				t.Fatal(err)
 			}
-			if before > 0 && len(changes) > before {
+			if before > 0 && len(f.changes) > before {
 				resumed++
 			}
 		}
 	}
-	if err := follow(t.Context(), 0, 0); err != nil {
+	if err := f.follow(t.Context(), 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	r, err := OpenReader(t.Context(), dir)
@@ -266,20 +275,20 @@ func TestFeedSurvivesKills(t *testing.T) {
 	}
 	defer r.Close()
 	var got []line
-	for _, ch := range changes {
+	for _, ch := range f.changes {
 		got = append(got, lineOf(ch))
 	}
 	if d := cmp.Diff(stored(t, r.view), sorted(got)); d != "" {
 		t.Error(d)
 	}
-	checkKinds(t, changes)
+	checkKinds(t, f.changes)
 	if len(kill) > 0 || resumed < 2 {
 		t.Errorf("the crawl survived %d kills, and the follower resumed %d times", len(kill), resumed)
 	}
-	t.Logf("%d changes, resumed %d times", len(changes), resumed)
+	t.Logf("%d changes, resumed %d times", len(f.changes), resumed)
 }
 
-// TestFeedOfElasticPartitions divides a crawl anew while a reader follows it: into more partitions, and into fewer.
+// TestFeedOfElasticPartitions changes the partitions of a crawl between the reads of its feed: into more partitions, and into fewer.
 func TestFeedOfElasticPartitions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
