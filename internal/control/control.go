@@ -9,7 +9,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -104,29 +103,14 @@ func (d Deployment) Repartition(ctx context.Context, c Change) error {
 // Recrawl requests URLs of a crawl with one id, in as many messages as they need. The crawl recognises repeats by id and
 // URL, so a repeat may be divided differently.
 func Recrawl(ctx context.Context, c Control, crawl, id string, urls []weburl.URL) error {
-	for _, r := range requests(crawl, id, urls) {
-		if err := c.Submit(ctx, r); err != nil {
+	r := blobschema.Request{Version: 1, Crawl: crawl, ID: id}
+	for _, u := range urls {
+		r.Recrawl = append(r.Recrawl, u.String())
+	}
+	for _, part := range r.Split() {
+		if err := c.Submit(ctx, part); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// requests divides a request into messages that fit the queue.
-func requests(crawl, id string, urls []weburl.URL) (out []blobschema.Request) {
-	const rest = 6*blobschema.MaxRequestID + 1<<10 // most bytes of the other fields
-	bytes := 0
-	for _, u := range urls {
-		raw := u.String()
-		text, _ := json.Marshal(raw) // a string: it cannot fail
-		need := len(text) + 1
-		if n := len(out); n == 0 || len(out[n-1].Recrawl) == blobschema.MaxRequestURLs || bytes+need > blobschema.MaxMailBytes-rest {
-			out = append(out, blobschema.Request{Version: 1, Crawl: crawl, ID: id})
-			bytes = 0
-		}
-		m := &out[len(out)-1]
-		m.Recrawl = append(m.Recrawl, raw)
-		bytes += need
-	}
-	return out
 }

@@ -68,6 +68,25 @@ func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind warc.Typ
 	return rec, nil
 }
 
+// Decoded returns the body of a response record without its content coding, and at most limit bytes of it. A body that
+// was cut when it was stored ends where it ends. The coding is returned too; "" for none.
+func Decoded(rec *warc.Record, limit int) (body []byte, coding string, err error) {
+	m, err := rec.HTTP()
+	if err != nil {
+		return nil, "", err
+	}
+	var codings []string
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, "Content-Encoding") {
+			codings = append(codings, f.Value)
+		}
+	}
+	var d extract.Decoder
+	coding = extract.Coding(codings)
+	d.Open(rec.Body, coding)
+	return d.UpTo(limit), coding, nil
+}
+
 // File returns the path of an object's file; "" where objects are not files.
 func (v *View) File(ctx context.Context, name string) (string, error) {
 	if p := v.platform(); p != nil {
@@ -76,27 +95,20 @@ func (v *View) File(ctx context.Context, name string) (string, error) {
 	return "", nil
 }
 
-// Body returns the body of an answer without its content coding, and its media type as the server named it. A body that was
-// cut when it was stored ends where it ends.
+// Body returns the whole body of a response record as [Decoded] does, and its media type as the server named it.
 func Body(rec *warc.Record) (contentType string, body []byte, err error) {
-	m, err := rec.HTTP()
+	body, coding, err := Decoded(rec, extract.MaxDecoded)
 	if err != nil {
 		return "", nil, err
 	}
-	var codings []string
+	if len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
+		return "", nil, fmt.Errorf("this program cannot decompress the body (%s)", coding)
+	}
+	m, err := rec.HTTP()
 	for _, f := range m.Fields {
-		switch {
-		case strings.EqualFold(f.Name, "Content-Encoding"):
-			codings = append(codings, f.Value)
-		case strings.EqualFold(f.Name, "Content-Type"):
+		if strings.EqualFold(f.Name, "Content-Type") {
 			contentType = f.Value
 		}
 	}
-	var d extract.Decoder
-	name := extract.Coding(codings)
-	d.Open(rec.Body, name)
-	if body = d.UpTo(extract.MaxDecoded); len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
-		return "", nil, fmt.Errorf("this program cannot decompress the body (%s)", name)
-	}
-	return contentType, body, nil
+	return contentType, body, err
 }
