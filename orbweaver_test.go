@@ -418,6 +418,9 @@ func TestDeletedCommits(t *testing.T) {
 	cursor, errs := "", 0
 	for over := false; !over; {
 		over = true
+		for range r.Feed(t.Context(), cursor) { // a loop that ends before the error
+			break
+		}
 		for ch, err := range r.Feed(t.Context(), cursor) {
 			if err != nil {
 				_, text, found := strings.Cut(err.Error(), "give the cursor ")
@@ -446,6 +449,9 @@ func TestOnPage(t *testing.T) {
 			return full
 		}
 		got = append(got, lineOf(ch))
+		if body, err := ch.Page.Body(t.Context()); err != nil || ch.Page.Status == http.StatusOK && !strings.Contains(string(body), ">next</a>") {
+			t.Errorf("%s: %q, %v", ch.Page.URL, body, err)
+		}
 		return nil
 	}})
 	if err != nil {

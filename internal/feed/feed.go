@@ -97,7 +97,7 @@ func (r *Reader) Batches(ctx context.Context, every time.Duration) iter.Seq2[[]E
 				return yield(batch, nil)
 			})
 			switch {
-			case every > 0 && ctx.Err() != nil, err == nil && (!more || every == 0):
+			case !more, every > 0 && ctx.Err() != nil, every == 0 && err == nil:
 				return
 			case err == nil:
 				failed = 0
