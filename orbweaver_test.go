@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -127,11 +128,19 @@ func stored(t *testing.T, v *view.View) (lines []line) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		lines = append(lines, linesOf([]blobschema.Page{pg})...)
+	}
+	return sorted(lines)
+}
+
+// linesOf returns the lines of page records, without those of robots.txt.
+func linesOf(pages []blobschema.Page) (lines []line) {
+	for _, pg := range pages {
 		if !pg.Robots {
 			lines = append(lines, line{pg.URL, int(pg.Generation), pg.Digest})
 		}
 	}
-	return sorted(lines)
+	return lines
 }
 
 func sorted(lines []line) []line {
@@ -403,11 +412,7 @@ func TestDeletedCommits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range pages {
-			if !pages[i].Robots {
-				want = append(want, line{pages[i].URL, int(pages[i].Generation), pages[i].Digest})
-			}
-		}
+		want = append(want, linesOf(pages)...)
 	}
 	for _, name := range commits {
 		if err := os.Remove(filepath.Join(objects, name)); err != nil {
