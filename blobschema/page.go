@@ -64,6 +64,8 @@ type Page struct {
 	// Change compares an answer with the answer of an earlier generation: PageSame, PageChanged, or
 	// empty if there is none or its record is unreadable.
 	Change string `cbor:"24,keyasint,omitempty" json:"change,omitempty"`
+	// Before is the digest of that earlier answer.
+	Before string `cbor:"40,keyasint,omitempty" json:"before,omitempty"`
 	Meta
 	Directives string `cbor:"31,keyasint,omitempty" json:"robots_directives,omitempty"` // of meta robots and X-Robots-Tag, at most 200 bytes
 	// Times of the exchange in milliseconds, rounded up; 0: not measured. Both begin with the request, so they contain the
@@ -96,6 +98,33 @@ const (
 	PageSame    = "same"
 	PageChanged = "changed"
 )
+
+// The results of a request, compared with the earlier answers of its URL.
+const (
+	ResultNew       = "new"       // the first answer, or the earlier ones are unknown
+	ResultChanged   = "changed"   // another answer than before
+	ResultUnchanged = "unchanged" // the same answer as before
+	ResultGone      = "gone"      // 404 or 410, where there was another answer before
+	ResultFailed    = "failed"    // an error, or no answer
+)
+
+// Result returns the result of the request that p records.
+func (p *Page) Result() string {
+	failed := p.Outcome == OutcomeClientError || p.Outcome == OutcomeServerError
+	switch {
+	case !p.Outcome.Answered():
+		return ResultFailed
+	case p.Change == PageSame:
+		return ResultUnchanged
+	case failed && p.Change != "" && (p.Status == 404 || p.Status == 410):
+		return ResultGone
+	case failed:
+		return ResultFailed
+	case p.Change == PageChanged:
+		return ResultChanged
+	}
+	return ResultNew
+}
 
 // Original names the response record that holds the payload of a revisit.
 type Original struct {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// reference is a `file:name` in a document. A file without a folder is in internal/crawl.
+// reference is a `file:name` in a document. A file without a folder is at the root or in internal/crawl.
 var reference = regexp.MustCompile("`([a-z_/]+\\.go)(?::([A-Za-z.]+))?`")
 
 // TestDocsNameWhatIsThere checks that the code that documents name exists.
@@ -64,7 +64,7 @@ func documents(t *testing.T) map[string]string {
 
 // resolve returns what is wrong with a reference, or "".
 func resolve(file, name string) string {
-	if !strings.Contains(file, "/") {
+	if _, err := os.Stat(filepath.Join("..", file)); err != nil && !strings.Contains(file, "/") {
 		file = "internal/crawl/" + file
 	}
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(file)), nil, parser.SkipObjectResolution)

@@ -69,10 +69,11 @@ internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
-internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
+internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank internal/weburl partition platform
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/control internal/crawl internal/drivers internal/engine internal/extract internal/polite internal/rank internal/schedule internal/weburl partition platform
 internal/export:          blobschema blobschema/warc blobschema/wire internal/actor internal/extract internal/text internal/view internal/weburl partition
 internal/inbound:         blobschema blobschema/naming internal/engine internal/view internal/weburl platform
+internal/feed:            blobschema blobschema/naming blobschema/wire internal/view partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/metrics internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search
@@ -94,6 +95,7 @@ localstack:               blobschema internal/drivers internal/emulators interna
 infra/selfhosted:         internal/servers
 infra/emulated:
 infra/account:
+.:                        blobschema internal/control internal/crawl internal/crawlfile internal/drivers internal/engine internal/extract internal/feed internal/jobs internal/polite internal/service internal/text internal/view internal/weburl platform
 cmd/orbweaver:            ...
 `
 
@@ -116,7 +118,7 @@ github.com/nats-io/nats.go:          internal/drivers/nats
 github.com/JohannesKaufmann/html-to-markdown/v2: internal/export
 github.com/parquet-go/parquet-go:    internal/export
 github.com/klauspost/compress:       blobschema/warc blobschema/wire internal/extract internal/token
-gocloud.dev/pubsub/rabbitpubsub:     internal/drivers/gocloud
+gocloud.dev/pubsub/rabbitpubsub:     internal/drivers/gocloud internal/feed
 github.com/prometheus/client_golang: internal/metrics/export
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
@@ -124,9 +126,9 @@ go.etcd.io/bbolt:                    internal/drivers
 go.opentelemetry.io/contrib/bridges/prometheus: internal/metrics/export
 go.opentelemetry.io/otel:            cmd/orbweaver internal/metrics/export
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/view platform platform/conformance
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/feed internal/view platform platform/conformance
 golang.org/x/net:                    internal/export internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/feed internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/export internal/extract internal/token
 golang.org/x/time:                   internal/inbound

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -124,15 +123,6 @@ func (f *crawlFlags) checkQuality() error {
 	}
 	return usagef("%s has no effect with --policy %s: only the policies quality and capability use it.\n"+
 		"Give --policy quality or --policy capability too, or leave it out", flag, set.Policy)
-}
-
-// identify gives a new crawl its id and a random hash key, so that no site can choose URLs that collide
-// with those of another site.
-func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
-	now := time.Now()
-	c.ID, c.Created, c.HashKey = crawl.CrawlID(now), now.UTC().Truncate(time.Second), make([]byte, 16)
-	_, err := rand.Read(c.HashKey)
-	return c, err
 }
 
 // urlOutcome is the outcome of a URL.

@@ -16,6 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -102,7 +103,7 @@ func demoRun(t *target, seed string, rep *reporter) (*run, error) {
 	r.fresh = blobschema.Crawl{
 		Slots: partition.DefaultSlots, Partitions: 4, // so that there is mail to see
 		Settings: blobschema.Settings{
-			Scope: blobschema.ScopeAny, MaxDepth: -1, MaxBody: 16 << 20, UserAgent: defaultAgent, Timeout: 10 * time.Second,
+			Scope: blobschema.ScopeAny, MaxDepth: -1, MaxBody: 16 << 20, UserAgent: service.DefaultAgent, Timeout: 10 * time.Second,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 	}

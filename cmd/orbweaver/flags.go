@@ -18,9 +18,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/schedule"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
-
-const defaultAgent = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
 
 // settings are flags made from the table [crawlfile.Settings]. They write into a record.
 type settings struct {
@@ -30,7 +29,7 @@ type settings struct {
 
 // register adds the flags of some settings; of all without names.
 func (s *settings) register(fs *pflag.FlagSet, names ...string) {
-	s.record, s.given = crawlfile.Defaults(defaultAgent), map[string][]string{}
+	s.record, s.given = crawlfile.Defaults(service.DefaultAgent), map[string][]string{}
 	for i := range crawlfile.Settings {
 		if set := &crawlfile.Settings[i]; names == nil || slices.Contains(names, set.Name) {
 			flag := fs.VarPF(&settingFlag{set, s}, set.Name, "", set.Usage)

@@ -3,14 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -131,17 +128,9 @@ func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) e
 		_, err := out.Write(rec.Body)
 		return err
 	}
-	return writeDecoded(out, rec)
-}
-
-// writeDecoded writes a body without its content coding. A body that was cut when it was stored ends where it ends.
-func writeDecoded(out io.Writer, rec *warc.Record) error {
-	body, name, err := view.Decoded(rec, extract.MaxDecoded)
+	_, body, err := view.Body(rec)
 	if err != nil {
-		return err
-	}
-	if len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
-		return fmt.Errorf("this program cannot decompress the body (%s); use --raw", name)
+		return fmt.Errorf("%w; use --raw", err)
 	}
 	_, err = out.Write(body)
 	return err

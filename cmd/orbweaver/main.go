@@ -58,7 +58,7 @@ func root() *cobra.Command {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newSubscribe(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(),
-		newPartitions(), newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFsck(),
+		newPartitions(), newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFeed(), newFsck(),
 		newEstimate(), newMan(), newVersion(),
 		topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),
 		topic("search-syntax", "What a query of search may say", search.Syntax+"\n"),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -94,7 +93,7 @@ func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (d
 		if o.here() {
 			told.Resume = f.command("crawl")
 		}
-		err := req.submit(ctx, told.Crawl, o)
+		err := control.Recrawl(ctx, o, told.Crawl, req.id, req.urls)
 		if err == nil {
 			rep.told("handed", "handed", &told)
 		}
@@ -125,18 +124,7 @@ func (r *request) send(ctx context.Context, o *opened) (err error) {
 		return err
 	}
 	r.seen = r.frozen
-	return r.submit(ctx, o.view.ID(), o)
-}
-
-// submit submits the request in as many messages as its URLs need. All have its id. The crawl recognises
-// repeats by id and URL, so a repeat may be divided differently.
-func (r *request) submit(ctx context.Context, crawl string, to control.Control) error {
-	for _, m := range r.messages(crawl) {
-		if err := to.Submit(ctx, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return control.Recrawl(ctx, o, o.view.ID(), r.id, r.urls)
 }
 
 // read reads the records of the URLs that were committed since the last call. It reads the commits of their owners
@@ -176,37 +164,25 @@ func (r *request) answered() (n int) {
 	return n
 }
 
-// messages divides the request into messages that fit the queue.
-func (r *request) messages(crawl string) []blobschema.Request {
-	m := blobschema.Request{Version: 1, Crawl: crawl, ID: r.id}
-	for _, u := range r.urls {
-		m.Recrawl = append(m.Recrawl, u.String())
-	}
-	return m.Split()
-}
-
 // requestOutcome is the outcome of a requested URL.
 type requestOutcome struct {
 	urlOutcome
 	Generation uint32 `json:"generation,omitempty"`
 	Redirect   string `json:"redirect,omitempty"`
-	Result     string `json:"result,omitempty"` // of the list below
+	Result     string `json:"result,omitempty"` // of the page record, or of the list below
 	Hint       string `json:"hint,omitempty"`   // suggestion
 }
 
-// The results of a requested URL.
+// The results of a requested URL without a new record.
 const (
-	resultChanged   = "changed"
-	resultGone      = "gone"      // 404 or 410, where there was another answer before
-	resultNew       = "new"       // the first answer
-	resultFailed    = "failed"    // an error, or no answer
-	resultUnchanged = "unchanged" // as before
-	resultWaits     = "waits"     // not requested yet
-	resultRepeat    = "repeat"    // the request was made before
+	resultWaits  = "waits"  // not requested yet
+	resultRepeat = "repeat" // the request was made before
 )
 
 // results lists the results in the order in which the summary counts them.
-var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
+var results = [...]string{
+	blobschema.ResultChanged, blobschema.ResultGone, blobschema.ResultNew, blobschema.ResultFailed, blobschema.ResultUnchanged,
+}
 
 func (r requestOutcome) String() string {
 	switch {
@@ -222,7 +198,7 @@ func (r requestOutcome) String() string {
 	if r.Generation > 0 {
 		s += fmt.Sprintf(", generation %d", r.Generation)
 	}
-	if r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
+	if r.Outcome != blobschema.OutcomeUnchanged && r.Result != blobschema.ResultFailed {
 		s += ", " + r.Result
 	}
 	return s
@@ -322,21 +298,9 @@ func (s *summary) concludeRequest(answered, refused int64, all string) {
 // of sets the outcome from the new record.
 func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 	r.urlOutcome, r.Generation, r.Redirect = outcomeOf(pg), pg.Generation, pg.Redirect
-	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
-	switch {
-	case !pg.Outcome.Answered():
-		r.Result = resultFailed
+	r.Result = pg.Result()
+	if !pg.Outcome.Answered() {
 		r.Hint = r.hint(allow)
-	case pg.Change == blobschema.PageSame:
-		r.Result = resultUnchanged
-	case failed && pg.Change != "" && (pg.Status == http.StatusNotFound || pg.Status == http.StatusGone):
-		r.Result = resultGone
-	case failed:
-		r.Result = resultFailed
-	case pg.Change == blobschema.PageChanged:
-		r.Result = resultChanged
-	default:
-		r.Result = resultNew
 	}
 }
 
@@ -351,5 +315,5 @@ func (s *summary) shown() []requestOutcome {
 	if len(s.Requested) <= maxShown {
 		return s.Requested
 	}
-	return slices.DeleteFunc(slices.Clone(s.Requested), func(r requestOutcome) bool { return r.Result == resultUnchanged })
+	return slices.DeleteFunc(slices.Clone(s.Requested), func(r requestOutcome) bool { return r.Result == blobschema.ResultUnchanged })
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,43 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
-
-// TestRequestMessages checks that requests are cut into messages of the permitted size without losing a URL.
-func TestRequestMessages(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		urls, least int
-		url         string
-	}{
-		{"one", 1, 1, "http://x.example/%d"},
-		{"many", 2*blobschema.MaxRequestURLs + 1, 3, "http://x.example/%d"},
-		{"long", 500, 3, "http://x.example/%d/" + strings.Repeat("long/", 300)},
-		{"escaped", 2000, 6, "http://x.example/%d?" + strings.Repeat("a&", 100)},
-	} {
-		r := request{id: strings.Repeat(`"`, blobschema.MaxRequestID)}
-		var want, got []string
-		for i := range tt.urls {
-			u, err := weburl.Parse(fmt.Sprintf(tt.url, i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.urls, want = append(r.urls, u), append(want, u.String())
-		}
-		list := r.messages("20261121-090719")
-		for _, m := range list {
-			if _, err := blobschema.EncodeRequest(m); err != nil {
-				t.Errorf("%s: %v", tt.name, err)
-			}
-			if m.ID != r.id || m.Crawl == "" {
-				t.Errorf("%s: message of crawl %q, id %q", tt.name, m.Crawl, m.ID)
-			}
-			got = append(got, m.Recrawl...)
-		}
-		if !cmp.Equal(got, want) || len(list) < tt.least || len(list) > tt.least+2 {
-			t.Errorf("%s: %d messages with %d of %d URLs", tt.name, len(list), len(got), len(want))
-		}
-	}
-}
 
 // TestChoosesAnAnswer checks that get shows the latest answer, and mentions a later record without one.
 func TestChoosesAnAnswer(t *testing.T) {

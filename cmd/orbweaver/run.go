@@ -157,7 +157,7 @@ func (r *run) create(ctx context.Context) (budget bool, err error) {
 		}
 	}
 	if r.request == nil {
-		if r.fresh, err = identify(r.fresh); err != nil {
+		if r.fresh, err = service.Identify(r.fresh); err != nil {
 			return false, err
 		}
 	}
@@ -204,7 +204,7 @@ func (r *run) createAnother(ctx context.Context) (blobschema.Crawl, error) {
 		if !errors.Is(err, actor.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
 			return c, err
 		}
-		if r.fresh, err = identify(r.fresh); err != nil {
+		if r.fresh, err = service.Identify(r.fresh); err != nil {
 			return c, err
 		}
 	}

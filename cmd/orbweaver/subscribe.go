@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/internal/inbound"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -75,7 +76,7 @@ func (f *subscribeFlags) send(ctx context.Context, topic weburl.URL) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("User-Agent", defaultAgent)
+	req.Header.Set("User-Agent", service.DefaultAgent)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return fmt.Errorf("request to the hub: %w", err)

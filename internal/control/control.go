@@ -16,6 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -97,4 +98,19 @@ func (d Deployment) Repartition(ctx context.Context, c Change) error {
 		_, err = d.Engine.Tick()
 	}
 	return err
+}
+
+// Recrawl requests URLs of a crawl with one id, in as many messages as they need. The crawl recognises repeats by id and
+// URL, so a repeat may be divided differently.
+func Recrawl(ctx context.Context, c Control, crawl, id string, urls []weburl.URL) error {
+	r := blobschema.Request{Version: 1, Crawl: crawl, ID: id}
+	for _, u := range urls {
+		r.Recrawl = append(r.Recrawl, u.String())
+	}
+	for _, part := range r.Split() {
+		if err := c.Submit(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -224,6 +225,48 @@ func TestUnfit(t *testing.T) {
 		method, path, _ := strings.Cut(request, " ")
 		if status := o.request(method, path, ""); status != want {
 			t.Errorf("%s: status %d, want %d", request, status, want)
+		}
+	}
+}
+
+// TestRecrawl checks that requests are cut into messages of the permitted size without losing a URL.
+func TestRecrawl(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		urls, least int
+		url         string
+	}{
+		{"one", 1, 1, "http://x.example/%d"},
+		{"many", 2*blobschema.MaxRequestURLs + 1, 3, "http://x.example/%d"},
+		{"long", 500, 3, "http://x.example/%d/" + strings.Repeat("long/", 300)},
+		{"escaped", 2000, 6, "http://x.example/%d?" + strings.Repeat("a&", 100)},
+	} {
+		id := strings.Repeat(`"`, blobschema.MaxRequestID)
+		var urls []weburl.URL
+		var want, got []string
+		for i := range tt.urls {
+			u, err := weburl.Parse(fmt.Sprintf(tt.url, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			urls, want = append(urls, u), append(want, u.String())
+		}
+		to := &fake{}
+		if err := control.Recrawl(t.Context(), to, "20261121-090719", id, urls); err != nil {
+			t.Fatal(err)
+		}
+		for _, asked := range to.asked {
+			m := asked.(blobschema.Request)
+			if _, err := blobschema.EncodeRequest(m); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			if m.ID != id || m.Crawl == "" {
+				t.Errorf("%s: message of crawl %q, id %q", tt.name, m.Crawl, m.ID)
+			}
+			got = append(got, m.Recrawl...)
+		}
+		if !cmp.Equal(got, want) || len(to.asked) < tt.least || len(to.asked) > tt.least+2 {
+			t.Errorf("%s: %d messages with %d of %d URLs", tt.name, len(to.asked), len(got), len(want))
 		}
 	}
 }

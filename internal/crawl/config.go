@@ -7,6 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/schedule"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -39,6 +40,9 @@ type StepConfig struct {
 	// SendsWakes means that coordinator runs are minutes apart, so the step itself sends urgent wakes: for later work of
 	// its own partition, and to partitions to which it mails many links.
 	SendsWakes bool
+	// Follow reports whether to follow a link, in addition to the scope; nil: all links. It is a pure function of the
+	// page and the link, and the same in all processes of a crawl: otherwise what is crawled depends on chance.
+	Follow func(page, link weburl.URL) bool
 	// Watch is called for each request that has ended and each URL that is refused, for a display; nil: nobody watches.
 	// Steps call it concurrently. It must return at once, and it decides nothing.
 	Watch func(Watched)

@@ -10,7 +10,7 @@ import (
 // This file is the way of a found link, from top to bottom. The extractor has already resolved it against its page.
 //
 //	discover    politeness key → slot → fingerprint; the link graph; the count of each fate
-//	follow      depth, flags and topic → traps → scope → rank → deliver
+//	follow      depth, flags and topic → traps → Follow and scope → rank → deliver
 //	deliver     own partition, or buffered for the owner of its slot
 
 // fate is what becomes of a found link.
@@ -24,7 +24,7 @@ const (
 	trapped              // dropped: the URL looks like one of infinitely many, or its chain of redirects is too long
 	tooDeep              // dropped: it is further from a seed than the scope allows
 	outside              // dropped, but stored in the commit: its host may come into scope
-	excluded             // dropped: a pattern of the operator excludes it
+	excluded             // dropped: a pattern of the operator or [StepConfig.Follow] excludes it
 )
 
 // discover decides the fate of each link of an answer, and adds all of them to the link graph.
@@ -78,6 +78,8 @@ func (st *state) follow(t schedule.Task, found *actor.Link, l frontier.Link, cas
 	switch {
 	case !sc.depth(int(l.Depth)):
 		return tooDeep
+	case st.cfg.Follow != nil && !st.cfg.Follow(t.Request.URL, l.URL):
+		return excluded
 	case inside && !sc.patterns(l.URL):
 		return excluded
 	}

@@ -33,7 +33,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	p := &o.Page
 	p.Robots, p.Topic = t.Request.Robots, t.Topic
 	if f := t.Request.Previous; f != nil && p.Outcome.Answered() {
-		p.Change = blobschema.PageSame
+		p.Change, p.Before = blobschema.PageSame, f.Digest
 		if schedule.Changed(f, p) {
 			p.Change = blobschema.PageChanged
 		}

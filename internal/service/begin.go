@@ -2,12 +2,23 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
+
+// Identify gives a new crawl its id and a random hash key, so that no site can choose URLs that collide
+// with those of another site.
+func Identify(c blobschema.Crawl) (blobschema.Crawl, error) {
+	now := time.Now()
+	c.ID, c.Created, c.HashKey = crawl.CrawlID(now), now.UTC().Truncate(time.Second), make([]byte, 16)
+	_, err := rand.Read(c.HashKey)
+	return c, err
+}
 
 // Begin creates a crawl or opens the existing one, and adds seeds; see [crawl.NewBegin].
 func (s *Service) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {

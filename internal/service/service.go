@@ -44,6 +44,9 @@ import (
 // Version is the version of the program: in WARC files, and in the default user agent.
 const Version = "0.1"
 
+// DefaultAgent is the default user agent.
+const DefaultAgent = "orbweaver/" + Version + " (+https://github.com/orbweaver/orbweaver)"
+
 // Config configures a service.
 type Config struct {
 	Step        crawl.StepConfig // without Crawl, Partition, Process and Exclusive

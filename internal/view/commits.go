@@ -18,12 +18,12 @@ type Commit struct {
 
 // Commits yields all visible commits by partition, the oldest first. An error ends it.
 func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
-	return v.commits(ctx, nil, nil)
+	return v.CommitsAfter(ctx, nil, func(partition.ID) uint64 { return 0 })
 }
 
-// commits yields the commits of some partitions, nil for all, that are not visible in before, a
-// frozen view or nil.
-func (v *View) commits(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[Commit, error] {
+// CommitsAfter yields the visible commits of some partitions, nil for all, after the number that after returns for
+// each partition. It yields the name of a commit that it cannot read with the error.
+func (v *View) CommitsAfter(ctx context.Context, ids []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
 		heads, err := v.headsOf(ctx, ids)
 		if err != nil {
@@ -32,12 +32,8 @@ func (v *View) commits(ctx context.Context, ids []partition.ID, before *View) it
 		}
 		names := func(yield func(string, error) bool) {
 			for i := range heads {
-				h, first := &heads[i], uint64(0)
-				if before != nil {
-					if old := headOf(before.still.heads, h.Partition); old != nil {
-						first = old.Seq
-					}
-				}
+				h := &heads[i]
+				first := after(h.Partition)
 				if h.Commit == "" || h.Seq <= first {
 					continue
 				}
@@ -136,8 +132,16 @@ func newer(a, b blobschema.Page) bool {
 // PagesSince yields the page records of the commits that are visible in v and not visible in before,
 // a frozen view or nil: of some partitions, nil for all, in the order of partitions and commits. An error ends it.
 func (v *View) PagesSince(ctx context.Context, ids []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
+	after := func(p partition.ID) uint64 {
+		if before != nil {
+			if old := headOf(before.still.heads, p); old != nil {
+				return old.Seq
+			}
+		}
+		return 0
+	}
 	return func(yield func(blobschema.Page, error) bool) {
-		for c, err := range v.commits(ctx, ids, before) {
+		for c, err := range v.CommitsAfter(ctx, ids, after) {
 			var list []blobschema.Page
 			if err == nil {
 				if list, err = c.Pages(); err != nil {

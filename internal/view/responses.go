@@ -94,3 +94,21 @@ func (v *View) File(ctx context.Context, name string) (string, error) {
 	}
 	return "", nil
 }
+
+// Body returns the whole body of a response record as [Decoded] does, and its media type as the server named it.
+func Body(rec *warc.Record) (contentType string, body []byte, err error) {
+	body, coding, err := Decoded(rec, extract.MaxDecoded)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
+		return "", nil, fmt.Errorf("this program cannot decompress the body (%s)", coding)
+	}
+	m, err := rec.HTTP()
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, "Content-Type") {
+			contentType = f.Value
+		}
+	}
+	return contentType, body, err
+}
