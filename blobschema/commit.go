@@ -182,7 +182,8 @@ func encodePages(c *Commit) ([]byte, error) {
 	for i := range pages {
 		p := &pages[i]
 		p.Time = storedTime(p.Time)
-		for _, s := range []*string{&p.URL, &p.MIME, &p.Truncated, &p.Redirect, &p.ETag, &p.Modified, &p.Detail} {
+		for _, s := range []*string{&p.URL, &p.MIME, &p.Truncated, &p.Redirect, &p.ETag, &p.Modified, &p.Detail,
+			&p.Title, &p.Description, &p.Canonical, &p.Lang, &p.H1, &p.Charset, &p.Directives, &p.IP, &p.Protocol} {
 			*s = strings.ToValidUTF8(*s, "\uFFFD")
 		}
 		if p.Original != nil {

@@ -45,7 +45,8 @@ func fullCommit(t testing.TB) *Commit {
 		Redirect: "https://b.example/", Modified: "yesterday", Generation: 4, Change: PageChanged}
 	links := w.links(20, 10)
 	links = append(links, PageLinks{Source: 1, Slot: 2, Host: "a.example"}, PageLinks{Source: 3, Targets: []Target{
-		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Host: "b.example:8080", Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"}}})
+		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Host: "b.example:8080", Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"},
+		{Fingerprint: 5, Kind: 11, URL: "http://a.example/x.png"}, {Fingerprint: 5, Kind: 1, URL: "http://a.example/x.png"}}})
 	return &Commit{
 		Manifest: fullManifest(), Pages: pages, Links: links,
 		Buffered: map[partition.ID][]Queued{1: w.mailURLs(20), 7: w.mailURLs(1), 9: nil},
@@ -167,7 +168,7 @@ func TestCommitHostileText(t *testing.T) {
 	if got.Manifest.Suspects[0] != bad || got.Outside[0].URL != bad || got.Buffered[1][0].URL != bad || got.Hosts[0].Host != bad {
 		t.Errorf("commit has %+v", got)
 	}
-	if c.Pages[0] != p {
+	if !reflect.DeepEqual(c.Pages[0], p) {
 		t.Error("EncodeCommit changed a page")
 	}
 }
@@ -206,6 +207,8 @@ func TestCommitBounds(t *testing.T) {
 		"page slot":      {Links: []PageLinks{{Slot: maxSlot + 1}}},
 		"page host":      {Links: []PageLinks{{Host: long}}},
 		"link host":      {Links: []PageLinks{{Targets: []Target{{Host: long}}}}},
+		"link kind":      {Links: []PageLinks{{Targets: []Target{{Kind: maxKind + 1}}}}},
+		"link URL":       {Links: []PageLinks{{Targets: []Target{{URL: long}}}}},
 		"hosts":          {Hosts: make([]HostObservation, maxSequence+1)},
 		"commits twice":  {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 1, 3}, {2, 3, 4}}}},
 		"commits back":   {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 3, 1}}}},

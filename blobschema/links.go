@@ -25,13 +25,20 @@ type Target struct {
 	NoFollow    bool
 	Followed    bool   // in scope and sent to its owner
 	Anchor      string // visible text of the link
+	Kind        uint8  // 1 + its actor.LinkKind; 0: the commit does not say
+	URL         string // of a link that was dropped: no other section holds it; may be missing
 }
 
 const (
 	targetNoFollow = 1 << iota
 	targetFollowed
-	targetFlags = targetNoFollow | targetFollowed
+	targetKind  = 4 // bit where Kind begins
+	maxKind     = 1<<4 - 1
+	targetFlags = targetNoFollow | targetFollowed | maxKind<<targetKind
 )
+
+// maxDropped bounds the texts of the dropped links in a commit, in bytes. The others have none.
+const maxDropped = 16 << 20
 
 // node identifies a URL of the graph.
 type node struct {
@@ -47,6 +54,7 @@ type node struct {
 //	number of targets; of each: fingerprint, slot, host
 //	of each link: target (0: the next new target; otherwise its index + 1), flags, bytes of anchor
 //	the anchors
+//	optional: number of targets with a URL; the index of each; the URLs
 //
 // Each line is a column. A menu becomes a repeated sequence of references and texts,
 // which compresses well.
@@ -62,6 +70,8 @@ func encodeLinks(c *Commit) ([]byte, error) {
 	known := newNodeTable(total)
 	var hosts wire.HostTable
 	var of []uint32 // host of each node
+	var dropped []int
+	var urls wire.TextPacker
 	for i := range pages {
 		if pages[i].Slot > maxSlot || len(pages[i].Host) > wire.MaxHost {
 			return nil, fmt.Errorf("page of slot %d, of a host of %d bytes", pages[i].Slot, len(pages[i].Host))
@@ -69,7 +79,7 @@ func encodeLinks(c *Commit) ([]byte, error) {
 		hosts.Add(pages[i].Host)
 		for j := range pages[i].Targets {
 			t := &pages[i].Targets[j]
-			if len(t.Anchor) > maxAnchor || t.Slot > maxSlot || len(t.Host) > wire.MaxHost {
+			if len(t.Anchor) > maxAnchor || t.Slot > maxSlot || len(t.Host) > wire.MaxHost || len(t.URL) > wire.MaxURL || t.Kind > maxKind {
 				return nil, fmt.Errorf("link to slot %d with an anchor of %d bytes, to a host of %d", t.Slot, len(t.Anchor), len(t.Host))
 			}
 			n := node{t.Fingerprint, t.Slot}
@@ -78,6 +88,10 @@ func encodeLinks(c *Commit) ([]byte, error) {
 			if *place == 0 {
 				nodes, of = append(nodes, n), append(of, hosts.Add(t.Host))
 				*place = uint32(len(nodes))
+				if _, whole := urls.Size(); t.URL != "" && whole+len(t.URL) <= maxDropped {
+					dropped = append(dropped, len(nodes)-1)
+					urls.Add(t.URL)
+				}
 			}
 			text += len(t.Anchor)
 		}
@@ -101,6 +115,11 @@ func encodeLinks(c *Commit) ([]byte, error) {
 	dst = wire.AppendColumn(dst, len(targets), func(i int) uint64 { return uint64(len(targets[i].Anchor)) })
 	for _, t := range targets {
 		dst = append(dst, t.Anchor...)
+	}
+	if len(dropped) > 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(dropped)))
+		dst = wire.AppendColumn(dst, len(dropped), func(i int) uint64 { return uint64(dropped[i]) })
+		dst = urls.Append(dst)
 	}
 	return dst, nil
 }
@@ -128,7 +147,7 @@ func (t *Target) flags() (f uint64) {
 	if t.Followed {
 		f |= targetFollowed
 	}
-	return f
+	return f | uint64(t.Kind)<<targetKind
 }
 
 func decodeLinks(raw []byte) ([]PageLinks, error) {
@@ -170,9 +189,10 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 		targets[i].Fingerprint, targets[i].Slot, targets[i].Host = nodes[ref-1].fp, nodes[ref-1].slot, hostOf[ref-1]
 	})
 	c.Column(total, targetFlags, func(i int, f uint64) {
-		targets[i].NoFollow, targets[i].Followed = f&targetNoFollow != 0, f&targetFollowed != 0
+		targets[i].NoFollow, targets[i].Followed, targets[i].Kind = f&targetNoFollow != 0, f&targetFollowed != 0, uint8(f>>targetKind)
 	})
 	readAnchors(c, targets)
+	readDropped(c, nodes, targets)
 	if err := c.End(); err != nil {
 		return nil, err
 	}
@@ -195,6 +215,24 @@ func readAnchors(c *wire.Cursor, targets []Target) {
 	}
 	for i, n := range lengths {
 		targets[i].Anchor, text = text[:n], text[n:]
+	}
+}
+
+// readDropped reads the URLs of dropped links, if any. Each is the URL of all links to its target.
+func readDropped(c *wire.Cursor, nodes []node, targets []Target) {
+	if len(c.Rest) == 0 || c.Err != nil {
+		return
+	}
+	index := make([]int, c.Count(1))
+	c.Column(len(index), uint64(max(len(nodes), 1)-1), func(i int, v uint64) { index[i] = int(v) })
+	var u wire.TextUnpacker
+	u.Read(c, len(index), wire.MaxURL, maxDropped)
+	urls := make(map[node]string, len(index))
+	for i := 0; i < len(index) && c.Err == nil && len(nodes) > 0; i++ {
+		urls[nodes[index[i]]] = u.Next(c)
+	}
+	for i := range targets {
+		targets[i].URL = urls[node{targets[i].Fingerprint, targets[i].Slot}]
 	}
 }
 

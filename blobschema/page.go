@@ -64,6 +64,31 @@ type Page struct {
 	// Change compares an answer with the answer of an earlier generation: PageSame, PageChanged, or
 	// empty if there is none or its record is unreadable.
 	Change string `cbor:"24,keyasint,omitempty" json:"change,omitempty"`
+	Meta
+	Directives string `cbor:"31,keyasint,omitempty" json:"robots_directives,omitempty"` // of meta robots and X-Robots-Tag, at most 200 bytes
+	// Times of the exchange in milliseconds, rounded up; 0: not measured. Both begin with the request, so they contain the
+	// time to connect.
+	FirstByte uint32 `cbor:"32,keyasint,omitempty" json:"ttfb_ms,omitempty"`  // until the header was received
+	Total     uint32 `cbor:"33,keyasint,omitempty" json:"total_ms,omitempty"` // until the body was received
+	IP        string `cbor:"34,keyasint,omitempty" json:"ip,omitempty"`       // of the server
+	Protocol  string `cbor:"35,keyasint,omitempty" json:"protocol,omitempty"` // such as "HTTP/1.1"
+}
+
+// Meta is what an HTML page says about itself. Texts are valid UTF-8 with folded white space.
+type Meta struct {
+	Title       string      `cbor:"25,keyasint,omitempty" json:"title,omitempty"`       // at most 300 bytes
+	Description string      `cbor:"26,keyasint,omitempty" json:"description,omitempty"` // meta description, at most 500 bytes
+	Canonical   string      `cbor:"27,keyasint,omitempty" json:"canonical,omitempty"`   // URL of link rel=canonical; it may be the page itself
+	Lang        string      `cbor:"28,keyasint,omitempty" json:"lang,omitempty"`        // lang of the html element, at most 35 bytes
+	H1          string      `cbor:"29,keyasint,omitempty" json:"h1,omitempty"`          // first h1 with text, at most 300 bytes
+	Hreflang    []Alternate `cbor:"30,keyasint,omitempty" json:"hreflang,omitempty"`    // at most 50
+	Charset     string      `cbor:"36,keyasint,omitempty" json:"charset,omitempty"`     // as in the Encoding Standard
+}
+
+// Alternate is a translation of a page: link rel=alternate with hreflang.
+type Alternate struct {
+	Lang string `cbor:"1,keyasint" json:"lang"`
+	URL  string `cbor:"2,keyasint" json:"url"`
 }
 
 // The values of Page.Change.

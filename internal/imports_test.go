@@ -40,7 +40,7 @@ internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema blobschema/wire
 internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/actor internal/polite internal/weburl
+internal/extract:         blobschema internal/actor internal/polite internal/weburl
 internal/text:            internal/extract
 internal/fetch:           blobschema blobschema/warc internal/actor internal/extract internal/polite internal/weburl
 internal/schedule:        blobschema internal/actor internal/polite internal/weburl partition
@@ -68,7 +68,7 @@ internal/hostile:         blobschema
 internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search

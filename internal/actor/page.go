@@ -2,6 +2,7 @@ package actor
 
 import (
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -44,6 +45,16 @@ const (
 	LinkListed                   // listed in a sitemap
 	LinkEntry                    // listed in a feed
 )
+
+// String returns the kind in a word, such as "anchor".
+func (k LinkKind) String() string {
+	if int(k) < len(linkKinds) {
+		return linkKinds[k]
+	}
+	return "kind-" + strconv.Itoa(int(k))
+}
+
+var linkKinds = [...]string{"anchor", "frame", "rel", "refresh", "redirect", "feed", "header", "image", "sitemap", "listed", "entry"}
 
 // Link is one outgoing link of a page. The links of a page are canonical and free of duplicates.
 type Link struct {

@@ -19,7 +19,8 @@ type fate uint8
 const (
 	added    fate = iota // in this partition's frontier, pending or unexamined
 	buffered             // for the owner of its slot, until a commit mails it
-	known                // dropped: it is known here or was mailed before, or its host has too many URLs
+	known                // dropped: it is known here or was mailed before
+	capped               // dropped: its host has too many URLs
 	trapped              // dropped: the URL looks like one of infinitely many, or its chain of redirects is too long
 	tooDeep              // dropped: it is further from a seed than the scope allows
 	outside              // dropped, but stored in the commit: its host may come into scope
@@ -41,11 +42,17 @@ func (st *state) discover(t schedule.Task, o *actor.Outcome) {
 		l := st.links.Link(found.URL)
 		target := blobschema.Target{
 			Fingerprint: l.Fingerprint, Slot: l.Slot, Host: string(found.URL.Host()), NoFollow: found.NoFollow, Anchor: found.Anchor,
+			Kind: 1 + uint8(found.Kind),
 		}
-		if !found.NoFollow {
+		if found.NoFollow {
+			target.URL = found.URL.String()
+		} else {
 			f := st.follow(t, found, l, cash)
 			countFate(&st.totals, f)
-			target.Followed = f <= known
+			target.Followed = f <= capped
+			if f >= capped && f != outside {
+				target.URL = found.URL.String()
+			}
 		}
 		graph.Targets = append(graph.Targets, target)
 	}
@@ -120,8 +127,10 @@ func (st *state) add(l frontier.Link) fate {
 		st.batch.newScope = append(st.batch.newScope, ScopeEntry(l.Topic, host))
 	}
 	switch st.f.Add(st.lease.Clock(), l) {
-	case frontier.Known, frontier.Capped:
+	case frontier.Known:
 		return known
+	case frontier.Capped:
+		return capped
 	}
 	return added
 }

@@ -77,7 +77,7 @@ func (st *state) count(p *blobschema.Page, again bool) {
 // countFate adds a found link to the totals.
 func countFate(t *blobschema.Totals, f fate) {
 	switch f {
-	case known:
+	case known, capped:
 		t.Duplicates++
 	case trapped:
 		t.Trapped++

@@ -116,8 +116,9 @@ func validPrefix(b []byte) bool {
 // to keep is ASCII, so a transcoder creates its decoder only for the first other string. The
 // zero transcoder is for UTF-8.
 type transcoder struct {
-	enc encoding.Encoding
-	dec *encoding.Decoder // made on first use
+	charset string // its name
+	enc     encoding.Encoding
+	dec     *encoding.Decoder // made on first use
 }
 
 // decoded returns a body without its byte order mark, and the transcoder of its strings. A body whose charset does not contain ASCII
@@ -125,9 +126,9 @@ type transcoder struct {
 func decoded(body []byte, contentType string, xml bool) ([]byte, transcoder) {
 	cs := detect(body, contentType, xml)
 	body = body[cs.bom:]
-	t := transcoder{enc: cs.enc}
+	t := transcoder{charset: cs.name, enc: cs.enc}
 	if cs.wide {
-		return t.decode(body), transcoder{}
+		return t.decode(body), transcoder{charset: cs.name}
 	}
 	return body, t
 }

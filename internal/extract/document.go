@@ -26,6 +26,7 @@ type document struct {
 	anchor   int    // index of the reference whose text is read, or none
 
 	// The findings.
+	head             // what the page says about itself
 	base      []byte // href of the first base element that has one
 	robots    polite.Directives
 	converted int // tags converted for their attributes
@@ -36,14 +37,14 @@ var documents = sync.Pool{New: func() any { return &document{resolver: new(webur
 
 func newDocument(self weburl.URL, opt Options) *document {
 	d := documents.Get().(*document)
-	*d = document{collector: d.collector, resolver: d.resolver, self: self, opt: opt, anchor: none}
+	*d = document{collector: d.collector, resolver: d.resolver, head: head{h1: d.h1[:0]}, self: self, opt: opt, anchor: none}
 	return d
 }
 
 // release returns the document to the pool, without references to the page.
 func (d *document) release() {
 	d.collector.reset()
-	*d = document{collector: d.collector, resolver: d.resolver}
+	*d = document{collector: d.collector, resolver: d.resolver, head: head{h1: d.h1[:0]}}
 	documents.Put(d)
 }
 
@@ -89,7 +90,7 @@ func (d *document) result() Result {
 	for i := range links {
 		links[i].NoFollow = links[i].NoFollow || d.robots.NoFollow
 	}
-	return Result{Links: links, NoIndex: d.robots.NoIndex, NoFollow: d.robots.NoFollow}
+	return Result{Links: links, NoIndex: d.robots.NoIndex, NoFollow: d.robots.NoFollow, Meta: d.resolved(d.resolver.Resolve), Directives: d.directives}
 }
 
 // text handles a text token.
@@ -100,6 +101,12 @@ func (d *document) text() {
 		if full := d.addText(d.anchor, d.plain(d.src)); full {
 			d.anchor = none
 		}
+	}
+	switch {
+	case raw == "title" && d.Title == "" && d.template == 0:
+		d.Title = folded(d.plain(d.src), maxTitle)
+	case raw == "" && d.inH1:
+		d.h1, _ = fold(d.h1, 0, d.plain(d.src), maxTitle)
 	}
 	switch {
 	case !d.cut:
@@ -171,6 +178,8 @@ func (d *document) endTag() {
 	switch elementName(d.src[2:]) {
 	case "a":
 		d.anchor = none
+	case "h1":
+		d.inH1 = false
 	case "template":
 		d.template = max(0, d.template-1)
 	}
@@ -203,6 +212,7 @@ var elements = [...][]string{
 	0:         {"a", "area"},
 	'b' - 'a': {"base"},
 	'f' - 'a': {"frame"},
+	'h' - 'a': {"h1", "html"},
 	'i' - 'a': {"iframe"},
 	'l' - 'a': {"link"},
 	'm' - 'a': {"meta"},

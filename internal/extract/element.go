@@ -13,7 +13,7 @@ import (
 
 // attributes are the relevant attributes of one tag, in UTF-8; nil if absent.
 type attributes struct {
-	content, href, httpEquiv, name, rel, shadowRoot, src, srcset, typ []byte
+	content, href, hreflang, httpEquiv, lang, name, rel, shadowRoot, src, srcset, typ []byte
 }
 
 // attributes reads the attributes of the current tag, once. The tokenizer resolves
@@ -81,6 +81,8 @@ func (a *attributes) named(key []byte) *[]byte {
 		switch key[0] | 0x20 {
 		case 'h':
 			name, to = "href", &a.href
+		case 'l':
+			name, to = "lang", &a.lang
 		case 'n':
 			name, to = "name", &a.name
 		case 't':
@@ -90,6 +92,8 @@ func (a *attributes) named(key []byte) *[]byte {
 		name, to = "srcset", &a.srcset
 	case 7:
 		name, to = "content", &a.content
+	case 8:
+		name, to = "hreflang", &a.hreflang
 	case 10:
 		name, to = "http-equiv", &a.httpEquiv
 	case 14:
@@ -141,6 +145,13 @@ func (d *document) element(name string) {
 		if kind, ok := relation(a.rel, a.typ); ok {
 			d.reference(kind, a.href, a.rel)
 		}
+		d.link(a)
+	case "h1":
+		d.inH1 = len(d.h1) == 0
+	case "html":
+		if d.Lang == "" {
+			d.Lang = folded(d.attributes().lang, maxLang)
+		}
 	case "base":
 		if a := d.attributes(); d.base == nil {
 			d.base = a.href
@@ -187,6 +198,12 @@ func (d *document) meta(a attributes) {
 	}
 	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.opt.Token)) {
 		d.robots = d.robots.Or(polite.ParseMeta(string(a.content)))
+		if d.directives != "" {
+			d.directives += ", "
+		}
+		d.directives = Fold(d.directives+string(a.content[:min(len(a.content), 4*MaxDirectives)]), MaxDirectives)
+	} else if d.Description == "" && strings.EqualFold(name, "description") {
+		d.Description = folded(a.content, maxDescription)
 	}
 }
 

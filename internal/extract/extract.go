@@ -36,6 +36,7 @@
 package extract
 
 import (
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -59,13 +60,22 @@ const (
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
 	maxValue     = 2 * maxHref       // source text of one element or attribute of XML
 	maxListed    = 16 << 20          // all URLs of a sitemap or feed together
+
+	maxTitle       = 300     // blobschema.Meta.Title and H1
+	maxDescription = 500     // blobschema.Meta.Description
+	maxLang        = 35      // a language tag (RFC 5646 section 4.4.1)
+	maxAlternates  = 50      // number of blobschema.Meta.Hreflang
+	maxTranslated  = 8 << 10 // all URLs of them together
+	MaxDirectives  = 200     // Result.Directives
 )
 
 // Result is what a document says about itself, and its links.
 type Result struct {
-	Links    []actor.Link
-	NoIndex  bool // meta robots forbids to index the page
-	NoFollow bool // meta robots forbids to follow any link; every Link says so too
+	Links      []actor.Link
+	NoIndex    bool            // meta robots forbids to index the page
+	NoFollow   bool            // meta robots forbids to follow any link; every Link says so too
+	Meta       blobschema.Meta // of a page
+	Directives string          // content of meta robots, of a page; several are joined by ", "
 }
 
 // Options are the settings of a crawl. The zero value reads pages, and recognizable sitemaps and feeds.

@@ -23,16 +23,10 @@ func mustParse(tb testing.TB, s string) weburl.URL {
 	return u
 }
 
-var kindNames = [...]string{
-	actor.LinkAnchor: "anchor", actor.LinkFrame: "frame", actor.LinkRel: "rel",
-	actor.LinkRefresh: "refresh", actor.LinkRedirect: "redirect", actor.LinkFeed: "feed",
-	actor.LinkHeader: "header", actor.LinkImage: "image", actor.LinkSitemap: "sitemap", actor.LinkListed: "listed", actor.LinkEntry: "entry",
-}
-
 // show returns a link as "kind URL", then "!" if it must not be followed, then the anchor text in quotes and the values
 // from a sitemap, if any.
 func show(l actor.Link) string {
-	s := kindNames[l.Kind] + " " + l.URL.String()
+	s := l.Kind.String() + " " + l.URL.String()
 	if l.NoFollow {
 		s += " !"
 	}

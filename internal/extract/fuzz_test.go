@@ -84,6 +84,12 @@ func FuzzHTML(f *testing.F) {
 // checkResult checks the properties of every result.
 func checkResult(t *testing.T, r Result, self weburl.URL, limit int) {
 	t.Helper()
+	m := r.Meta
+	for text, limit := range map[string]int{m.Title: maxTitle, m.H1: maxTitle, m.Description: maxDescription, m.Lang: maxLang, r.Directives: MaxDirectives} {
+		if len(text) > limit || !utf8.ValidString(text) || strings.TrimSpace(text) != text {
+			t.Errorf("text %q", text)
+		}
+	}
 	if len(r.Links) > limit {
 		t.Errorf("%d links", len(r.Links))
 	}

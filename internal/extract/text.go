@@ -56,6 +56,14 @@ func hasToken(list []byte, token string) bool {
 	return false
 }
 
+// Fold returns s with folded white space and as valid UTF-8, cut to a limit in bytes.
+func Fold(s string, limit int) string { return folded([]byte(s), limit) }
+
+func folded(b []byte, limit int) string {
+	out, _ := fold(nil, 0, b, limit)
+	return string(bytes.TrimSuffix(out, []byte(" ")))
+}
+
 // fold appends src to dst. It replaces each run of white space and control characters by
 // one space, and invalid bytes by U+FFFD. dst[start:] must already have this form;
 // fold keeps it within limit bytes. full reports that a part of src did not fit.

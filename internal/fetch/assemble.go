@@ -127,6 +127,7 @@ func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 	p.Truncated = resp.Truncated
 	p.BodyBytes = int64(len(resp.Body))
 	p.Digest = warc.PayloadDigest(resp.Body)
+	p.IP, p.Protocol = resp.Addr, resp.Proto
 	p.MIME = mediaType(resp.field("Content-Type"))
 	p.ETag = shortText(resp.field("ETag"), maxETag)
 	p.Modified = shortText(resp.field("Last-Modified"), maxModified)
@@ -220,6 +221,7 @@ func revisit(p, previous *blobschema.Page, resp *Response, asked bool) (profile 
 		profile = warc.ProfileNotModified
 		p.Outcome = blobschema.OutcomeUnchanged
 		p.Digest, p.BodyBytes, p.Truncated, p.MIME, p.NoIndex = previous.Digest, previous.BodyBytes, previous.Truncated, previous.MIME, previous.NoIndex
+		p.Meta, p.Directives = previous.Meta, previous.Directives
 		p.ETag, p.Modified = cmp.Or(p.ETag, previous.ETag), cmp.Or(p.Modified, previous.Modified)
 	case p.Outcome == blobschema.OutcomeOK && p.Digest == previous.Digest && p.BodyBytes == previous.BodyBytes &&
 		p.BodyBytes > 0 && p.Truncated == "" && previous.Truncated == "":
@@ -331,12 +333,16 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 		out.Page.Links = uint32(len(out.Links))
 		return
 	}
-	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
+	tags := resp.fields("X-Robots-Tag")
+	says := polite.ParseXRobotsTag(tags, s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
 	if extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
 		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
 		found := extract.Links(s.body.UpTo(extract.DecodedLimit(len(resp.Body), s.maxBody)), contentType, req.URL, opt)
-		out.Links = found.Links
+		out.Links, out.Page.Meta = found.Links, found.Meta
+		if found.Directives != "" {
+			tags = append(tags, found.Directives)
+		}
 		says.NoIndex = says.NoIndex || found.NoIndex
 		says.NoFollow = says.NoFollow || found.NoFollow // it applies to the links of the header too
 	}
@@ -347,6 +353,9 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 		}
 	}
 	out.Page.NoIndex = says.NoIndex
+	if len(tags) > 0 {
+		out.Page.Directives = extract.Fold(strings.Join(tags, ", "), extract.MaxDirectives)
+	}
 	out.Page.Links = uint32(len(out.Links))
 }
 

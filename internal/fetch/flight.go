@@ -127,9 +127,18 @@ func (f *flight) observe(out *actor.Outcome) {
 	if !f.reused {
 		out.Connect = f.got.Sub(f.queuedAt)
 	}
+	if !f.header.IsZero() {
+		out.Page.FirstByte = millis(f.header.Sub(f.begun))
+	}
 	if !f.done.IsZero() {
 		out.Response = f.done.Sub(f.got)
+		out.Page.Total = millis(f.done.Sub(f.begun))
 	}
+}
+
+// millis rounds up to milliseconds.
+func millis(d time.Duration) uint32 {
+	return uint32(min((d+time.Millisecond-1)/time.Millisecond, math.MaxUint32))
 }
 
 // Sizes of a buffer for an answer, in bytes.

@@ -27,6 +27,7 @@ func previous() *blobschema.Page {
 		URL: "http://example.org/", Outcome: blobschema.OutcomeOK, Status: 200, Time: started.AddDate(-1, 0, 0).UTC().Truncate(time.Microsecond),
 		MIME: "text/html", Digest: warc.PayloadDigest([]byte(previousBody)), BodyBytes: int64(len(previousBody)),
 		WARC: "warc/old.warc.gz", Offset: 100, Length: 200, ETag: `"v1"`, Modified: "Thu, 29 Feb 2024 00:00:00 GMT", NoIndex: true, Links: 1,
+		Meta: blobschema.Meta{Title: "title"}, Directives: "noindex",
 	}
 }
 
@@ -81,6 +82,7 @@ func TestAssembleNotModified(t *testing.T) {
 			want := blobschema.Page{
 				URL: f.URL, Outcome: tt.want, Status: 304, Time: started.UTC().Truncate(time.Microsecond), Attempts: 1, Length: out.Page.Length,
 				MIME: f.MIME, Digest: f.Digest, BodyBytes: f.BodyBytes, ETag: f.ETag, Modified: f.Modified, NoIndex: true, Original: &original,
+				Meta: f.Meta, Directives: f.Directives, IP: "192.0.2.7", Protocol: "HTTP/1.1",
 			}
 			if tt.change != nil {
 				tt.change(&want)

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
-	"slices"
 
 	"gocloud.dev/blob"
 
@@ -73,120 +71,8 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 		}
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
-	if err := s.write(out); err != nil {
+	if err := s.each(func(line []byte) error { _, err := out.Write(line); return err }); err != nil {
 		return 0, fmt.Errorf("sort index: %w", err)
 	}
 	return lines, out.Flush()
-}
-
-// sorter sorts lines by their bytes with bounded memory: what does not fit goes to sorted
-// files, which write merges.
-type sorter struct {
-	tmp    string
-	memory int
-
-	text  []byte
-	ends  []int // of the lines in text
-	files []*os.File
-}
-
-// add takes a line with its end.
-func (s *sorter) add(line []byte) error {
-	if len(s.text)+len(line) > s.memory && len(s.ends) > 0 {
-		if err := s.spill(); err != nil {
-			return err
-		}
-	}
-	s.text = append(s.text, line...)
-	s.ends = append(s.ends, len(s.text))
-	return nil
-}
-
-// flush writes the lines in memory in order, and forgets them.
-func (s *sorter) flush(w io.Writer) error {
-	lines, start := make([][]byte, len(s.ends)), 0
-	for i, end := range s.ends {
-		lines[i], start = s.text[start:end], end
-	}
-	slices.SortFunc(lines, warc.CompareCDXJ)
-	for _, line := range lines {
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
-	}
-	s.text, s.ends = s.text[:0], s.ends[:0]
-	return nil
-}
-
-// spill writes the lines in memory to a file. It removes the name of the file at once, so
-// that nothing is left however this ends.
-func (s *sorter) spill() error {
-	f, err := os.CreateTemp(s.tmp, "orbweaver-sort-")
-	if err != nil {
-		return err
-	}
-	s.files = append(s.files, f)
-	_ = os.Remove(f.Name()) // where an open file cannot be removed, close tries again
-	w := bufio.NewWriterSize(f, 256<<10)
-	if err := s.flush(w); err != nil {
-		return err
-	}
-	return w.Flush()
-}
-
-// piece is a sorted file, and the first of its lines that are not written yet.
-type piece struct {
-	lines *bufio.Reader
-	line  []byte
-}
-
-// write writes all lines in order.
-func (s *sorter) write(w io.Writer) error {
-	if len(s.files) == 0 {
-		return s.flush(w)
-	}
-	if err := s.spill(); err != nil {
-		return err
-	}
-	var pieces []piece
-	for _, f := range s.files {
-		_, err := f.Seek(0, io.SeekStart)
-		p := piece{lines: bufio.NewReaderSize(f, 256<<10)}
-		if err == nil {
-			p.line, err = p.lines.ReadBytes('\n')
-		}
-		if err != nil {
-			return err
-		}
-		pieces = append(pieces, p)
-	}
-	// There are few pieces, so the first line is found by looking at all.
-	for len(pieces) > 0 {
-		first := 0
-		for i := range pieces {
-			if warc.CompareCDXJ(pieces[i].line, pieces[first].line) < 0 {
-				first = i
-			}
-		}
-		p := &pieces[first]
-		if _, err := w.Write(p.line); err != nil {
-			return err
-		}
-		var err error
-		if p.line, err = p.lines.ReadBytes('\n'); err == io.EOF {
-			pieces = slices.Delete(pieces, first, first+1)
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *sorter) close() (err error) {
-	for _, f := range s.files {
-		err = errors.Join(err, f.Close())
-		_ = os.Remove(f.Name()) // gone already on most systems
-	}
-	s.files = nil
-	return err
 }

@@ -84,15 +84,10 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 		return every
 	}
 	return func(yield func(blobschema.Page, error) bool) {
-		best := map[uint64]blobschema.Page{} // of URLs that may have several: few
-		for pg, err := range every {
-			if err != nil {
-				yield(pg, err)
-				return
-			}
-			if fp := v.hash.Fingerprint(pg.URL); (pg.Generation > 0 || pg.Robots) && newer(pg, best[fp]) {
-				best[fp] = blobschema.Page{URL: pg.URL, Generation: pg.Generation, Time: pg.Time, Robots: pg.Robots}
-			}
+		best, err := v.latest(ctx, func(pg *blobschema.Page) bool { return pg.Generation > 0 || pg.Robots })
+		if err != nil {
+			yield(blobschema.Page{}, err)
+			return
 		}
 		for pg, err := range every {
 			if b, ok := best[v.hash.Fingerprint(pg.URL)]; err == nil && ok && b.Robots == pg.Robots && newer(b, pg) {
@@ -103,6 +98,21 @@ func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Pa
 			}
 		}
 	}
+}
+
+// latest returns the latest of the records that count, by fingerprint, with the fields that newer compares. They are few:
+// URLs that may have several records.
+func (v *View) latest(ctx context.Context, counts func(*blobschema.Page) bool) (map[uint64]blobschema.Page, error) {
+	best := map[uint64]blobschema.Page{}
+	for pg, err := range v.PagesSince(ctx, nil, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if fp := v.hash.Fingerprint(pg.URL); counts(&pg) && newer(pg, best[fp]) {
+			best[fp] = blobschema.Page{URL: pg.URL, Generation: pg.Generation, Time: pg.Time, Robots: pg.Robots}
+		}
+	}
+	return best, nil
 }
 
 // newer reports whether a is a later record of a URL than b.

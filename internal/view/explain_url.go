@@ -42,6 +42,7 @@ type URLReport struct {
 	Page    *blobschema.Page  `json:"page,omitempty"`    // the latest record
 	Earlier []blobschema.Page `json:"earlier,omitempty"` // the others, the latest first
 	Robots  RobotsReport      `json:"robots"`
+	Linked  LinkedFrom        `json:"linked_from"`
 
 	topic uint8 // its number
 }
@@ -71,8 +72,10 @@ func robotsReport(r *schedule.RobotsInfo) RobotsReport {
 	return out
 }
 
-// ExplainURL reports on a URL. If the URL is not known, it reads the links of all commits to
-// find out why.
+// linkExamples is how many links to a URL a report shows.
+const linkExamples = 5
+
+// ExplainURL reports on a URL. It reads all commits for the links to it.
 func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error) {
 	c, err := v.Crawl(ctx)
 	if err != nil {
@@ -100,6 +103,9 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	if len(history) > 0 {
 		r.Page, r.Earlier = &history[0], history[1:]
 		r.Depth, r.Attempts, r.Generation, r.topic = r.Page.Depth, r.Page.Attempts, r.Page.Generation, r.Page.Topic
+	}
+	if r.Linked, err = v.LinkedFrom(ctx, u, linkExamples); err != nil {
+		return nil, err
 	}
 	known := r.find(u, v.hash.Fingerprint(r.URL), places)
 	r.Topic = TopicName(&c.Settings, r.topic)

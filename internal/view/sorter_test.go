@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -31,7 +30,7 @@ func TestSorter(t *testing.T) {
 			}
 			slices.Sort(want)
 			var got bytes.Buffer
-			if err := s.write(&got); err != nil {
+			if err := s.each(func(line []byte) error { got.Write(line); return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if got.String() != strings.Join(want, "") {
@@ -68,7 +67,7 @@ func BenchmarkSorter(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if err := s.write(io.Discard); err != nil {
+		if err := s.each(func([]byte) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 		if err := s.close(); err != nil {
