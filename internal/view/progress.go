@@ -1,0 +1,132 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Point is the state of a crawl at one time.
+type Point struct {
+	Time   time.Time
+	Totals blobschema.Totals
+	Calls  blobschema.Calls // billed calls of steps; zero if commits do not count them
+}
+
+// Timeline reads the history of a crawl from its commits. It keeps the points of the commits that it has read, so that
+// reading a crawl that runs again reads new commits only. The zero value is ready; it is safe for concurrent use.
+type Timeline struct {
+	mu   sync.Mutex
+	read map[string]Point // by commit
+}
+
+// Read returns the state of the crawl at n times at equal distances, from its first commit to its last one, the oldest
+// first. It returns nothing if there is no commit. Between two commits of a partition that it reads, the figures are
+// interpolated. It reads the last commit of each partition and about n others, evenly chosen.
+func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heads, err := v.Heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	heads = slices.DeleteFunc(heads, func(h blobschema.Head) bool { return h.Commit == "" })
+	if len(heads) == 0 {
+		return nil, nil
+	}
+	each := max(1, n/len(heads))
+	kept := map[string]Point{}
+	var parts [][]Point
+	for i := range heads {
+		list, err := l.sample(ctx, v, &heads[i], each, kept)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, list)
+	}
+	l.read = kept
+	first, last := parts[0][0].Time, parts[0][0].Time
+	for _, list := range parts {
+		if list[0].Time.Before(first) {
+			first = list[0].Time
+		}
+		if end := list[len(list)-1].Time; end.After(last) {
+			last = end
+		}
+	}
+	out := make([]Point, n)
+	for i := range out {
+		p := &out[i]
+		p.Time = first.Add(last.Sub(first) * time.Duration(i) / time.Duration(max(n-1, 1)))
+		for _, list := range parts {
+			p.add(list)
+		}
+	}
+	return out, nil
+}
+
+// sample returns the points of at most n+2 commits of a partition, the oldest first: the first one, those whose number
+// is a multiple of a power of two, and the last one. So a later sample consists of the same commits and of later ones.
+func (l *Timeline) sample(ctx context.Context, v *View, h *blobschema.Head, n int, kept map[string]Point) (list []Point, err error) {
+	last, err := blobschema.ReadManifest(blobschema.GetFrom(ctx, v.store), h.Commit)
+	if err != nil {
+		return nil, err
+	}
+	stride := uint64(1)
+	for last.Seq/stride > uint64(n) {
+		stride *= 2
+	}
+	var missing []string
+	var names []string
+	for seq, name := range blobschema.CommitsAfter(last, 0) {
+		if len(names) > 0 && seq%stride != 0 && seq != last.Seq {
+			continue
+		}
+		names = append(names, name)
+		if p, ok := l.read[name]; ok {
+			kept[name] = p
+		} else if name != h.Commit {
+			missing = append(missing, name)
+		}
+	}
+	kept[h.Commit] = pointOf(last)
+	for o, err := range v.objects(ctx, listed(missing)) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := blobschema.ReadManifest(func(string, int64, int64) ([]byte, error) { return o.data, nil }, o.name)
+		if err != nil {
+			return nil, err
+		}
+		kept[o.name] = pointOf(m)
+	}
+	for _, name := range names {
+		list = append(list, kept[name])
+	}
+	return list, nil
+}
+
+func pointOf(m *blobschema.Manifest) Point { return Point{m.Time, m.Totals, m.Calls} }
+
+// add adds the figures of a partition at the time of p, between two of its points.
+func (p *Point) add(list []Point) {
+	i, _ := slices.BinarySearchFunc(list, p.Time, func(q Point, t time.Time) int { return q.Time.Compare(t) })
+	switch {
+	case i == len(list):
+		p.Totals.Add(&list[i-1].Totals)
+		p.Calls.Add(list[i-1].Calls)
+	case i == 0 && list[0].Time.After(p.Time): // before its first commit
+	case i == 0 || list[i].Time.Equal(p.Time):
+		p.Totals.Add(&list[i].Totals)
+		p.Calls.Add(list[i].Calls)
+	default:
+		a, b := &list[i-1], &list[i]
+		share := float64(p.Time.Sub(a.Time)) / float64(b.Time.Sub(a.Time))
+		totals, calls := a.Totals.Toward(&b.Totals, share), a.Calls.Toward(b.Calls, share)
+		p.Totals.Add(&totals)
+		p.Calls.Add(calls)
+	}
+}
