@@ -70,6 +70,7 @@ internal/simulate:        blobschema blobschema/naming blobschema/ranks blobsche
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
+internal/ui:              blobschema blobschema/warc internal/crawl internal/extract internal/ledger internal/search internal/service internal/view internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search
 functions/google:         internal/actor internal/drivers/gcp internal/function internal/function/query internal/jobs internal/service partition
@@ -102,7 +103,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 cloud.google.com/go:                 internal/drivers/gcp internal/drivers/gcp/fake
 github.com/dchest/siphash:           partition
-github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
+github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile internal/ui
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fsouza/fake-gcs-server:   internal/drivers/gcp/fake
 github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
