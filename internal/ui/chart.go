@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -40,7 +42,11 @@ func draw(title string, times []time.Time, write func(float64) string, lines ...
 	if len(times) < 2 {
 		return nil
 	}
-	c := &chart{Title: title, From: at(times[0]), To: at(times[len(times)-1]), Length: span(times[len(times)-1].Sub(times[0]))}
+	layout := "2006-01-02 15:04"
+	if times[len(times)-1].Sub(times[0]) < 24*time.Hour {
+		layout = "15:04:05"
+	}
+	c := &chart{Title: title, From: times[0].UTC().Format(layout), To: times[len(times)-1].UTC().Format(layout), Length: span(times[len(times)-1].Sub(times[0]))}
 	top := 0.0
 	for _, l := range lines {
 		top = max(top, slices.Max(l.values))
@@ -84,20 +90,23 @@ func levels(points []view.Point, of func(*view.Point) float64) []float64 {
 	return out
 }
 
-// rates returns the growth of a figure per second since the previous point; it is not negative.
+// window is the number of points over which rates are measured, so that single commits make no peaks.
+const window = 8
+
+// rates returns the growth of a figure per second, over the last points; it is not negative.
 func rates(points []view.Point, of func(*view.Point) float64) []float64 {
-	out := levels(points, of)
-	for i := len(out) - 1; i > 0; i-- {
-		out[i] = max(0, out[i]-out[i-1]) / max(points[i].Time.Sub(points[i-1].Time).Seconds(), 1e-3)
-	}
-	if len(out) > 1 {
-		out[0] = out[1]
+	sums := levels(points, of)
+	out := make([]float64, len(sums))
+	for i := range out {
+		from := min(max(0, i-window), len(out)-2)
+		to := max(i, from+1)
+		out[i] = max(0, sums[to]-sums[from]) / max(points[to].Time.Sub(points[from].Time).Seconds(), 1e-3)
 	}
 	return out
 }
 
 func perSecond(v float64) string      { return figure(v) + "/s" }
-func bytesPerSecond(v float64) string { return size(int64(v)) + "/s" }
+func bytesPerSecond(v float64) string { return humanize.Bytes(uint64(max(v, 0))) + "/s" }
 func whole(v float64) string          { return count(int64(v + 0.5)) }
 func dollars(v float64) string {
 	if v > 0 && v < 0.01 {

@@ -166,7 +166,7 @@ func (f *figures) judge(now time.Time, h *Health, warn func(class, format string
 	}
 	pages := f.Totals.Pages - p.Totals.Pages
 	took := now.Sub(p.Time)
-	h.Verdict = fmt.Sprintf("Running: %s pages a second.", figure(float64(pages)/max(took.Seconds(), 1)))
+	h.Verdict = fmt.Sprintf("Running: %s pages a second, over %s.", figure(float64(pages)/max(took.Seconds(), 1)), span(took))
 	bad0, all0 := failed(&p.Totals)
 	bad, all := failed(&f.Totals)
 	if bad, all = bad-bad0, all-all0; all >= 20 && bad*5 > all {
@@ -175,8 +175,8 @@ func (f *figures) judge(now time.Time, h *Health, warn func(class, format string
 	if took >= time.Minute && all == 0 && queue(&f.Totals) > 0 {
 		warn("warn", "No URL was settled for %s: hosts make the crawl wait.", span(took))
 	}
-	if f.Now.Rest.Failed > 0 && f.Now.Active == 0 {
-		warn("warn", "%s hosts are left alone after failures.", count(int64(f.Now.Rest.Failed)))
+	if rest := f.Now.Rest; rest.Failed > 0 && rest.Failed == rest.Keys && f.Now.Active == 0 {
+		warn("warn", "Every host that has URLs left is left alone after failures, the first %s.", ago(rest.Until))
 	}
 }
 

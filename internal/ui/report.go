@@ -178,7 +178,7 @@ func reportTables(r *view.LinkReport, q url.Values, link func(string) string) []
 			}},
 			{Name: "leads to", Fixed: true, Text: func(h view.Redirect) string { return "" }, More: func(h view.Redirect) []cell { return urls(h.Hops[1:], link) }},
 		}),
-		listed(q, "duplicates", "Duplicates: the same payload at several URLs", "Each payload has one URL.", &r.Duplicates, []column[view.Duplicate]{
+		listed(q, "duplicates", "Duplicates", "Each payload has one URL.", &r.Duplicates, []column[view.Duplicate]{
 			{Name: "URLs", Num: func(d view.Duplicate) float64 { return float64(d.Count) }},
 			{Name: "bytes", Num: func(d view.Duplicate) float64 { return float64(d.Bytes) }},
 			{Name: "such as", Fixed: true, Text: func(d view.Duplicate) string { return "" }, More: func(d view.Duplicate) []cell { return urls(d.URLs, link) }},
@@ -191,7 +191,7 @@ func reportTables(r *view.LinkReport, q url.Values, link func(string) string) []
 		listed(q, "large", "Largest payloads", "No page has a payload.", &r.Large, pageColumns(link, column[blobschema.Page]{
 			Name: "bytes", Num: func(p blobschema.Page) float64 { return float64(p.BodyBytes) },
 		})),
-		listed(q, "changed", "Changed since the previous answer", "No page that was fetched again had changed.", &r.Changed, pageColumns(link, column[blobschema.Page]{
+		listed(q, "changed", "Changed pages", "No page that was fetched again had changed.", &r.Changed, pageColumns(link, column[blobschema.Page]{
 			Name: "requested", Num: func(p blobschema.Page) float64 { return float64(p.Time.UnixMicro()) }, Text: func(p blobschema.Page) string { return at(p.Time) },
 		})),
 	}

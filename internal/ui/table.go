@@ -152,6 +152,7 @@ func with(q url.Values, changes map[string]string) string {
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"line": line, "count": count, "size": size, "at": at, "ago": ago, "span": span, "explain": explainLink, "live": liveLink,
+	"future": func(t time.Time) bool { return t.After(time.Now()) },
 }
 
 // maxLine bounds texts that servers sent, in characters.

@@ -23,8 +23,9 @@ type Timeline struct {
 	read map[string]Point // by commit
 }
 
-// Read returns the state of the crawl at n times at equal distances, from its first commit to its last one, the oldest
-// first. It returns nothing if there is no commit. Between two commits of a partition that it reads, the figures are
+// Read returns the state of the crawl at n times at equal distances, from its creation to the last commit, the oldest
+// first. It returns nothing if there is no commit. It ends earlier if a partition at work has not committed for longer,
+// because the others alone would look like a slower crawl. Between two commits of a partition that it reads, the figures are
 // interpolated. It reads the last commit of each partition and about n others, evenly chosen.
 func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
 	l.mu.Lock()
@@ -48,14 +49,21 @@ func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
 		parts = append(parts, list)
 	}
 	l.read = kept
-	first, last := parts[0][0].Time, parts[0][0].Time
-	for _, list := range parts {
-		if list[0].Time.Before(first) {
+	var first, last, horizon time.Time
+	for i, list := range parts {
+		if first.IsZero() || list[0].Time.Before(first) {
 			first = list[0].Time
 		}
-		if end := list[len(list)-1].Time; end.After(last) {
+		end := list[len(list)-1].Time
+		if end.After(last) {
 			last = end
 		}
+		if atWork := time.Now().Before(heads[i].LeaseUntil); atWork && (horizon.IsZero() || end.Before(horizon)) {
+			horizon = end
+		}
+	}
+	if !horizon.IsZero() {
+		last = horizon
 	}
 	out := make([]Point, n)
 	for i := range out {
@@ -105,6 +113,10 @@ func (l *Timeline) sample(ctx context.Context, v *View, h *blobschema.Head, n in
 	}
 	for _, name := range names {
 		list = append(list, kept[name])
+	}
+	// The first partitions have begun with nothing; later ones begin with the slots that others gave them.
+	if c := v.division.crawl; int(h.Partition) < c.Partitions && c.Created.Before(list[0].Time) {
+		list = append([]Point{{Time: c.Created}}, list...)
 	}
 	return list, nil
 }
