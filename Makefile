@@ -94,6 +94,11 @@ selfhosted-check: ## check the compose file and the Helm chart; needs python3, a
 	$(chart) --set "$$args" >$(checks)/chart.yaml && $(checks)/bin/kubernetes-validate --strict $(checks)/chart.yaml || exit 1; done
 	! $(chart) --set secret.pgPassword=p,worker.replicaz=3 2>/dev/null || { echo 'a misspelt value is not refused'; exit 1; }
 
+ui-test: ## use every page of 'orbweaver ui' in a browser; needs chromium and Python, and the first time PyPI; SHOTS=FOLDER keeps pictures
+	command -v chromium || command -v chromium-browser || command -v google-chrome || { echo "there is no chromium: install it, as in 'apt-get install chromium'"; exit 1; }
+	test -d .cache/ui || { python3 -m venv .cache/ui && .cache/ui/bin/pip install --quiet playwright==1.65.2 || { rm -rf .cache/ui; exit 1; }; }
+	ORBWEAVER_UI_PYTHON=$(CURDIR)/.cache/ui/bin/python ORBWEAVER_UI_SHOTS=$(if $(SHOTS),$(abspath $(SHOTS))) go test -count=1 -v -run TestUIInBrowser ./cmd/orbweaver
+
 gcp-test: ## vet and test the platform and the functions on Google Cloud, on fakes within the tests
 	go vet -tags gcp ./internal/drivers/... ./internal/service ./functions/google ./cmd/orbweaver
 	go test -vet=off -tags gcp ./internal/drivers/gcp/... ./functions/google
@@ -183,4 +188,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean

@@ -146,6 +146,9 @@ func (f *figures) health(now time.Time) Health {
 		h.Verdict = "Running."
 		f.judge(now, &h, warn)
 	}
+	if bad, all := failed(&f.Totals); (f.State == view.Finished || f.State == view.Limited) && all >= 20 && bad*5 > all {
+		warn("warn", "%d%% of %s URLs failed: see the hosts and the links.", 100*bad/all, count(all))
+	}
 	if f.State == view.Running && (f.Desired.Pause || f.Desired.Stop) {
 		h.Class, h.Verdict = "warn", map[bool]string{true: "Stopping.", false: "Paused: nothing new is requested."}[f.Desired.Stop]
 	}
