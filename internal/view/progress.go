@@ -115,7 +115,7 @@ func (l *Timeline) sample(ctx context.Context, v *View, h *blobschema.Head, n in
 		list = append(list, kept[name])
 	}
 	// The first partitions have begun with nothing; later ones begin with the slots that others gave them.
-	if c := v.division.crawl; int(h.Partition) < c.Partitions && c.Created.Before(list[0].Time) {
+	if c := v.division.crawl; int(h.Partition) < c.Partitions && !c.Created.IsZero() && c.Created.Before(list[0].Time) {
 		list = append([]Point{{Time: c.Created}}, list...)
 	}
 	return list, nil

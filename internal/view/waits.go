@@ -36,13 +36,13 @@ func (v *View) Waits(ctx context.Context, keys []string) (map[string]Wait, error
 		return out, nil
 	}
 	regions, err := v.regions(ctx, slots)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	for _, r := range regions {
 		for _, s := range r.slots {
 			run, err := v.state(ctx, r.runs(), partition.Slots{s})
-			if ctx.Err() != nil {
+			if ctx.Err() != nil { // also if files were read all the same
 				return out, nil
 			}
 			if err != nil {
