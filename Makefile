@@ -161,12 +161,17 @@ experiments: ## make the measurements of papers again, for half an hour; EXPERIM
 speedup: build ## measure how much faster several workers crawl than one, on PostgreSQL, for minutes; ARGS='-quick -csv FILE'
 	$(call lab,speedup) $(ARGS)
 
+picture = chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --user-data-dir=.cache/chromium
+
 recordings: build ## make the pictures of the documents, from a crawl on this machine; needs script and chromium
 	rm -rf .cache/recordings
 	$(call lab,recordings) .cache/recordings docs/recordings/live.svg
 	bin/orbweaver search --data .cache/recordings --serve 127.0.0.1:8090 & trap "kill $$!" EXIT; sleep 3; \
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --window-size=860,520 --user-data-dir=.cache/chromium \
-	--screenshot=docs/recordings/search.png 2>/dev/null 'http://127.0.0.1:8090/?q=crash+lease+"next+step"'
+	$(picture) --window-size=860,520 --screenshot=docs/recordings/search.png 2>/dev/null 'http://127.0.0.1:8090/?q=crash+lease+"next+step"'
+	bin/orbweaver demo --quiet --data .cache/recordings/demo
+	bin/orbweaver ui --data .cache/recordings/demo --listen 127.0.0.1:8090 & trap "kill $$!" EXIT; sleep 3; \
+	$(picture) --window-size=1000,620 --screenshot=docs/recordings/ui.png http://127.0.0.1:8090/ 2>/dev/null; \
+	$(picture) --window-size=1000,480 --screenshot=docs/recordings/ui-links.png http://127.0.0.1:8090/report 2>/dev/null
 
 vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
 	$(tool) govulncheck $(ARGS) ./...
