@@ -117,7 +117,7 @@ go.etcd.io/bbolt:                    internal/drivers
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/view platform platform/conformance
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search internal/ui
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 google.golang.org/api:               functions/google internal/drivers/gcp internal/drivers/gcp/fake

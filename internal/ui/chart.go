@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-
-	"github.com/orbweaver/orbweaver/internal/view"
 )
 
 // chart is a graph over time, drawn as SVG. Its coordinates are stretched to the width of the page, so all texts are
@@ -82,7 +80,7 @@ func nice(v float64) float64 {
 }
 
 // levels returns a figure at each point.
-func levels(points []view.Point, of func(*view.Point) float64) []float64 {
+func levels(points []point, of func(*point) float64) []float64 {
 	var out []float64
 	for i := range points {
 		out = append(out, of(&points[i]))
@@ -94,7 +92,7 @@ func levels(points []view.Point, of func(*view.Point) float64) []float64 {
 const window = 8
 
 // rates returns the growth of a figure per second, over the last points; it is not negative.
-func rates(points []view.Point, of func(*view.Point) float64) []float64 {
+func rates(points []point, of func(*point) float64) []float64 {
 	sums := levels(points, of)
 	out := make([]float64, len(sums))
 	for i := range out {

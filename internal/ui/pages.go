@@ -24,7 +24,7 @@ type figures struct {
 	*view.Status
 	Totals blobschema.Totals // of the process that works on the folder, or else of the last commits
 	Now    service.Snapshot  // of that process
-	Points []view.Point
+	Points []point
 }
 
 // figures reads the figures, or returns cached ones.
@@ -40,9 +40,9 @@ func (s *Server) figures(ctx context.Context, v *view.View) (*figures, error) {
 			f.Totals = f.Now.Totals
 		}
 	}
-	f.Points, err = read(s, &s.points, func() ([]view.Point, error) { return s.timeline.Read(ctx, v, pointsDrawn) })
+	f.Points, err = read(s, &s.points, func() ([]point, error) { return s.timeline.read(ctx, v, pointsDrawn) })
 	if n := len(f.Points); n > 0 && st.Live != nil && f.Totals.Known > st.Totals.Known {
-		f.Points = append(slices.Clone(f.Points), view.Point{Time: time.Now(), Totals: f.Totals, Calls: f.Points[n-1].Calls})
+		f.Points = append(slices.Clone(f.Points), point{Time: time.Now(), Totals: f.Totals, Calls: f.Points[n-1].Calls})
 	}
 	return f, err
 }
@@ -65,7 +65,7 @@ func failed(t *blobschema.Totals) (bad, all int64) {
 }
 
 // recently returns the point that the present rates refer to: the last one that is a minute old, or the first one.
-func (f *figures) recently(now time.Time) *view.Point {
+func (f *figures) recently(now time.Time) *point {
 	if len(f.Points) == 0 {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (s *Server) tiles(f *figures, now time.Time) []tile {
 }
 
 // charts draws the history.
-func (s *Server) charts(points []view.Point) (out []*chart) {
+func (s *Server) charts(points []point) (out []*chart) {
 	if len(points) < 2 {
 		return nil
 	}
@@ -242,8 +242,8 @@ func (s *Server) charts(points []view.Point) (out []*chart) {
 			out = append(out, c)
 		}
 	}
-	add(draw("Pages per second", times, perSecond, series{"pages", rates(points, func(p *view.Point) float64 { return float64(p.Totals.Pages) })}))
-	add(draw("Queue: known and not fetched", times, whole, series{"queue", levels(points, func(p *view.Point) float64 { return float64(queue(&p.Totals)) })}))
+	add(draw("Pages per second", times, perSecond, series{"pages", rates(points, func(p *point) float64 { return float64(p.Totals.Pages) })}))
+	add(draw("Queue: known and not fetched", times, whole, series{"queue", levels(points, func(p *point) float64 { return float64(queue(&p.Totals)) })}))
 	last := points[len(points)-1].Totals.Outcomes
 	kinds := slices.DeleteFunc(slices.Collect(maps.Keys(last)), func(k string) bool {
 		return k == "ok" || k == "redirect" || k == "unchanged" || last[k] == 0
@@ -251,14 +251,14 @@ func (s *Server) charts(points []view.Point) (out []*chart) {
 	slices.SortFunc(kinds, func(a, b string) int { return cmp.Or(cmp.Compare(last[b], last[a]), cmp.Compare(a, b)) })
 	var lines []series
 	for _, k := range kinds[:min(len(kinds), 5)] {
-		lines = append(lines, series{k, rates(points, func(p *view.Point) float64 { return float64(p.Totals.Outcomes[k]) })})
+		lines = append(lines, series{k, rates(points, func(p *point) float64 { return float64(p.Totals.Outcomes[k]) })})
 	}
 	if lines != nil {
 		add(draw("Errors per second, by kind", times, perSecond, lines...))
 	}
-	add(draw("Bytes received per second", times, bytesPerSecond, series{"bytes", rates(points, func(p *view.Point) float64 { return float64(p.Totals.Bytes) })}))
+	add(draw("Bytes received per second", times, bytesPerSecond, series{"bytes", rates(points, func(p *point) float64 { return float64(p.Totals.Bytes) })}))
 	if prices, err := ledger.DefaultPrices(); s.Priced && err == nil && points[len(points)-1].Calls != (blobschema.Calls{}) {
-		add(draw("Cost of fetching", times, dollars, series{"cost", levels(points, func(p *view.Point) float64 {
+		add(draw("Cost of fetching", times, dollars, series{"cost", levels(points, func(p *point) float64 {
 			return prices.PerMillion(p.Calls, 1e6, 0).Total
 		})}))
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -146,7 +147,7 @@ func WriteReport(w io.Writer, name string, r *view.LinkReport) error {
 // reportTables makes the tables of a report. link makes links of URLs.
 func reportTables(r *view.LinkReport, q url.Values, link func(string) string) []*table {
 	return []*table{
-		listed(q, "broken", "Broken links", "No link leads to an error.", &r.Broken, []column[view.BrokenLink]{
+		listed(q, "broken", "Broken links", "No link leads to an error.", r.Broken.First, r.Broken.All, []column[view.BrokenLink]{
 			{Name: "URL", Text: func(b view.BrokenLink) string { return line(b.URL) }, Link: func(b view.BrokenLink) string { return link(b.URL) }},
 			{Name: "answer", Text: func(b view.BrokenLink) string { return strings.TrimSpace(b.Outcome + " " + status(b.Status)) }},
 			{Name: "linked from pages", Num: func(b view.BrokenLink) float64 { return float64(b.Pages) }},
@@ -161,7 +162,7 @@ func reportTables(r *view.LinkReport, q url.Values, link func(string) string) []
 				return out
 			}},
 		}),
-		listed(q, "redirects", "Redirects", "Nothing redirects.", &r.Redirects, []column[view.Redirect]{
+		listed(q, "redirects", "Redirects", "Nothing redirects.", r.Redirects.First, r.Redirects.All, []column[view.Redirect]{
 			{Name: "URL", Text: func(h view.Redirect) string { return line(h.Hops[0]) }, Link: func(h view.Redirect) string { return link(h.Hops[0]) }},
 			{Name: "hops", Num: func(h view.Redirect) float64 { return float64(len(h.Hops) - 1) }},
 			{Name: "linked from pages", Num: func(h view.Redirect) float64 { return float64(h.Pages) }},
@@ -178,30 +179,30 @@ func reportTables(r *view.LinkReport, q url.Values, link func(string) string) []
 			}},
 			{Name: "leads to", Fixed: true, Text: func(h view.Redirect) string { return "" }, More: func(h view.Redirect) []cell { return urls(h.Hops[1:], link) }},
 		}),
-		listed(q, "duplicates", "Duplicates", "Each payload has one URL.", &r.Duplicates, []column[view.Duplicate]{
+		listed(q, "duplicates", "Duplicates", "Each payload has one URL.", r.Duplicates.First, r.Duplicates.All, []column[view.Duplicate]{
 			{Name: "URLs", Num: func(d view.Duplicate) float64 { return float64(d.Count) }},
 			{Name: "bytes", Num: func(d view.Duplicate) float64 { return float64(d.Bytes) }},
 			{Name: "such as", Fixed: true, Text: func(d view.Duplicate) string { return "" }, More: func(d view.Duplicate) []cell { return urls(d.URLs, link) }},
 		}),
-		listed(q, "slow", "Slowest answers", "No time was measured.", &r.Slow, pageColumns(link, column[blobschema.Page]{
+		listed(q, "slow", "Slowest answers", "No time was measured.", r.Slow.First, r.Slow.All, pageColumns(link, column[blobschema.Page]{
 			Name: "time", Num: func(p blobschema.Page) float64 { return float64(p.Total) }, Text: func(p blobschema.Page) string {
 				return count(int64(p.Total)) + " ms"
 			},
 		})),
-		listed(q, "large", "Largest payloads", "No page has a payload.", &r.Large, pageColumns(link, column[blobschema.Page]{
+		listed(q, "large", "Largest payloads", "No page has a payload.", r.Large.First, r.Large.All, pageColumns(link, column[blobschema.Page]{
 			Name: "bytes", Num: func(p blobschema.Page) float64 { return float64(p.BodyBytes) },
 		})),
-		listed(q, "changed", "Changed pages", "No page that was fetched again had changed.", &r.Changed, pageColumns(link, column[blobschema.Page]{
+		listed(q, "changed", "Changed pages", "No page that was fetched again had changed.", r.Changed.First, r.Changed.All, pageColumns(link, column[blobschema.Page]{
 			Name: "requested", Num: func(p blobschema.Page) float64 { return float64(p.Time.UnixMicro()) }, Text: func(p blobschema.Page) string { return at(p.Time) },
 		})),
 	}
 }
 
 // listed makes the table of a list of a report.
-func listed[T any](q url.Values, id, caption, empty string, l *view.Listed[T], columns []column[T]) *table {
-	t := newTable(q, id, caption, "", append([]T(nil), l.First...), columns)
-	t.ID, t.All, t.Empty = id, l.All, empty
-	if n := int64(len(l.First)); n < l.All {
+func listed[T any](q url.Values, id, caption, empty string, first []T, all int64, columns []column[T]) *table {
+	t := newTable(q, id, caption, "", slices.Clone(first), columns)
+	t.ID, t.All, t.Empty = id, all, empty
+	if n := int64(len(first)); n < all {
 		t.Cut = n
 	}
 	return t

@@ -45,8 +45,8 @@ type Server struct {
 	mu       sync.Mutex
 	view     *view.View // of the active crawl
 	index    *search.Index
-	timeline view.Timeline
-	points   cached[[]view.Point]
+	timeline timeline
+	points   cached[[]point]
 	status   cached[view.Status]
 	layout   cached[*heat]
 	hosts    cached[*view.Estimates]
@@ -111,7 +111,7 @@ func (s *Server) current(ctx context.Context) (*view.View, error) {
 		return nil, err
 	}
 	s.view, s.index = v, nil
-	s.points, s.status, s.layout, s.hosts = cached[[]view.Point]{}, cached[view.Status]{}, cached[*heat]{}, cached[*view.Estimates]{}
+	s.points, s.status, s.layout, s.hosts = cached[[]point]{}, cached[view.Status]{}, cached[*heat]{}, cached[*view.Estimates]{}
 	return v, nil
 }
 

@@ -84,7 +84,7 @@ func TestKnownHost(t *testing.T) {
 func TestHealth(t *testing.T) {
 	now := time.Now()
 	running := func(change func(*figures)) *figures {
-		f := &figures{Status: &view.Status{State: view.Running}, Points: []view.Point{{Time: now.Add(-100 * time.Second)}}}
+		f := &figures{Status: &view.Status{State: view.Running}, Points: []point{{Time: now.Add(-100 * time.Second)}}}
 		f.Totals = blobschema.Totals{Pages: 1000, Pending: 10, Outcomes: map[string]int64{"ok": 1000, "client-error": 300}}
 		change(f)
 		return f
@@ -113,13 +113,13 @@ func TestHealth(t *testing.T) {
 
 func TestDraw(t *testing.T) {
 	start := time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
-	var points []view.Point
+	var points []point
 	var times []time.Time
 	for i := range 11 {
 		times = append(times, start.Add(time.Duration(i)*time.Second))
-		points = append(points, view.Point{Time: times[i], Totals: blobschema.Totals{Pages: int64(20 * i)}})
+		points = append(points, point{Time: times[i], Totals: blobschema.Totals{Pages: int64(20 * i)}})
 	}
-	pages := func(p *view.Point) float64 { return float64(p.Totals.Pages) }
+	pages := func(p *point) float64 { return float64(p.Totals.Pages) }
 	for _, v := range rates(points, pages) {
 		if v != 20 {
 			t.Errorf("rates: %v", rates(points, pages))
@@ -158,7 +158,9 @@ func FuzzShow(f *testing.F) {
 // TestReportFile checks that the file refers to nothing and that its policy fits its style and script.
 func TestReportFile(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteReport(&b, "d", &view.LinkReport{Crawl: "c", Broken: view.Listed[view.BrokenLink]{All: 1, First: []view.BrokenLink{{URL: "javascript:alert(1)", Outcome: "dns", Pages: 2}}}}); err != nil {
+	r := &view.LinkReport{Crawl: "c"}
+	r.Broken.All, r.Broken.First = 1, []view.BrokenLink{{URL: "javascript:alert(1)", Outcome: "dns", Pages: 2}}
+	if err := WriteReport(&b, "d", r); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()

@@ -22,12 +22,12 @@ type LinkReport struct {
 	Links   int64
 	Commits uint64 // that the report read
 
-	Broken     Listed[BrokenLink]
-	Redirects  Listed[Redirect]
-	Duplicates Listed[Duplicate]
-	Slow       Listed[blobschema.Page] // by the time until the body was received; only answers whose time was measured
-	Large      Listed[blobschema.Page] // by the size of the payload
-	Changed    Listed[blobschema.Page] // that were fetched again and had changed, the latest first
+	Broken     top[BrokenLink]
+	Redirects  top[Redirect]
+	Duplicates top[Duplicate]
+	Slow       top[blobschema.Page] // by the time until the body was received; only answers whose time was measured
+	Large      top[blobschema.Page] // by the size of the payload
+	Changed    top[blobschema.Page] // that were fetched again and had changed, the latest first
 }
 
 // BrokenLink is a URL that pages link to and that has no page: its answer is an error, or there was no answer.
@@ -67,8 +67,8 @@ const (
 	maxHops      = 20
 )
 
-// Listed is the beginning of a list.
-type Listed[T any] struct {
+// top is the beginning of a list.
+type top[T any] struct {
 	First []T
 	All   int64
 	most  int
@@ -76,14 +76,14 @@ type Listed[T any] struct {
 }
 
 // add adds an entry, and sorts and shortens the list now and then.
-func (l *Listed[T]) add(v T) {
+func (l *top[T]) add(v T) {
 	l.All++
 	if l.First = append(l.First, v); len(l.First) >= 2*l.most+100 {
 		l.sort()
 	}
 }
 
-func (l *Listed[T]) sort() {
+func (l *top[T]) sort() {
 	slices.SortStableFunc(l.First, func(a, b T) int { return l.order(&a, &b) })
 	l.First = slices.Clone(l.First[:min(l.most, len(l.First))])
 }
@@ -98,20 +98,20 @@ func (v *View) LinkReport(ctx context.Context, tmp string, n int) (_ *LinkReport
 	for i := range v.still.heads {
 		r.Commits += v.still.heads[i].Seq
 	}
-	r.Broken = Listed[BrokenLink]{most: n, order: func(a, b *BrokenLink) int {
+	r.Broken = top[BrokenLink]{most: n, order: func(a, b *BrokenLink) int {
 		return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(a.URL, b.URL))
 	}}
-	r.Redirects = Listed[Redirect]{most: n, order: func(a, b *Redirect) int {
+	r.Redirects = top[Redirect]{most: n, order: func(a, b *Redirect) int {
 		if a.Broken() != b.Broken() {
 			return map[bool]int{true: -1, false: 1}[a.Broken()]
 		}
 		return cmp.Or(cmp.Compare(len(b.Hops), len(a.Hops)), cmp.Compare(b.Pages, a.Pages), cmp.Compare(a.Hops[0], b.Hops[0]))
 	}}
-	r.Duplicates = Listed[Duplicate]{most: n, order: func(a, b *Duplicate) int {
+	r.Duplicates = top[Duplicate]{most: n, order: func(a, b *Duplicate) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Digest, b.Digest))
 	}}
-	pages := func(of func(*blobschema.Page) int64) Listed[blobschema.Page] {
-		return Listed[blobschema.Page]{most: n, order: func(a, b *blobschema.Page) int {
+	pages := func(of func(*blobschema.Page) int64) top[blobschema.Page] {
+		return top[blobschema.Page]{most: n, order: func(a, b *blobschema.Page) int {
 			return cmp.Or(cmp.Compare(of(b), of(a)), cmp.Compare(a.URL, b.URL))
 		}}
 	}

@@ -1,4 +1,4 @@
-package view
+package ui
 
 import (
 	"context"
@@ -6,31 +6,38 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// Point is the state of a crawl at one time.
-type Point struct {
+// point is the state of a crawl at one time.
+type point struct {
 	Time   time.Time
 	Totals blobschema.Totals
 	Calls  blobschema.Calls // billed calls of steps; zero if commits do not count them
 }
 
-// Timeline reads the history of a crawl from its commits. It keeps the points of the commits that it has read, so that
+// timeline reads the history of a crawl from its commits. It keeps the points of the commits that it has read, so that
 // reading a crawl that runs again reads new commits only. The zero value is ready; it is safe for concurrent use.
-type Timeline struct {
+type timeline struct {
 	mu   sync.Mutex
-	read map[string]Point // by commit
+	seen map[string]point // by commit
 }
 
-// Read returns the state of the crawl at n times at equal distances, from its creation to the last commit, the oldest
+// read returns the state of the crawl at n times at equal distances, from its creation to the last commit, the oldest
 // first. It returns nothing if there is no commit. It ends earlier if a partition at work has not committed for longer,
 // because the others alone would look like a slower crawl. Between two commits of a partition that it reads, the figures are
 // interpolated. It reads the last commit of each partition and about n others, evenly chosen.
-func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
+func (l *timeline) read(ctx context.Context, v *view.View, n int) ([]point, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	heads, err := v.Heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,16 +46,16 @@ func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
 		return nil, nil
 	}
 	each := max(1, n/len(heads))
-	kept := map[string]Point{}
-	var parts [][]Point
+	kept := map[string]point{}
+	var parts [][]point
 	for i := range heads {
-		list, err := l.sample(ctx, v, &heads[i], each, kept)
+		list, err := l.sample(ctx, v, &c, &heads[i], each, kept)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, list)
 	}
-	l.read = kept
+	l.seen = kept
 	var first, last, horizon time.Time
 	for i, list := range parts {
 		if first.IsZero() || list[0].Time.Before(first) {
@@ -65,7 +72,7 @@ func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
 	if !horizon.IsZero() {
 		last = horizon
 	}
-	out := make([]Point, n)
+	out := make([]point, n)
 	for i := range out {
 		p := &out[i]
 		p.Time = first.Add(last.Sub(first) * time.Duration(i) / time.Duration(max(n-1, 1)))
@@ -76,10 +83,13 @@ func (l *Timeline) Read(ctx context.Context, v *View, n int) ([]Point, error) {
 	return out, nil
 }
 
+// readAhead is how many commits are read at once. Commits are small; eight of the largest are a few hundred MB.
+const readAhead = 8
+
 // sample returns the points of at most n+2 commits of a partition, the oldest first: the first one, those whose number
 // is a multiple of a power of two, and the last one. So a later sample consists of the same commits and of later ones.
-func (l *Timeline) sample(ctx context.Context, v *View, h *blobschema.Head, n int, kept map[string]Point) (list []Point, err error) {
-	last, err := blobschema.ReadManifest(blobschema.GetFrom(ctx, v.store), h.Commit)
+func (l *timeline) sample(ctx context.Context, v *view.View, c *blobschema.Crawl, h *blobschema.Head, n int, kept map[string]point) (list []point, err error) {
+	last, err := blobschema.ReadManifest(blobschema.GetFrom(ctx, v.Store()), h.Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -94,38 +104,46 @@ func (l *Timeline) sample(ctx context.Context, v *View, h *blobschema.Head, n in
 			continue
 		}
 		names = append(names, name)
-		if p, ok := l.read[name]; ok {
+		if p, ok := l.seen[name]; ok {
 			kept[name] = p
 		} else if name != h.Commit {
 			missing = append(missing, name)
 		}
 	}
 	kept[h.Commit] = pointOf(last)
-	for o, err := range v.objects(ctx, listed(missing)) {
-		if err != nil {
-			return nil, err
-		}
-		m, err := blobschema.ReadManifest(func(string, int64, int64) ([]byte, error) { return o.data, nil }, o.name)
-		if err != nil {
-			return nil, err
-		}
-		kept[o.name] = pointOf(m)
+	points := make([]point, len(missing))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(readAhead)
+	for i, name := range missing {
+		g.Go(func() error {
+			m, err := blobschema.ReadManifest(blobschema.GetFrom(gctx, v.Store()), name)
+			if err == nil {
+				points[i] = pointOf(m)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i, name := range missing {
+		kept[name] = points[i]
 	}
 	for _, name := range names {
 		list = append(list, kept[name])
 	}
 	// The first partitions have begun with nothing; later ones begin with the slots that others gave them.
-	if c := v.division.crawl; int(h.Partition) < c.Partitions && !c.Created.IsZero() && c.Created.Before(list[0].Time) {
-		list = append([]Point{{Time: c.Created}}, list...)
+	if int(h.Partition) < c.Partitions && !c.Created.IsZero() && c.Created.Before(list[0].Time) {
+		list = append([]point{{Time: c.Created}}, list...)
 	}
 	return list, nil
 }
 
-func pointOf(m *blobschema.Manifest) Point { return Point{m.Time, m.Totals, m.Calls} }
+func pointOf(m *blobschema.Manifest) point { return point{m.Time, m.Totals, m.Calls} }
 
 // add adds the figures of a partition at the time of p, between two of its points.
-func (p *Point) add(list []Point) {
-	i, _ := slices.BinarySearchFunc(list, p.Time, func(q Point, t time.Time) int { return q.Time.Compare(t) })
+func (p *point) add(list []point) {
+	i, _ := slices.BinarySearchFunc(list, p.Time, func(q point, t time.Time) int { return q.Time.Compare(t) })
 	switch {
 	case i == len(list):
 		p.Totals.Add(&list[i-1].Totals)

@@ -2,8 +2,6 @@ package view_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,69 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/partition"
 )
-
-// TestTimeline reads the history of two partitions: exact at commits, interpolated between them, and with few reads.
-func TestTimeline(t *testing.T) {
-	s := newHandmade(t)
-	start := time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
-	commit := func(p int, second int) {
-		host := s.hostIn(0)
-		if p == 1 {
-			host = s.hostIn(handSlots - 1)
-		}
-		s.commit(partition.ID(p), func(c *blobschema.Commit) {
-			c.Manifest.Time = start.Add(time.Duration(second) * time.Second)
-			c.Manifest.Calls.BlobPuts += 5
-			for i := range 10 {
-				c.Pages = append(c.Pages, page(fmt.Sprintf("http://%s/%d-%d", host, second, i), second))
-			}
-		})
-	}
-	commit(0, 0)
-	commit(1, 0)
-	commit(1, 100)
-	commit(0, 50)
-	commit(0, 100)
-	v, err := view.New(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var line view.Timeline
-	pages := func(n int) (out []int64) {
-		t.Helper()
-		points, err := line.Read(t.Context(), v, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range points {
-			out = append(out, points[i].Totals.Pages)
-		}
-		if p := points[len(points)-1]; p.Calls.BlobPuts != 25 || !p.Time.Equal(start.Add(100*time.Second)) {
-			t.Errorf("the last point is %+v", p)
-		}
-		return out
-	}
-	// Partition 0 has 10, 20 and 30 pages at 0, 50 and 100 s; partition 1 has 10 and 20 at 0 and 100 s.
-	if got := pages(5); !slices.Equal(got, []int64{20, 27, 35, 42, 50}) {
-		t.Errorf("pages: %v", got)
-	}
-	reads := 0
-	s.before = func() { reads++ }
-	pages(5)
-	if reads > 6 { // heads, map and last commits
-		t.Errorf("%d reads for a crawl that has not changed", reads)
-	}
-	s.before = nil
-	for i := range 1000 {
-		commit(0, 101+i)
-	}
-	s.before, reads = func() { reads++ }, 0
-	if _, err := line.Read(t.Context(), v, 20); err != nil || reads > 30 {
-		t.Errorf("%d reads of 1,000 commits, %v", reads, err)
-	}
-}
 
 // TestWaits finds out why hosts wait.
 func TestWaits(t *testing.T) {
