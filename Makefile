@@ -161,6 +161,9 @@ experiments: ## make the measurements of papers again, for half an hour; EXPERIM
 speedup: build ## measure how much faster several workers crawl than one, on PostgreSQL, for minutes; ARGS='-quick -csv FILE'
 	$(call lab,speedup) $(ARGS)
 
+peers: build ## crawl the same webs with wget, wget2 and Scrapy too, where they are installed, for half an hour; ARGS='-webs fast'
+	$(call lab,peers) $(ARGS)
+
 picture = chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --user-data-dir=.cache/chromium
 
 recordings: build ## make the pictures of the documents, from a crawl on this machine; needs script and chromium
@@ -193,4 +196,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup peers recordings vuln cover lines clean

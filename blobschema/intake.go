@@ -49,6 +49,26 @@ func EncodeRequest(r Request) ([]byte, error) {
 	return b, nil
 }
 
+// Split divides a request into messages that fit the queue; each has the fields of r and some of its URLs to recrawl.
+func (r Request) Split() (out []Request) {
+	const rest = 6*MaxRequestID + 1<<10 // most bytes of the other fields
+	size := 0
+	urls := r.Recrawl
+	for _, u := range urls {
+		text, _ := json.Marshal(u) // a string: it cannot fail
+		need := len(text) + 1
+		if n := len(out); n == 0 || len(out[n-1].Recrawl) == MaxRequestURLs || size+need > MaxMailBytes-rest {
+			r.Recrawl = nil
+			out = append(out, r)
+			size = 0
+		}
+		m := &out[len(out)-1]
+		m.Recrawl = append(m.Recrawl, u)
+		size += need
+	}
+	return out
+}
+
 // DecodeRequest decodes a request and checks its bounds, but not its URLs. An unknown field
 // is an error: it is most likely misspelt.
 func DecodeRequest(b []byte) (Request, error) {

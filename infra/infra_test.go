@@ -95,6 +95,9 @@ func TestWildcards(t *testing.T) {
 		`Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"`,
 		`ArnLike = { "aws:SourceArn" = ["${local.rules}/${var.name}-feed-*", "${local.rules}/*/${var.name}-feed-*"] } # of the default event bus, and of others`,
 		`events = ["s3:ObjectCreated:*"]`,
+		`{ Sid = "Claims", Action = ["dynamodb:PutItem"], Resource = data.aws_dynamodb_table.records.arn, Condition = { "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["*/claims"] } } },`,
+		`{ Sid = "Objects", Action = ["s3:GetObject"], Resource = "${data.aws_s3_bucket.objects.arn}/*" },`,
+		`{ Sid = "Logs", Action = ["logs:CreateLogStream", "logs:PutLogEvents"], Resource = "${aws_cloudwatch_log_group.inbound.arn}:*" },`,
 		`schedule = "* * * * *"`,
 	}
 	spaces := regexp.MustCompile(` +`)

@@ -68,7 +68,8 @@ internal/hostile:         blobschema
 internal/virtual:         blobschema internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/control:         blobschema blobschema/naming blobschema/ranks internal/crawl internal/engine internal/jobs internal/rank partition platform
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/control internal/crawl internal/drivers internal/engine internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/control internal/crawl internal/drivers internal/engine internal/extract internal/polite internal/rank internal/schedule internal/weburl partition platform
+internal/inbound:         blobschema blobschema/naming internal/engine internal/view internal/weburl platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/ui:              blobschema blobschema/warc internal/crawl internal/extract internal/ledger internal/search internal/service internal/view internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/polite internal/service partition platform
@@ -77,6 +78,7 @@ functions/google:         internal/actor internal/drivers/gcp internal/function 
 functions/coordinate:     internal/drivers/aws internal/function internal/jobs internal/service
 functions/fetch:          internal/drivers/aws internal/function
 functions/intake:         internal/drivers/aws internal/function
+functions/inbound:        internal/drivers/aws internal/function internal/inbound internal/service
 functions/index:          internal/drivers/aws internal/function internal/jobs internal/service partition
 functions/rank:           internal/drivers/aws internal/function internal/jobs internal/service partition
 functions/query:          internal/drivers/aws internal/function internal/function/query
@@ -96,7 +98,7 @@ cmd/orbweaver:            ...
 // modules lists the direct dependencies of the shipped programs, each with the packages that may import it.
 const modules = `
 github.com/andybalholm/brotli:       internal/extract internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/inbound functions/index functions/intake functions/query functions/rank internal/function internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws internal/drivers/bucket localstack
 github.com/aws/smithy-go:            internal/drivers/aws internal/drivers/bucket
 github.com/bits-and-blooms/bloom/v3: blobschema
@@ -120,6 +122,7 @@ golang.org/x/net:                    internal/extract internal/fetch internal/ho
 golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/jobs internal/search internal/ui
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
+golang.org/x/time:                   internal/inbound
 google.golang.org/api:               functions/google internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/grpc:              internal/drivers/gcp internal/drivers/gcp/fake
 google.golang.org/protobuf:          internal/drivers/gcp internal/drivers/gcp/fake

@@ -1,9 +1,9 @@
 // Package naming makes and parses the names of everything that is stored and sent: objects, keys of
 // the table, queues, and the files of a crawl's folder.
 //
-// No other package makes or parses a name. Every name of an object or key contains the crawl's id, except
-// [ActiveKey]. In alphabetical order, objects are sorted by partition and time. Their names contain
-// what makes them unique (I6): partition, sequence number and fence, or a hash of the content.
+// No other package makes or parses a name. All names of objects and keys contain the crawl's id, except
+// [ActiveKey]. Objects sort by partition and time. Partition, number and fence, or a hash of the content, make
+// them unique (I6).
 package naming
 
 import (
@@ -274,6 +274,9 @@ func ParseRankObject(name string) (p partition.ID, job uint64, what string, err 
 
 // RequestsKey is the key of the [Requests].
 func RequestsKey(crawl string) string { return crawl + "/requests" }
+
+// ClaimsKey is the key of the record of submissions that wait for their key (internal/inbound).
+func ClaimsKey(crawl string) string { return crawl + "/claims" }
 
 // TickKey is the key of the [TickRecord].
 func TickKey(crawl string) string { return crawl + "/tick" }

@@ -32,6 +32,7 @@ func TestNames(t *testing.T) {
 		RankObject("c", 3, 12, "graph", nil):          "c/rank/p00003/j00000012-graph-e3b0c44298fc1c14",
 		RankPrefix("c"):                               "c/rank/",
 		RequestsKey("c"):                              "c/requests",
+		ClaimsKey("c"):                                "c/claims",
 		TickKey("c"):                                  "c/tick",
 		MapKey("c"):                                   "c/map",
 		IndexKey("c", 3):                              "c/index/00003",

@@ -23,6 +23,8 @@ type Job struct {
 	Done    time.Time `json:"done,omitzero"`    // end of the job, successful or not
 	Failed  string    `json:"failed,omitempty"` // why there is no result
 	Fresh   bool      `json:"fresh,omitempty"`  // results of previous jobs are not used
+	// Alone is the number of nodes and links of both levels up to which one partition computes all ranks.
+	Alone int64 `json:"alone,omitempty"`
 	// The following fields are set when the job is done.
 	Rounds    int        `json:"rounds,omitempty"`    // of iteration
 	Residuals []Residual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds

@@ -55,7 +55,7 @@ func (f *crawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) (err 
 	}
 	r := &run{
 		target: &f.target, reporter: rep, fresh: fresh, seeds: seeds, ranks: f.ranks, another: f.another, resume: f.resume, prepare: f.prepare,
-		detach: f.detach, connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second},
+		inbound: f.inbound, detach: f.detach, connections: f.connections, maxTime: f.maxTime, every: f.every, retry: polite.Retry{Wait: 5 * time.Second},
 	}
 	ctx, release := f.signals(cmd.Context(), rep)
 	defer release()

@@ -120,6 +120,7 @@ type crawlFlags struct {
 	skipBad   bool // lines of seeds
 	another   bool
 	detach    bool
+	inbound   string // address
 	hostRanks string
 	ranks     []byte // the content of that file
 
@@ -135,6 +136,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.another, "new", false,
 		"start a new crawl after the last one finished, hit its limit or was stopped; export the old one first, it is not reachable afterwards")
 	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
+	fs.StringVar(&f.inbound, "inbound", "", inboundUsage)
 	f.settings.register(fs)
 	fs.StringVar(&f.hostRanks, "host-ranks", "",
 		"file with the worth of hosts, one a line: host, tab, number (1 for a host that is not there); implies --quality host-rank")

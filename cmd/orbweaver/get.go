@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -137,20 +136,10 @@ func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) e
 
 // writeDecoded writes a body without its content coding. A body that was cut when it was stored ends where it ends.
 func writeDecoded(out io.Writer, rec *warc.Record) error {
-	m, err := rec.HTTP()
+	body, name, err := view.Decoded(rec, extract.MaxDecoded)
 	if err != nil {
 		return err
 	}
-	var codings []string
-	for _, f := range m.Fields {
-		if strings.EqualFold(f.Name, "Content-Encoding") {
-			codings = append(codings, f.Value)
-		}
-	}
-	var d extract.Decoder
-	name := extract.Coding(codings)
-	d.Open(rec.Body, name)
-	body := d.UpTo(extract.MaxDecoded)
 	if len(body) == 0 && len(rec.Body) > 0 || len(body) == extract.MaxDecoded {
 		return fmt.Errorf("this program cannot decompress the body (%s); use --raw", name)
 	}

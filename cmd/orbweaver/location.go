@@ -258,6 +258,7 @@ func (d deployment) senseless() map[string]string {
 	return map[string]string{
 		"connections": "a worker has its own limit ('orbweaver work --connections'), and a function's depends on its memory ('make deploy')",
 		"allow-net":   "a worker has its own list ('orbweaver work --allow-net'), and functions have theirs ('make deploy')",
+		"inbound":     "give it to a worker ('orbweaver work --inbound'), or deploy the function (infra/aws/inbound)",
 		"verbose":     "functions or workers fetch the pages there, and have the logs",
 		"max-time":    "the crawl runs by itself there: 'orbweaver stop' ends it, --max-pages bounds it",
 	}

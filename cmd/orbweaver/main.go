@@ -57,7 +57,7 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(),
+	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newSubscribe(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(),
 		newPartitions(), newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFsck(),
 		newEstimate(), newUI(), newReport(), newMan(), newVersion(),
 		topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),

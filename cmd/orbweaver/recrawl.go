@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -178,22 +177,12 @@ func (r *request) answered() (n int) {
 }
 
 // messages divides the request into messages that fit the queue.
-func (r *request) messages(crawl string) (out []blobschema.Request) {
-	const rest = 6*blobschema.MaxRequestID + 1<<10 // most bytes of the other fields
-	bytes := 0
+func (r *request) messages(crawl string) []blobschema.Request {
+	m := blobschema.Request{Version: 1, Crawl: crawl, ID: r.id}
 	for _, u := range r.urls {
-		raw := u.String()
-		text, _ := json.Marshal(raw) // a string: it cannot fail
-		need := len(text) + 1
-		if n := len(out); n == 0 || len(out[n-1].Recrawl) == blobschema.MaxRequestURLs || bytes+need > blobschema.MaxMailBytes-rest {
-			out = append(out, blobschema.Request{Version: 1, Crawl: crawl, ID: r.id})
-			bytes = 0
-		}
-		m := &out[len(out)-1]
-		m.Recrawl = append(m.Recrawl, raw)
-		bytes += need
+		m.Recrawl = append(m.Recrawl, u.String())
 	}
-	return out
+	return m.Split()
 }
 
 // requestOutcome is the outcome of a requested URL.

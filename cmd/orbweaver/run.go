@@ -39,6 +39,7 @@ type run struct {
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
 	prepare     func(o *opened, fresh *blobschema.Crawl) error // completes fresh; nil for nothing to do
 	request     *request                                       // URLs to fetch before all others; nil for none
+	inbound     string                                         // address of requests of other programs; "" for none
 	detach      bool                                           // leave the crawl in the deployment to itself
 	connections int
 	maxTime     time.Duration
@@ -78,6 +79,11 @@ func (r *run) do(ctx context.Context, after func(context.Context, *summary) erro
 		if r.here() && !r.lost() {
 			defer r.serve(ctx)()
 		}
+		stop, err := serveInbound(ctx, r.inbound, r.platform, r.Control, r.log)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		end, err := r.watch(limited)
 		switch {
 		case err != nil:

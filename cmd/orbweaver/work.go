@@ -32,6 +32,7 @@ type workFlags struct {
 	lease       time.Duration
 	jobs        bool
 	health      string
+	inbound     string
 }
 
 func newWork() *cobra.Command {
@@ -50,6 +51,7 @@ func newWork() *cobra.Command {
 	fs.IntVar(&f.connections, "connections", engine.DefaultConnections, "requests under way at once")
 	fs.BoolVar(&f.jobs, "jobs", false, "build index and ranks too (default: unless the platform has functions for them)")
 	fs.StringVar(&f.health, "health", "", "serve probes at this address, such as :8080: /healthz, and /readyz while the platform answers")
+	fs.StringVar(&f.inbound, "inbound", "", inboundUsage)
 	f.settings.register(fs, "allow-net")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "time after which others take over the partition of a dead worker")
 	f.reportFlags.register(fs)
@@ -110,6 +112,15 @@ func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 		}
 		defer end()
 	}
+	to, err := service.New(p, service.Config{Ledger: led})
+	if err != nil {
+		return f.explain(err)
+	}
+	end, err := serveInbound(ctx, f.inbound, p, to, cfg.Log)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if f.duration > 0 {
 		limited, cancel := context.WithTimeout(ctx, f.duration)
 		defer cancel()

@@ -31,7 +31,7 @@ func Serve(ctx context.Context, h http.Handler, e events.LambdaFunctionURLReques
 	if err != nil {
 		return events.LambdaFunctionURLResponse{StatusCode: http.StatusBadRequest}
 	}
-	r.RequestURI = target
+	r.RequestURI, r.RemoteAddr = target, e.RequestContext.HTTP.SourceIP
 	for name, value := range e.Headers {
 		r.Header.Set(name, value)
 	}

@@ -9,6 +9,7 @@
 //	step.go     one step: which round is next, the object and head that a round stores, what is deleted
 //	rounds.go   the first rounds: commits become a graph (builder.go), its targets (targets.go), numbers (layout.go)
 //	iterate.go  the other rounds: ranks go from partition to partition (level.go)
+//	solve.go    instead of those: one partition computes the ranks of a small graph
 //	final.go    the last round, and the tables of the whole job
 //	read.go     the progress of a job, and new messages for lost ones
 //

@@ -208,7 +208,7 @@ func (s *Step) finish(t *actor.Task) error {
 	}
 	// Read the residuals of all rounds, and sum up the sizes of the graphs.
 	round := s.own().Round(s.job.Number)
-	data, err := s.state(t, round)
+	data, err := s.part(t, int(s.cfg.Partition), round, len(s.heads))
 	if err != nil {
 		return err
 	}

@@ -14,45 +14,63 @@ import (
 // sizes and sums, residuals of each round so far.
 const stateLists = 7
 
-// encode returns the partition's state.
-func (w *Warm) encode() []byte {
-	p, h := w.levels[0], w.levels[1]
+// levels are the two levels of a partition: of pages and of hosts.
+type levels [2]*level
+
+// encode returns the state of a partition.
+func (l levels) encode() []byte {
+	p, h := l[0], l[1]
 	return ranks.EncodeValues(p.x, h.x, p.weight, h.weight, []float64{p.nodes, p.sum, h.nodes, h.sum}, p.past, h.past)
 }
 
-// resume loads the layout and the state of a stored round, unless they are in memory.
-func (s *Step) resume(t *actor.Task, round int) error {
-	w := s.warm
-	if w.job == s.job.Number && w.round == round && w.layout != nil {
-		return nil
-	}
-	l, err := read(t, s.own().Next.Layout, func(data []byte) (*ranks.Layout, error) {
-		return ranks.DecodeLayout(data, len(s.heads))
-	})
-	if err != nil {
-		return err
-	}
-	data, err := s.state(t, round)
-	if err != nil {
-		return err
-	}
+// decode reads a state that encode has made.
+func (l levels) decode(data []byte, personal bool) error {
 	v, err := ranks.DecodeValues(data, stateLists)
 	if err != nil {
 		return err
 	}
-	levels := newLevels(l)
-	for i, level := range levels {
+	for i, level := range l {
 		x, weight := v[i], v[2+i]
 		if len(x) != level.size() || len(weight) != 0 && len(weight) != len(x) || len(v[4]) != 4 || len(v[5]) != len(v[6]) {
-			return fmt.Errorf("state of round %d: %w", round, wire.ErrDamaged)
+			return wire.ErrDamaged
 		}
 		level.x, level.nodes, level.sum, level.past = x, v[4][2*i], v[4][2*i+1], v[5+i]
-		if len(s.job.Params.Personal) > 0 {
+		if personal {
 			level.weight = weight
 		}
 	}
-	w.layout, w.levels = l, levels
 	return nil
+}
+
+// resume loads the layout and the state of a stored round, unless they are in memory.
+func (s *Step) resume(t *actor.Task, round int) (err error) {
+	w := s.warm
+	if w.layout != nil {
+		return nil
+	}
+	if w.layout, err = s.readLayout(t, int(s.cfg.Partition)); err == nil {
+		w.levels, err = s.state(t, w.layout, int(s.cfg.Partition), round, len(s.heads))
+	}
+	return err
+}
+
+func (s *Step) readLayout(t *actor.Task, q int) (*ranks.Layout, error) {
+	return read(t, s.heads[q].Next.Layout, func(data []byte) (*ranks.Layout, error) {
+		return ranks.DecodeLayout(data, len(s.heads))
+	})
+}
+
+// state reads the state of a layout from a part of what partition q has stored for a round.
+func (s *Step) state(t *actor.Task, l *ranks.Layout, q, round, part int) (levels, error) {
+	data, err := s.part(t, q, round, part)
+	if err != nil {
+		return levels{}, err
+	}
+	of := newLevels(l)
+	if err := of.decode(data, len(s.job.Params.Personal) > 0); err != nil {
+		return levels{}, fmt.Errorf("state in round %d of partition %d: %w", round, q, err)
+	}
+	return of, nil
 }
 
 // sums adds up the figures of all partitions for a round, in their order.
@@ -80,20 +98,17 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Note the sizes of both graphs, which the shares of nodes depend on.
-	w := s.warm
-	for i, nodes := range [...]int64{all.Pages, all.Hosts} {
-		l := w.levels[i]
-		if l.nodes, l.sum = float64(nodes), *sums.Weight.Level(i); nodes > 0 && l.sum == 0 {
-			return nil, s.fail(t, errPersonal)
-		}
+	if s.alone(all) {
+		return s.solve(t, sums, all)
 	}
 	// Make the first ranks and distribute them. The graph is not needed until the last round.
+	w := s.warm
+	if err := w.levels.size(sums, all); err != nil {
+		return nil, s.fail(t, err)
+	}
 	did := &outcome{}
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		for i, l := range w.levels {
-			l.start(*sums.Known.Level(i), *sums.New.Level(i))
-		}
+		w.levels.start(sums)
 		w.graph = nil
 		s.send(did)
 		return nil, nil
@@ -101,44 +116,83 @@ func (s *Step) start(t *actor.Task) (*outcome, error) {
 	return did, err
 }
 
+// size notes the sizes of both graphs, which the shares of nodes depend on.
+func (l levels) size(sums ranks.Sums, all ranks.Totals) error {
+	for i, nodes := range [...]int64{all.Pages, all.Hosts} {
+		if l[i].nodes, l[i].sum = float64(nodes), *sums.Weight.Level(i); nodes > 0 && l[i].sum == 0 {
+			return errPersonal
+		}
+	}
+	return nil
+}
+
+// start makes the first ranks.
+func (l levels) start(sums ranks.Sums) {
+	for i, l := range l {
+		l.start(*sums.Known.Level(i), *sums.New.Level(i))
+	}
+}
+
+// send computes the rank that the nodes give, and returns the sum of the ranks of nodes without links.
+func (l levels) send() (dangling ranks.Residual) {
+	for i, l := range l {
+		if !l.done {
+			*dangling.Level(i) = l.send()
+		}
+	}
+	return dangling
+}
+
+// receive computes the next ranks from the gifts of all partitions, by level. It returns the change; that of a level that
+// has settled stays.
+func (l levels) receive(gifts [2][][]float64, dangling, change ranks.Residual, damping float64) ranks.Residual {
+	for i, l := range l {
+		if !l.done {
+			*change.Level(i) = l.receive(gifts[i], *dangling.Level(i), damping)
+		}
+	}
+	return change
+}
+
+// settle notes the change of the last round. It reports whether no level has changed by more than the tolerance, or
+// there were MaxRounds.
+func (l levels) settle(change ranks.Residual, p *ranks.Params) bool {
+	settled := true
+	for i, l := range l {
+		is := *change.Level(i)
+		l.past, l.done = append(l.past, is), is <= p.Tolerance
+		settled = settled && l.done
+	}
+	return settled || len(l[0].past) >= p.MaxRounds
+}
+
 // send encodes the rank that the nodes give to each partition, and the state for the next round.
 func (s *Step) send(did *outcome) {
 	w := s.warm
-	for i, l := range w.levels {
-		if !l.done {
-			*did.sums.Dangling.Level(i) = l.send()
-		}
-	}
+	did.sums.Dangling = w.levels.send()
 	did.parts = make([][]byte, len(s.heads))
 	for q := range did.parts {
 		if pages, hosts := w.levels[0].part(q), w.levels[1].part(q); len(pages)+len(hosts) > 0 {
 			did.parts[q] = ranks.EncodeValues(pages, hosts)
 		}
 	}
-	did.state = w.encode()
+	did.state = w.levels.encode()
 }
 
 // iterate computes the next ranks. It ends the rounds if no level has changed by more than the tolerance, or at MaxRounds.
 func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
-	if err := s.resume(t, round-1); err != nil {
-		return nil, err
-	}
-	sums, _, err := s.sums(round - 1)
+	sums, all, err := s.sums(round - 1)
 	if err != nil {
 		return nil, err
 	}
-	// Decide by the sums of the previous round whether a level has settled.
-	w, p := s.warm, &s.job.Params
-	if round > ranks.Iterate {
-		settled := true
-		for i, l := range w.levels {
-			change := *sums.Residual.Level(i)
-			l.past, l.done = append(l.past, change), change <= p.Tolerance
-			settled = settled && l.done
-		}
-		if settled || len(w.levels[0].past) >= p.MaxRounds {
-			return s.final(t)
-		}
+	if s.alone(all) {
+		return s.adopt(t)
+	}
+	if err := s.resume(t, round-1); err != nil {
+		return nil, err
+	}
+	if round > ranks.Iterate && s.warm.levels.settle(sums.Residual, &s.job.Params) {
+		return s.final(t)
 	}
 	// Receive the rank that all partitions give, and give in turn.
 	gifts, err := s.gifts(t, round-1)
@@ -146,13 +200,8 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 		return nil, err
 	}
 	did := &outcome{}
-	did.sums.Residual = s.own().At(round - 1).Sums.Residual // stays for a level that has settled
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		for i, l := range w.levels {
-			if !l.done {
-				*did.sums.Residual.Level(i) = l.receive(gifts[i], *sums.Dangling.Level(i), p.Damping)
-			}
-		}
+		did.sums.Residual = s.warm.levels.receive(gifts, sums.Dangling, s.own().At(round-1).Sums.Residual, s.job.Params.Damping)
 		s.send(did)
 		return nil, nil
 	}})

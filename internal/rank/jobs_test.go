@@ -37,8 +37,13 @@ func (w *world) results() (names []string) {
 
 // TestCrashAnywhere crashes a step before each effect of a job, which is after each effect too, and compares the results.
 func TestCrashAnywhere(t *testing.T) {
-	for _, partitions := range []int{1, 3} {
+	for _, way := range []struct {
+		partitions int
+		alone      int64
+	}{{1, -1}, {3, -1}, {1, 0}, {3, 0}} {
+		partitions := way.partitions
 		before := newWorld(t)
+		before.alone = way.alone
 		c := before.made(random(5, 30), partitions, blobschema.ByHost)
 		before.compute(StartConfig{Params: rough}) // the next job uses and deletes its objects
 		if err := c.Commit(before, []made.Page{{URL: "https://new.example/", Links: links("https://h1.example/1")}}, 1); err != nil {
@@ -75,13 +80,20 @@ func TestCrashAnywhere(t *testing.T) {
 		if err := run.drain(); err != nil || kill != calm.effects {
 			t.Fatalf("%d kills of %d: %v", kill, calm.effects, err)
 		}
-		t.Logf("%d partitions: %d effects", partitions, calm.effects)
+		t.Logf("%+v: %d effects", way, calm.effects)
 	}
 }
 
 // TestManyAtOnce runs steps in parallel, also of the same partition, with messages delivered twice.
 func TestManyAtOnce(t *testing.T) {
+	for _, alone := range []int64{-1, 0} {
+		manyAtOnce(t, alone)
+	}
+}
+
+func manyAtOnce(t *testing.T, alone int64) {
 	before := newWorld(t)
+	before.alone = alone
 	before.made(random(6, 40), 3, blobschema.ByHost)
 	if err := before.start(StartConfig{Params: rough}); err != nil {
 		t.Fatal(err)
@@ -106,10 +118,41 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestAlone checks that one partition computes the same ranks alone, to the last bit, with fewer calls.
+func TestAlone(t *testing.T) {
+	for seed := range uint64(10) {
+		for _, partitions := range []int{1, 2, 5} {
+			all := newWorld(t)
+			all.made(random(seed, 60), partitions, blobschema.ByHost)
+			one := all.clone()
+			one.alone = 0
+			params := ranks.Params{Damping: 0.85, Tolerance: 1e-9, MaxRounds: 15 + 60*int(seed%2)}
+			if seed%3 == 0 {
+				params.Personal = []ranks.Weight{{Host: "h1.example", Weight: 2}, {Host: "h2.example", Weight: 1}}
+			}
+			all.compute(StartConfig{Params: params})
+			one.compute(StartConfig{Params: params})
+			if !slices.Equal(all.results(), one.results()) || all.job().Rounds != one.job().Rounds || !slices.Equal(all.job().Residuals, one.job().Residuals) {
+				t.Errorf("seed %d, %d partitions: alone %+v, together %+v", seed, partitions, one.job(), all.job())
+			}
+			if 2*one.effects > all.effects {
+				t.Errorf("seed %d, %d partitions: %d effects alone, %d together", seed, partitions, one.effects, all.effects)
+			}
+		}
+	}
+}
+
 // TestFaults checks that steps retry, or restart, if effects fail at random. An effect fails before or after it
 // took place.
 func TestFaults(t *testing.T) {
+	for _, alone := range []int64{-1, 0} {
+		faults(t, alone)
+	}
+}
+
+func faults(t *testing.T, alone int64) {
 	before := newWorld(t)
+	before.alone = alone
 	before.made(random(6, 40), 2, blobschema.ByHost)
 	if err := before.start(StartConfig{Params: rough}); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ type level struct {
 }
 
 // newLevels returns the levels of a layout: pages, then hosts.
-func newLevels(l *ranks.Layout) [2]*level { return [2]*level{{Level: &l.Pages}, {Level: &l.Hosts}} }
+func newLevels(l *ranks.Layout) levels { return levels{{Level: &l.Pages}, {Level: &l.Hosts}} }
 
 // size returns the number of nodes here.
 func (l *level) size() int { return len(l.OutFirst) - 1 }

@@ -313,7 +313,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 		layout = ranks.EncodeLayout(l)
-		did.state = s.warm.encode()
+		did.state = s.warm.levels.encode()
 		return nil, nil
 	}})
 	if err != nil {

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,7 +33,12 @@ type StartConfig struct {
 	// Rebuild starts a new job as Fresh and Force do. It also ends the use of previous results, which may be
 	// damaged: there are no ranks until the job is done.
 	Rebuild bool `json:"-"`
+	// Alone is the number of nodes and links of both levels up to which one partition computes all ranks. 0: default; -1: none.
+	Alone int64 `json:"-"`
 }
+
+// defaultAlone nodes and links take about 200 MB.
+const defaultAlone = 8 << 20
 
 // Start starts a job, or continues the running one if it has the same parameters: it sends the job's messages
 // again, which is harmless. It is an [actor.Actor].
@@ -98,6 +104,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 		}
 		next := ranks.Job{
 			Version: wire.Version, Number: j.Number + 1, Params: params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
+			Alone: max(0, cmp.Or(cfg.Alone, defaultAlone)),
 		}
 		if f := j.Finished(); f != nil && !cfg.Rebuild {
 			last := *f

@@ -65,7 +65,7 @@ type Warm struct {
 	graph  []*ranks.Graph
 	out    *targets
 	layout *ranks.Layout
-	levels [2]*level // of pages and of hosts
+	levels levels
 }
 
 // NewStep returns the actor. warm is the state of a previous step of the partition, or nil. No other step may use it.
@@ -569,14 +569,15 @@ func (s *Step) get(q, round, part int) (*actor.GetObject, error) {
 	return &actor.GetObject{Name: r.Object, Offset: off, Length: length}, nil
 }
 
-// state reads the state that a round of this partition stored for the next one.
-func (s *Step) state(t *actor.Task, round int) ([]byte, error) {
-	get, err := s.get(int(s.cfg.Partition), round, len(s.heads))
+// part reads a part of what partition q has stored for a round. The part after those of all partitions is the state for its
+// next round.
+func (s *Step) part(t *actor.Task, q, round, part int) ([]byte, error) {
+	get, err := s.get(q, round, part)
 	if err != nil {
 		return nil, err
 	}
 	if get == nil {
-		return nil, fmt.Errorf("round %d has left no state: %w", round, wire.ErrDamaged)
+		return nil, fmt.Errorf("round %d of partition %d has left nothing: %w", round, q, wire.ErrDamaged)
 	}
 	return t.Object(get.Name, get.Offset, get.Length)
 }

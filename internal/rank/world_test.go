@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -41,11 +42,12 @@ type world struct {
 	// fault returns the error of an effect, before or after it takes place; nil: no faults.
 	fault func(actor.Effect) (before, after error)
 	gets  int
-	died  bool // a step was killed, so messages may be lost
+	died  bool  // a step was killed, so messages may be lost
+	alone int64 // of jobs that do not say
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, Store: virtual.NewStore(), kill: -1, warm: map[partition.ID]*Warm{}}
+	return &world{t: t, Store: virtual.NewStore(), kill: -1, alone: -1, warm: map[partition.ID]*Warm{}}
 }
 
 func (w *world) clone() *world {
@@ -186,7 +188,7 @@ func (w *world) step(p partition.ID) *Step {
 
 // start begins a job.
 func (w *world) start(cfg StartConfig) error {
-	cfg.Crawl = w.crawl()
+	cfg.Crawl, cfg.Alone = w.crawl(), cmp.Or(cfg.Alone, w.alone)
 	return w.run(NewStart(cfg))
 }
 

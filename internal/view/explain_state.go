@@ -148,3 +148,55 @@ func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, er
 	}
 	return list, nil
 }
+
+// Latest returns the latest page record of a URL by the state of its slot, or nil if the URL was never settled.
+// Unlike History, it reads one slot and one commit.
+func (v *View) Latest(ctx context.Context, u weburl.URL) (*blobschema.Page, error) {
+	places, err := v.slotStates(ctx, u.Host())
+	if err != nil {
+		return nil, err
+	}
+	ref := places[len(places)-1].record(u, v.hash.Fingerprint(u.String()))
+	if ref.Seq == 0 {
+		return nil, nil
+	}
+	parts, err := v.parts(ctx, []partition.ID{ref.Partition})
+	if err != nil {
+		return nil, err
+	}
+	commit := blobschema.CommitOf(&parts[ref.Partition].Manifest, uint64(ref.Seq))
+	if commit == "" {
+		return nil, nil
+	}
+	c, err := blobschema.ReadCommit(blobschema.GetFrom(ctx, v.store), commit)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return nil, fmt.Errorf("pages of %s: %w", commit, err)
+	}
+	var latest *blobschema.Page
+	for i := range pages {
+		if p := &pages[i]; p.URL == u.String() && !p.Robots && (latest == nil || newer(*p, *latest)) {
+			latest = p
+		}
+	}
+	return latest, nil
+}
+
+// record returns the reference of the latest page record of a URL; zero if there is none. A URL that waits for a revisit is
+// queued, not settled.
+func (p *slotState) record(u weburl.URL, fp uint64) (ref blobschema.RecordRef) {
+	for _, s := range p.run.Settled {
+		if s.Fingerprint == fp && s.Slot == p.Slot && s.State != blobschema.Forwarded {
+			ref = s.Record
+		}
+	}
+	for i := range p.run.Queued {
+		if q := &p.run.Queued[i]; q.URL == u.String() {
+			ref = q.Previous
+		}
+	}
+	return ref
+}

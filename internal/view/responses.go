@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/extract"
 )
 
 // Member reads the stored bytes of a page's response record.
@@ -64,6 +66,25 @@ func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind warc.Typ
 		return nil, fmt.Errorf("read record of %s in %s at %d: %w", pg.URL, pg.WARC, pg.Offset, err)
 	}
 	return rec, nil
+}
+
+// Decoded returns the body of a response record without its content coding, and at most limit bytes of it. A body that
+// was cut when it was stored ends where it ends. The coding is returned too; "" for none.
+func Decoded(rec *warc.Record, limit int) (body []byte, coding string, err error) {
+	m, err := rec.HTTP()
+	if err != nil {
+		return nil, "", err
+	}
+	var codings []string
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, "Content-Encoding") {
+			codings = append(codings, f.Value)
+		}
+	}
+	var d extract.Decoder
+	coding = extract.Coding(codings)
+	d.Open(rec.Body, coding)
+	return d.UpTo(limit), coding, nil
 }
 
 // File returns the path of an object's file; "" where objects are not files.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -20,16 +21,19 @@ const (
 	mixedPages    = 100 // pages of each host except the portal
 	mixedDelay    = time.Second
 	mixedLinks    = 64 // connections of the partition
+	portals       = 5  // hosts that have a rule, the largest ones
 )
 
-// queueTrial is one crawl of a web whose first host is a portal.
+// queueTrial is one crawl of a web whose first hosts are portals.
 type queueTrial struct {
 	by    blobschema.QueueBy
-	k     int // number of connections that the portal allows, and of queues
+	k     int // number of connections that a portal allows, and of its queues
 	delay time.Duration
 	rest  time.Duration // delay of other hosts
 
-	pages []int // by period of portalWatch
+	pages  []int     // by period of portalWatch
+	active []float64 // requests under way
+	bytes  []float64 // of bodies
 	measure.Measured
 }
 
@@ -45,10 +49,14 @@ func (t *queueTrial) run(seed uint64, web *simweb.Web, d time.Duration) (err err
 	lab := measure.Lab{
 		Seed: seed, Web: web, Partitions: 1, Slots: 64, Connections: mixedLinks, Delay: t.rest, Duration: d,
 		Settings: blobschema.Settings{
-			Hosts:   []blobschema.HostRule{{Host: web.Host(0).Authority, Connections: t.k, Delay: &t.delay}},
 			QueueBy: t.by, Queues: t.k,
 		},
-		Watch: portalWatch, OnSight: func(s measure.Sight) { t.pages = append(t.pages, s.Pages[0]) },
+		Watch: portalWatch, OnSight: func(s measure.Sight) {
+			t.pages, t.active, t.bytes = append(t.pages, s.Pages[0]), append(t.active, s.Active), append(t.bytes, float64(s.Bytes))
+		},
+	}
+	for h := range min(portals, web.Hosts()) {
+		lab.Settings.Hosts = append(lab.Settings.Hosts, blobschema.HostRule{Host: web.Host(h).Authority, Connections: t.k, Delay: &t.delay})
 	}
 	if t.Measured, err = measure.Measure(lab); err != nil {
 		return fmt.Errorf("%v: %w", t, err)
@@ -64,11 +72,10 @@ func (t *queueTrial) rates() (out []float64) {
 	return out
 }
 
-// active returns the mean number of requests under way, by period: the rate times the latency, by Little's law.
-func (t *queueTrial) active() []float64 {
-	out := t.rates()
-	for i := range out {
-		out[i] *= portalLatency.Seconds()
+// kbytes returns kilobytes per second, by period.
+func (t *queueTrial) kbytes() (out []float64) {
+	for _, n := range t.bytes {
+		out = append(out, n/1000/portalWatch.Seconds())
 	}
 	return out
 }
@@ -83,14 +90,14 @@ func late(values []float64) float64 {
 	return sum / float64(max(1, len(values)))
 }
 
-// newPortal returns a web of one host, or of a portal and other hosts.
+// newPortal returns a web of one host, or of portals and other hosts.
 func newPortal(seed uint64, pages, others int) (*simweb.Web, error) {
 	c := simweb.Config{
-		Seed: seed, Hosts: 1 + others, Names: true, Pages: simweb.Pages{Min: pages}, PageBytes: 256, LinksPerPage: 10,
+		Seed: seed, Hosts: 1 + others, Names: true, Pages: simweb.Pages{Min: pages}, PageBytes: 2048, LinksPerPage: 10,
 		Connection: simweb.Connection{LatencyMin: portalLatency, MaxRequests: 1 << 30},
 	}
 	if others > 0 {
-		c.Pages = simweb.Pages{Min: mixedPages, Max: pages, Zipf: 10} // so steep that only one host is large
+		c.Pages = simweb.Pages{Min: mixedPages, Max: pages / 2, Zipf: 2} // a few hosts are large
 	}
 	return simweb.New(c)
 }
@@ -155,15 +162,16 @@ func portalSection(trials []*queueTrial) Section {
 	sec := Section{Title: "One portal without a delay", Text: portalText}
 	tab := Table{
 		Name: "portal", Caption: "Requests under way, and pages a second, when the queues are long",
-		Columns: []string{"connections", "by host: active", "by SURT: active", "by BKDR: active", "by host: pages/s", "by SURT: pages/s", "by BKDR: pages/s", "times k = 1"},
+		Columns: []string{"connections", "by host: active", "by SURT: active", "by BKDR: active", "by host: pages/s", "by SURT: pages/s", "by BKDR: pages/s", "times k = 1", "by host: kB/s", "by BKDR: kB/s"},
 	}
 	active := Plot{Name: "active", Title: "Requests under way over time", X: "seconds", Y: "requests"}
+	bytes := Plot{Name: "bytes", Title: "Kilobytes a second over time", X: "seconds", Y: "kB/s"}
 	rate := Plot{Name: "portal", Title: "Pages a second when the queues are long", X: "connections", Y: "pages a second", LogX: true}
 	byRate := map[blobschema.QueueBy]map[int]float64{}
 	for i := 0; i < len(trials); i += 3 {
 		row := []any{trials[i].k}
 		for _, t := range trials[i : i+3] {
-			row = append(row, late(t.active()))
+			row = append(row, late(t.active))
 		}
 		for _, t := range trials[i : i+3] {
 			r := late(t.rates())
@@ -174,7 +182,7 @@ func portalSection(trials []*queueTrial) Section {
 			row = append(row, r)
 		}
 		up := byRate[blobschema.QueueByBKDR][trials[i].k] / byRate[blobschema.QueueByBKDR][1]
-		tab.Rows = append(tab.Rows, append(row, up))
+		tab.Rows = append(tab.Rows, append(row, up, late(trials[i].kbytes()), late(trials[i+2].kbytes())))
 		if k := trials[i].k; k > 1 {
 			sec.Checks = append(sec.Checks,
 				Check{What: fmt.Sprintf("%d connections, by BKDR: at least %g requests under way", k, busyEnough*float64(k)), OK: row[3].(float64) >= busyEnough*float64(k)},
@@ -183,16 +191,17 @@ func portalSection(trials []*queueTrial) Section {
 	}
 	most := trials[len(trials)-3:]
 	for i, t := range most {
-		active.Series = append(active.Series, overTime(string(t.by)+fmt.Sprintf(", k = %d", t.k), i, t.active()))
+		active.Series = append(active.Series, overTime(string(t.by)+fmt.Sprintf(", k = %d", t.k), i, t.active))
+		bytes.Series = append(bytes.Series, overTime(string(t.by)+fmt.Sprintf(", k = %d", t.k), i, t.kbytes()))
 	}
 	if len(trials) > 6 {
 		middle := trials[len(trials)-9+2]
-		active.Series = append(active.Series, overTime(string(middle.by)+fmt.Sprintf(", k = %d", middle.k), 3, middle.active()))
+		active.Series = append(active.Series, overTime(string(middle.by)+fmt.Sprintf(", k = %d", middle.k), 3, middle.active))
 	}
 	for i, by := range []blobschema.QueueBy{blobschema.QueueByHost, blobschema.QueueBySURT, blobschema.QueueByBKDR} {
 		rate.Series = append(rate.Series, pairs("by "+string(by), i, false, byRate[by]))
 	}
-	sec.Tables, sec.Plots = []Table{tab}, []Plot{active, rate}
+	sec.Tables, sec.Plots = []Table{tab}, []Plot{active, bytes, rate}
 	return sec
 }
 
@@ -214,7 +223,7 @@ func paceSection(trials []*queueTrial) Section {
 	for _, t := range trials {
 		byLinks, byPace := float64(t.k)/portalLatency.Seconds(), 1/portalPace.Seconds()
 		r := late(t.rates())
-		tab.Rows = append(tab.Rows, []any{t.k, late(t.active()), r, byLinks, byPace})
+		tab.Rows = append(tab.Rows, []any{t.k, late(t.active), r, byLinks, byPace})
 		sec.Checks = append(sec.Checks, Check{
 			What: fmt.Sprintf("%d connections: the lower bound is kept, and %g%% of it reached", t.k, 100*busyEnough),
 			OK:   r <= min(byLinks, byPace)*1.001 && r >= busyEnough*min(byLinks, byPace),
@@ -226,13 +235,20 @@ func paceSection(trials []*queueTrial) Section {
 
 // mixedSection reports on a portal among other hosts.
 func mixedSection(trials []*queueTrial, web *simweb.Web) Section {
-	sec := Section{Title: "A portal among other hosts", Text: fmt.Sprintf(mixedText, mixedHosts, mixedPages, mixedDelay, mixedLinks)}
-	tab := Table{Name: "mixed", Caption: "Pages of all hosts", Columns: []string{"connections to the portal", "pages", "of", "pages/s when the queues are long", "times k = 1"}}
+	var sizes []string
+	for h := range portals {
+		sizes = append(sizes, grouped(web.Host(h).Pages))
+	}
+	sec := Section{Title: "Portals of several sizes among other hosts", Text: fmt.Sprintf(mixedText, portals, strings.Join(sizes, ", "), web.Hosts()-portals, mixedDelay, mixedLinks)}
+	tab := Table{Name: "mixed", Caption: "Pages of all hosts", Columns: []string{"connections to each portal", "pages", "of", "active at the end", "pages/s at the end", "times k = 1", "kB/s at the end"}}
 	plot := Plot{Name: "mixed", Title: "Pages a second, of all hosts", X: "seconds", Y: "pages a second"}
 	one := late(trials[0].rates())
 	for i, t := range trials {
 		r := late(t.rates())
-		tab.Rows = append(tab.Rows, []any{t.k, t.Pages, web.Pages(), r, r / one})
+		tab.Rows = append(tab.Rows, []any{t.k, t.Pages, web.Pages(), late(t.active), r, r / one, late(t.kbytes())})
+		if i > 0 && t.Pages < web.Pages() {
+			sec.Checks = append(sec.Checks, Check{What: fmt.Sprintf("%d connections to each portal: more pages than with %d", t.k, trials[i-1].k), OK: t.Pages > trials[i-1].Pages})
+		}
 		plot.Series = append(plot.Series, overTime(fmt.Sprintf("k = %d", t.k), i, t.rates()))
 	}
 	sec.Tables, sec.Plots = []Table{tab}, []Plot{plot}
@@ -256,6 +272,6 @@ last. Each queue returns its best URL first, but the queues of a host have no or
 const paceText = `The same with %v between two requests to the host. The delay applies to the host, not to a queue: with any number of queues the
 host gets at most one request in that time, or %g pages per second. Further connections only wait.`
 
-const mixedText = `The portal with %d other hosts of %d pages each, which have no host rule and get one request every %v; the crawl
-has %d connections. The other hosts are finished after two minutes, and only the portal remains. With one queue the crawl then uses one connection. This is the case of the
-paper: a few huge hosts, and most threads waiting.`
+const mixedText = `%d portals of %s pages among %d smaller hosts, which have no host rule and get one request every %v; the crawl
+has %d connections. The small hosts are finished first, and then only the portals remain. With one queue each, the crawl uses as many connections as there are portals. This is the case of the
+paper: a few huge hosts, and most threads waiting. "At the end" is the mean of the second half.`

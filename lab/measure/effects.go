@@ -266,8 +266,10 @@ func (a *labActor) fetch(id uint64, req actor.Request) {
 		took = over.took
 	}
 	a.fetching[id] = req
+	a.underWay(1)
 	a.After(took, func() {
 		over.end(a.Mono)
+		a.underWay(-1)
 		if _, ok := a.fetching[id]; !ok || a.Ended() {
 			return // cancelled
 		}
@@ -285,13 +287,16 @@ func (a *labActor) fetch(id uint64, req actor.Request) {
 		if a.cfg.Server != nil {
 			over.observe(out)
 		}
-		a.answered(&req, url)
+		a.answered(&req, url, out.Wire)
+		for i := range out.Links {
+			a.find(out.Links[i].URL)
+		}
 		a.Reply(id, out, nil)
 	})
 }
 
 // answered counts an answer.
-func (a *labActor) answered(req *actor.Request, url string) {
+func (a *labActor) answered(req *actor.Request, url string, bytes int64) {
 	a.result.Requests++
 	if req.Robots {
 		return
@@ -302,6 +307,7 @@ func (a *labActor) answered(req *actor.Request, url string) {
 	}
 	a.sight.Pages[a.part]++
 	a.sight.Regions[a.region(req.URL)]++
+	a.sight.Bytes += bytes
 	a.served(url)
 	f := a.hash.Fingerprint(url)
 	if _, ok := a.seen[f]; ok {

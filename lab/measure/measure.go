@@ -63,6 +63,8 @@ type Sight struct {
 	Pages []int         // answered pages by partition, without robots.txt
 	// Regions are the same pages by region.
 	Regions []int
+	Active  float64 // mean number of requests under way
+	Bytes   int64   // of bodies
 }
 
 // Measured is the result of a [Lab].
@@ -71,6 +73,8 @@ type Measured struct {
 	Pages    int // answered, without robots.txt
 	Twice    int // pages whose URL had been answered before
 	Requests int // including robots.txt
+	// Found are the numbers of URLs by region: seeds, and links of answered pages. They are counted if there are several regions.
+	Found    []int
 	Mail     MailCount
 	Steps    int
 	Calls    ledger.Counts // a trigger that waits for wakes costs nothing
@@ -125,6 +129,10 @@ type lab struct {
 	steps     map[partition.ID]*labActor
 	waiting   map[string]*poll // waiting receivers by queue
 	seen      map[uint64]struct{}
+	found     map[string]struct{}
+	active    int           // requests under way
+	busy      time.Duration // sum of their times since the last call of OnSight, until counted
+	counted   time.Duration
 	servers   map[weburl.Host]*server
 	sight     Sight
 	asleep    map[partition.Slot]stopped
@@ -206,10 +214,11 @@ func newLab(cfg Lab) (*lab, error) {
 		cfg: cfg, queues: embedded.NewQueues(nil), Store: virtual.NewStore(),
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
-		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
+		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, found: map[string]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
 		asked: map[string][]int{},
 	}
 	l.sight = l.nothing()
+	l.result.Found = make([]int, len(cfg.Regions))
 	l.result.Served = make([]time.Duration, len(cfg.Asks))
 	names := []string{naming.WakesQueue, naming.IntakeQueue}
 	for p := range partition.ID(cfg.Most) {
@@ -268,8 +277,17 @@ func (l *lab) fail(err error) {
 func (l *lab) show() {
 	l.After(l.cfg.Watch, l.show)
 	l.sight.At = l.Mono - l.began
+	l.underWay(0)
+	l.sight.Active = l.busy.Seconds() / l.cfg.Watch.Seconds()
 	l.cfg.OnSight(l.sight)
+	l.busy = 0
 	l.sight = l.nothing()
+}
+
+// underWay changes the number of requests under way.
+func (l *lab) underWay(by int) {
+	l.busy += time.Duration(l.active) * (l.Mono - l.counted)
+	l.active, l.counted = l.active+by, l.Mono
 }
 
 // plan calls Plan and moves slots accordingly.

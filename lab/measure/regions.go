@@ -46,6 +46,7 @@ func (l *lab) seeds(after time.Duration) (out []crawl.Seed, err error) {
 			if err != nil {
 				return nil, err
 			}
+			l.find(u)
 			out = append(out, crawl.Seed{URL: u, Topic: r.Topic})
 		}
 	}
@@ -58,6 +59,17 @@ func (l *lab) region(u weburl.URL) int {
 		_, ok := r.Web.HostOf(string(u.Host()))
 		return ok
 	}))
+}
+
+// find counts a URL.
+func (l *lab) find(u weburl.URL) {
+	if len(l.cfg.Regions) < 2 {
+		return
+	}
+	if _, ok := l.found[u.String()]; !ok {
+		l.found[u.String()] = struct{}{}
+		l.result.Found[l.region(u)]++
+	}
 }
 
 func (l *lab) regionOf(u weburl.URL) *Region { return &l.cfg.Regions[l.region(u)] }

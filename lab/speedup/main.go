@@ -1,7 +1,7 @@
-// Speedup measures how much faster several workers crawl than one: it crawls the same generated web by 1, 2 and 4
+// Speedup measures how much faster several workers crawl than one: it crawls the same generated web by 1, 2, 4, 8 and 16
 // processes of 'orbweaver work' that share a PostgreSQL server and a folder, and compares their rates.
 //
-//	make speedup                          # takes five minutes; needs PostgreSQL
+//	make speedup                          # takes ten minutes; needs PostgreSQL
 //	make speedup ARGS='-quick'
 //	make speedup ARGS='-csv FILE'         # also writes the table
 //
@@ -37,8 +37,8 @@ import (
 )
 
 const (
-	partitions  = 8
-	steps       = 2 // of each worker, so that four of them work on all partitions
+	partitions  = 8 // or enough for the steps of all workers
+	steps       = 2 // of each worker
 	connections = 16
 	latency     = 500 * time.Millisecond
 	atMost      = 10 * time.Minute // for one crawl
@@ -65,14 +65,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	cfg := simweb.Config{
-		Seed: 4, Hosts: 256, Pages: simweb.Pages{Min: 10}, LinksPerPage: 10, CrossHost: 0.2,
+		Seed: 4, Hosts: 512, Pages: simweb.Pages{Min: 10}, LinksPerPage: 10, CrossHost: 0.2,
 		Connection: simweb.Connection{LatencyMin: latency, LatencyMax: latency},
 	}
 	if *quick {
 		cfg.Pages.Min = 4
 	}
 	var all []speed
-	for _, n := range []int{1, 2, 4} {
+	for _, n := range []int{1, 2, 4, 8, 16} {
 		s, err := measure(ctx, db, cfg, n)
 		if err != nil {
 			return fmt.Errorf("%d workers: %w", n, err)
@@ -129,7 +129,7 @@ func measure(ctx context.Context, db *servers.Postgres, cfg simweb.Config, n int
 		return s, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(blobs)) }()
-	location := fmt.Sprintf("%s?name=speedup_%d&partitions=%d&blobs=file://%s", db.URL(), n, partitions, filepath.ToSlash(blobs))
+	location := fmt.Sprintf("%s?name=speedup_%d&partitions=%d&blobs=file://%s", db.URL(), n, max(partitions, steps*n), filepath.ToSlash(blobs))
 	var workers errgroup.Group
 	for range n {
 		workers.Go(func() error {
