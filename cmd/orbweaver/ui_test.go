@@ -70,11 +70,19 @@ func startUI(t *testing.T, start string, args ...string) (base, dir string) {
 	if got := command(t.Context(), io.Discard, "crawl", "--quiet", "--index", "--data", dir, "--allow-net", "127.0.0.1", "--delay", "0s", start); got != exitOK {
 		t.Fatalf("exit status %d", got)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	return serveUI(t, context.Background(), append([]string{"--data", dir}, args...)...), dir
+}
+
+// serveUI serves the pages until the end of the test, and returns their address.
+func serveUI(t *testing.T, parent context.Context, args ...string) (base string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(parent)
 	r, w := io.Pipe()
 	ended := make(chan exit, 1)
 	go func() {
-		ended <- command(ctx, w, append([]string{"ui", "--data", dir, "--listen", "127.0.0.1:0"}, args...)...)
+		cmd := root()
+		cmd.SetErr(w)
+		ended <- execute(ctx, cmd, append([]string{"ui", "--listen", "127.0.0.1:0"}, args...))
 		w.Close()
 	}()
 	line, err := bufio.NewReader(r).ReadString('\n')
@@ -89,7 +97,7 @@ func startUI(t *testing.T, start string, args ...string) (base, dir string) {
 	if m == nil {
 		t.Fatalf("%q, %v", line, err)
 	}
-	return m[1], dir
+	return m[1]
 }
 
 // visit sends a request; change may change it.
@@ -306,5 +314,26 @@ func TestUIInBrowser(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), python, script, base, site, os.Getenv("ORBWEAVER_UI_SHOTS")).CombinedOutput()
 	if t.Log(string(out)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestUIOfDeployment looks at a deployment, and pauses it.
+func TestUIOfDeployment(t *testing.T) {
+	c := memoryCloud(t)
+	off := c.functions()
+	c.run("crawl", "--every", "100ms", "--delay", "0s", c.site.url+"/0").ends(exitOK)
+	c.settled("finished")
+	off()
+	base := serveUI(t, context.WithValue(context.Background(), openerKey{}, c.open), "--platform", c.url, "--control")
+	for path, want := range map[string][]string{
+		"/": {"Finished: nothing is left to fetch.", "Pages per second", "<dt>cost</dt>", "Cost of fetching", "data-every=\"30\""}, "/hosts": {"Hosts"}, "/partitions": {"3 partitions"},
+		"/report": {"client-error 404"}, "/explain?url=" + url.QueryEscape(c.site.url+"/3"): {"answered with status 200"},
+	} {
+		resp, body := visit(t, http.MethodGet, base+path, "", nil)
+		for _, w := range want {
+			if resp.StatusCode != http.StatusOK || !strings.Contains(body, w) {
+				t.Errorf("%s: %d, without %q:\n%.3000s", path, resp.StatusCode, w, body)
+			}
+		}
 	}
 }

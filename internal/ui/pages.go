@@ -217,7 +217,7 @@ func (s *Server) tiles(f *figures, now time.Time) []tile {
 	if len(f.Index) > 0 {
 		documents := int64(0)
 		for i := range f.Index {
-			documents += int64(f.Index[i].Documents)
+			documents += f.Index[i].Documents
 		}
 		tiles = append(tiles, tile{Name: "indexed", Value: count(documents), More: fmt.Sprintf("%d commits behind", f.Behind()), Link: "/search/"})
 	}
