@@ -75,7 +75,7 @@ func (f *uiFlags) run(cmd *cobra.Command, v *view.View) error {
 	return serve(ctx, l, s)
 }
 
-// order gives an order to whoever works on the crawl.
+// order passes an order to the process or the deployment that crawls.
 func (f *uiFlags) order(ctx context.Context, o crawl.Order) (changed bool, err error) {
 	err = f.change(ctx, func(opened *opened) (err error) {
 		changed, err = opened.Order(ctx, o)

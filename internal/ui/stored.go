@@ -93,7 +93,7 @@ func show(rec *warc.Record) (kind string, body []byte, err error) {
 		return "", nil, &problem{http.StatusUnprocessableEntity, "The payload cannot be decompressed: its coding is " + line(coding) + "."}
 	}
 	media, params, _ := mime.ParseMediaType(given)
-	// A charset that the server did not name is for the browser to find: it is told nothing.
+	// Without a charset of the server, the browser detects it.
 	charset := map[string]string{}
 	if c := params["charset"]; c != "" {
 		charset["charset"] = c
