@@ -102,6 +102,10 @@ func waitOf(run *blobschema.Run, key string, now time.Time) (Wait, error) {
 		w.Why = "nothing is pending"
 	case w.Why == "" && info.HTTP.Rules == nil && info.HTTPS.Rules == nil:
 		w.Why = "its robots.txt is requested first"
+	case w.Why == "" && info.Pace.Failures > 0:
+		w.Why, w.Bad = fmt.Sprintf("%d failures in a row make it slower", info.Pace.Failures), true
+	case w.Why == "" && w.Delay > 0: // the commit is older than that
+		w.Why = "pace: a request every " + w.Delay.String()
 	case w.Why == "":
 		w.Why = "it waits for its turn"
 	}

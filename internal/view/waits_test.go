@@ -16,7 +16,7 @@ import (
 func TestWaits(t *testing.T) {
 	s := newHandmade(t)
 	now := time.Now()
-	failed, revisit, ready, idle, other := s.hostIn(0), s.hostIn(2), s.hostIn(4), s.hostIn(6), s.hostIn(1)
+	failed, revisit, ready, idle, other, paced := s.hostIn(0), s.hostIn(2), s.hostIn(4), s.hostIn(6), s.hostIn(1), s.hostIn(3)
 	s.commit(0, func(c *blobschema.Commit) {
 		c.State = &blobschema.Run{}
 		for _, h := range []string{failed, revisit, ready} {
@@ -35,18 +35,29 @@ func TestWaits(t *testing.T) {
 		c.State.Sort()
 	})
 	s.commit(1, func(c *blobschema.Commit) {
-		c.State = &blobschema.Run{Queued: []blobschema.Queued{s.queued("http://" + other + "/")}}
+		// An hour ago: its rules are known, and its pace has passed.
+		rules := []any{polite.ParseRobots([]byte("User-agent: *\nAllow: /\n"), "orbweaver").Encode(), 0, "", 0, 0, 0}
+		data, err := cbor.Marshal(map[int]any{1: polite.Pace{Next: now.Add(-time.Hour), Delay: 2 * time.Second}, 2: []any{rules, rules}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.State = &blobschema.Run{
+			Queued: []blobschema.Queued{s.queued("http://" + other + "/"), s.queued("http://" + paced + "/")},
+			Keys:   []blobschema.KeyState{{Slot: s.hash.Slot(paced), Key: paced, Data: data}},
+		}
+		c.State.Sort()
 	})
 	v, err := view.New(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits, err := v.Waits(t.Context(), []string{failed, revisit, ready, idle, other})
+	waits, err := v.Waits(t.Context(), []string{failed, revisit, ready, idle, other, paced})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]string{
 		revisit: "its URLs wait for a retry or a revisit", ready: "its robots.txt is requested first", idle: "nothing is pending", other: "its robots.txt is requested first",
+		paced: "pace: a request every 2s",
 	} {
 		if got := waits[host].Why; got != want {
 			t.Errorf("%s: %q, want %q", host, got, want)
