@@ -98,6 +98,11 @@ selfhosted-check: ## check the compose file and the Helm chart; needs python3, a
 	$(chart) --set "$$args" >$(checks)/chart.yaml && $(checks)/bin/kubernetes-validate --strict $(checks)/chart.yaml || exit 1; done
 	! $(chart) --set secret.pgPassword=p,worker.replicaz=3 2>/dev/null || { echo 'a misspelt value is not refused'; exit 1; }
 
+ui-test: ## use every page of 'orbweaver ui' in a browser; needs chromium and Python, and the first time PyPI; SHOTS=FOLDER keeps pictures
+	command -v chromium || command -v chromium-browser || command -v google-chrome || { echo "there is no chromium: install it, as in 'apt-get install chromium'"; exit 1; }
+	test -d .cache/ui || { python3 -m venv .cache/ui && .cache/ui/bin/pip install --quiet playwright==1.65.2 || { rm -rf .cache/ui; exit 1; }; }
+	ORBWEAVER_UI_PYTHON=$(CURDIR)/.cache/ui/bin/python ORBWEAVER_UI_SHOTS=$(if $(SHOTS),$(abspath $(SHOTS))) go test -count=1 -v -run TestUIInBrowser ./cmd/orbweaver
+
 gcp-test: ## vet and test the platform and the functions on Google Cloud, on fakes within the tests
 	go vet -tags gcp ./internal/drivers/... ./internal/service ./functions/google ./cmd/orbweaver
 	go test -vet=off -tags gcp ./internal/drivers/gcp/... ./functions/google
@@ -163,12 +168,17 @@ speedup: build ## measure how much faster several workers crawl than one, on Pos
 peers: build ## crawl the same webs with wget, wget2 and Scrapy too, where they are installed, for half an hour; ARGS='-webs fast'
 	$(call lab,peers) $(ARGS)
 
+picture = chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --user-data-dir=.cache/chromium
+
 recordings: build ## make the pictures of the documents, from a crawl on this machine; needs script and chromium
 	rm -rf .cache/recordings
 	$(call lab,recordings) .cache/recordings docs/recordings/live.svg
 	bin/orbweaver search --data .cache/recordings --serve 127.0.0.1:8090 & trap "kill $$!" EXIT; sleep 3; \
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --window-size=860,520 --user-data-dir=.cache/chromium \
-	--screenshot=docs/recordings/search.png 2>/dev/null 'http://127.0.0.1:8090/?q=crash+lease+"next+step"'
+	$(picture) --window-size=860,520 --screenshot=docs/recordings/search.png 2>/dev/null 'http://127.0.0.1:8090/?q=crash+lease+"next+step"'
+	bin/orbweaver demo --quiet --data .cache/recordings/demo
+	bin/orbweaver ui --data .cache/recordings/demo --listen 127.0.0.1:8090 & trap "kill $$!" EXIT; sleep 3; \
+	$(picture) --window-size=1000,620 --screenshot=docs/recordings/ui.png http://127.0.0.1:8090/ 2>/dev/null; \
+	$(picture) --window-size=1000,480 --screenshot=docs/recordings/ui-links.png http://127.0.0.1:8090/report 2>/dev/null
 
 vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
 	$(tool) govulncheck $(ARGS) ./...
@@ -190,4 +200,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup peers recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup peers recordings vuln cover lines clean

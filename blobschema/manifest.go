@@ -51,6 +51,8 @@ type Manifest struct {
 	Moved []Moved `cbor:"27,keyasint,omitempty"`
 	// Given are the hand-overs that are not known to be confirmed.
 	Given []Handover `cbor:"28,keyasint,omitempty"`
+	// Calls are the billed calls of the partition's steps until this commit was made; zero if they are not counted.
+	Calls Calls `cbor:"29,keyasint,omitzero"`
 }
 
 // CommitRange names the commits From to To of one fence.

@@ -67,3 +67,25 @@ func addFields(to, from any, times int64) {
 		}
 	}
 }
+
+// Toward returns the figures between t and later ones: those of t if share is 0, the later ones if it is 1. It leaves out
+// those of topics.
+func (t Totals) Toward(later *Totals, share float64) Totals {
+	out := t
+	out.Topics, out.Outcomes = nil, make(map[string]int64, len(later.Outcomes))
+	mix(&out, later, share)
+	for k, n := range later.Outcomes {
+		out.Outcomes[k] = t.Outcomes[k] + int64(share*float64(n-t.Outcomes[k]))
+	}
+	return out
+}
+
+// mix moves the integer fields of one struct toward those of another. Both arguments point to structs of the same type.
+func mix(to, later any, share float64) {
+	t, l := reflect.ValueOf(to).Elem(), reflect.ValueOf(later).Elem()
+	for i := range t.NumField() {
+		if field := t.Field(i); field.CanInt() {
+			field.SetInt(field.Int() + int64(share*float64(l.Field(i).Int()-field.Int())))
+		}
+	}
+}

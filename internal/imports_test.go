@@ -75,6 +75,7 @@ internal/export:          blobschema blobschema/warc blobschema/wire internal/ac
 internal/inbound:         blobschema blobschema/naming internal/engine internal/view internal/weburl platform
 internal/feed:            blobschema blobschema/naming blobschema/wire internal/view partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
+internal/ui:              blobschema blobschema/warc internal/crawl internal/extract internal/ledger internal/search internal/service internal/view internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/metrics internal/polite internal/service partition platform
 internal/function/query:  blobschema internal/engine internal/function internal/search
 functions/google:         internal/actor internal/drivers/gcp internal/function internal/function/query internal/jobs internal/service partition
@@ -109,7 +110,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 cloud.google.com/go:                 internal/drivers/gcp internal/drivers/gcp/fake
 github.com/dchest/siphash:           partition
-github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
+github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile internal/ui
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fsouza/fake-gcs-server:   internal/drivers/gcp/fake
 github.com/fxamacker/cbor/v2:        blobschema internal/drivers internal/polite internal/schedule
@@ -128,7 +129,7 @@ go.opentelemetry.io/otel:            cmd/orbweaver internal/metrics/export
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/bucket internal/drivers/gcp internal/drivers/gocloud internal/engine internal/feed internal/view platform platform/conformance
 golang.org/x/net:                    internal/export internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/feed internal/jobs internal/search
+golang.org/x/sync:                   cmd/orbweaver infra/account internal/drivers/gcp internal/drivers/nats internal/engine internal/feed internal/jobs internal/search internal/ui
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/export internal/extract internal/token
 golang.org/x/time:                   internal/inbound

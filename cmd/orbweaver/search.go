@@ -150,22 +150,27 @@ func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.
 	mux := http.NewServeMux() // there is nothing else, also below other folders
 	mux.Handle("/{$}", page)
 	mux.Handle("/search.json", page)
-	srv := &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-	}
 	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", plural(ix.Documents(), "document"), l.Addr())
+	return serve(ctx, l, mux)
+}
+
+// serve answers browsers until ctx ends.
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {
-	case err = <-done:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err = srv.Shutdown(end)
+	err := srv.Shutdown(end)
 	if serr := <-done; !errors.Is(serr, http.ErrServerClosed) {
 		err = errors.Join(err, serr)
 	}

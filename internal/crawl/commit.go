@@ -149,7 +149,7 @@ func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slot
 		// Shares too small to change the sum are left out.
 		man.Domains = s.st.f.Domains(max(1, limit/int64(4*s.st.partitions())))
 	}
-	man.Totals = s.st.figures()
+	man.Totals, man.Calls = s.st.figures(), s.lease.spent()
 	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}, opened
 }
 
@@ -207,7 +207,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 		h.Threshold, h.RevisitsDue = s.st.f.Threshold(), time.Time{}
 	}
 	s.st.recordMoves(&h, man)
-	s.lease.spent(&h)
+	h.Calls = s.lease.spent()
 	return h
 }
 

@@ -26,7 +26,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	h = s.lease.head
 	h.Owner = ""
 	h.Published = s.outbox.published(s.st.man.Seq)
-	s.lease.spent(&h)
+	h.Calls = s.lease.spent()
 	h.RevisitsDue = s.revisitsDue()
 	if h.Workless++; worked(&s.lease.taken, &h) {
 		h.Workless = 0

@@ -117,12 +117,13 @@ func (l *lease) write(t *actor.Task, h blobschema.Head) error {
 	}
 }
 
-// spent adds the calls of this step to those of the steps before it.
-func (l *lease) spent(h *blobschema.Head) {
+// spent returns the calls of this step and of the steps before it.
+func (l *lease) spent() blobschema.Calls {
+	calls := l.taken.Calls
 	if l.cfg.Spent != nil {
-		h.Calls = l.taken.Calls
-		h.Calls.Add(l.cfg.Spent())
+		calls.Add(l.cfg.Spent())
 	}
+	return calls
 }
 
 // maxTries bounds the attempts to store something. If all fail the step ends, and the next step revisits what was not

@@ -35,7 +35,13 @@ type Handler struct {
 	Open func(context.Context) (*Index, error)
 	// Done is called for every query with its answer or error. It may be nil.
 	Done func(*http.Request, *Answer, error)
+	// Links lead from the page to others of the server. Page returns the address of a page about a URL; nil if there is none.
+	Links []Link
+	Page  func(url string) string
 }
+
+// Link is a link with its text.
+type Link struct{ Name, URL string }
 
 const (
 	queryTimeout = 20 * time.Second
@@ -97,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var b bytes.Buffer
 	req.Query = cutText(req.Query, maxQuery)
-	if err := pageTemplate.Execute(&b, &shown{Style: template.CSS(style), Syntax: Syntax, Error: text, Request: req, Answer: a}); err != nil {
+	if err := pageTemplate.Execute(&b, &shown{Style: template.CSS(style), Syntax: Syntax, Error: text, Request: req, Answer: a, Links: h.Links, page: h.Page}); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
@@ -172,6 +178,16 @@ type shown struct {
 	Syntax, Error string
 	Request
 	Answer *Answer // nil if there is none
+	Links  []Link
+	page   func(url string) string
+}
+
+// About returns the address of the page about a result, "" if there is none.
+func (p *shown) About(r Result) string {
+	if p.page == nil {
+		return ""
+	}
+	return p.page(r.URL)
 }
 
 const maxLanguages = 6 // number of languages offered

@@ -104,7 +104,9 @@ func (v *View) linksByTarget(ctx context.Context, tmp string, sorted func(n int6
 			l.Status = uint16(status)
 		}
 		n++
-		sorted(n)
+		if sorted != nil {
+			sorted(n)
+		}
 		return use(&l)
 	})
 }
