@@ -83,8 +83,10 @@ func (s *Step) loadState(t *actor.Task) error {
 	s.st = st
 	st.f.Floor(s.lease.floor)
 	if s.lease.head.Commit == "" {
-		st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil)
-		return err
+		if st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil); err != nil {
+			return err
+		}
+		return st.know(t)
 	}
 	// The manifest says which slots the partition holds.
 	c, err := blobschema.ReadCommit(t.Object, s.lease.head.Commit)
@@ -114,6 +116,9 @@ func (s *Step) loadState(t *actor.Task) error {
 		st.scopes.add(entry)
 	}
 	st.desired.Version, st.desired.Scope, st.desired.Capped, st.desired.HalfCapped = st.man.Desired, st.man.Scope, nil, nil
+	if err := st.know(t); err != nil {
+		return err
+	}
 	return s.loadBuffered(t)
 }
 

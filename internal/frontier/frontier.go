@@ -371,3 +371,6 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 // Floor forbids any request to a key before at plus its pace. A step that follows a crashed one calls it
 // on its empty frontier, because nobody knows the last requests of the crashed step (I9).
 func (f *Frontier) Floor(at time.Time) { f.schedule.Floor(at) }
+
+// Know sets the states in which keys begin: see [schedule.Schedule.Know].
+func (f *Frontier) Know(paces map[string]polite.Pace) { f.schedule.Know(paces) }

@@ -293,3 +293,30 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// Bounds on what a crawl believes of the measurements of an earlier one.
+const (
+	priorHalfLife = 30 * 24 * time.Hour
+	maxPriorTime  = 2 * time.Second
+)
+
+// Prior returns the state of a host that an earlier crawl has measured, some time ago: ready immediately, with no failures.
+// Zero stands for no measurement. Its estimates lie between those of the earlier crawl and those of an unknown host, on a
+// logarithmic scale: the share of the earlier crawl is 1 at first and halves every 30 days. No time is longer than 2 s. So a
+// host that was slow is tried again, and the first answers correct the estimates as usual.
+func Prior(conn, resp time.Duration, perConnection float64, age time.Duration) Pace {
+	share := math.Exp2(-max(age, 0).Hours() / priorHalfLife.Hours())
+	between := func(unknown, measured float64) float64 { return unknown * math.Pow(measured/unknown, share) }
+	estimate := func(unknown, measured time.Duration) time.Duration {
+		if measured <= 0 {
+			return 0
+		}
+		return time.Duration(between(float64(unknown), float64(min(measured, maxPriorTime)))).Round(time.Microsecond)
+	}
+	p := NewPace()
+	p.ConnTime, p.RespTime = estimate(newConnTime, conn), estimate(newRespTime, resp)
+	if perConnection >= 1 { // not NaN either
+		p.PerConnection = between(NewPerConnection, min(perConnection, maxPerConnection))
+	}
+	return p
+}

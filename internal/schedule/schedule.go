@@ -52,9 +52,10 @@ type Schedule struct {
 	sites   sites
 	domains domains
 	queues  queues
-	seq     uint32    // number of the item added last
-	floor   time.Time // see Floor
-	seen    time.Time // latest time that a caller passed
+	seq     uint32                 // number of the item added last
+	floor   time.Time              // see Floor
+	known   map[string]polite.Pace // see Know
+	seen    time.Time              // latest time that a caller passed
 
 	tally    tally
 	revisits revisits
@@ -105,6 +106,10 @@ func (s *Schedule) Active() bool { return s.tally.counts.InFlight > 0 || !s.queu
 // Floor forbids any request to a key before at plus the key's pace. Call it on an empty schedule.
 func (s *Schedule) Floor(at time.Time) { s.floor = at }
 
+// Know sets the states in which keys begin that have no stored state, by name: results of [polite.Prior]. Call it on an empty
+// schedule. The other keys begin as unknown ones.
+func (s *Schedule) Know(paces map[string]polite.Pace) { s.known = paces }
+
 // Find returns a key that is in memory, or nil.
 func (s *Schedule) Find(name string) *Key { return s.keys[name] }
 
@@ -114,6 +119,9 @@ func (s *Schedule) Key(g *Group, name string) *Key {
 	if k == nil {
 		name = strings.Clone(name) // so that the text of a URL can be freed
 		k = &Key{name: name, group: g, domain: s.domains.enter(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
+		if pace, ok := s.known[name]; ok {
+			k.pace = pace
+		}
 		if rule, ok := s.cfg.Hosts[name]; ok {
 			k.allowed, k.delay = max(1, rule.Connections), rule.Delay
 		}

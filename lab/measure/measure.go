@@ -54,7 +54,9 @@ type Lab struct {
 	PlanEvery time.Duration
 	Plan      func(*partition.Map) (*partition.Map, error)
 	Asks      []Ask
-	Life      time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
+	// Earlier, if not nil, is the store after a crawl that has finished. The crawl to measure is another one in that store.
+	Earlier *virtual.Store
+	Life    time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
 }
 
 // Sight describes a period of time.
@@ -79,6 +81,7 @@ type Measured struct {
 	Pauses   []Pause         // of slots that moved, in the order of their arrival
 	// Served is the time from each of the Asks, in their order, to its page; 0: the page was not fetched.
 	Served []time.Duration
+	Store  virtual.Store // after the crawl
 }
 
 // Pause is the time without requests to a slot because it moved: from when its owner's step learns of the move until the
@@ -193,6 +196,7 @@ func Measure(cfg Lab) (Measured, error) {
 		}
 		l.Next()
 	}
+	l.result.Store = l.Store
 	l.result.Virtual, l.result.Finished, l.result.Calls = l.Mono-l.began, l.done, l.ledger.Counts()
 	return l.result, l.err
 }
@@ -232,10 +236,16 @@ func (l *lab) begin() error {
 	settings := l.cfg.Settings
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
 	settings.Timeout, settings.UserAgent, settings.Plain = timeout, agent, true
-	b := crawl.NewBegin(blobschema.Crawl{
+	want := blobschema.Crawl{
 		ID: "lab", HashKey: l.cfg.hashKey(), Created: virtual.Epoch,
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
-	}, seeds, nil)
+	}
+	b := crawl.NewBegin(want, seeds, nil)
+	if l.cfg.Earlier != nil {
+		l.Store = l.cfg.Earlier.Clone()
+		want.ID = "another"
+		b = crawl.NewAnother(want, seeds, true)
+	}
 	a := l.start(b, 0, nil)
 	for !a.Ended() && l.err == nil {
 		l.Next()
