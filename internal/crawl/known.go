@@ -58,7 +58,8 @@ func putKnownHosts(t *actor.Task, c *blobschema.Crawl, last string) error {
 	}
 	for i := range hosts {
 		h := &hosts[i]
-		p := polite.Prior(h.Conn, h.Resp, h.PerConnection, c.Created.Sub(measured))
+		p := polite.NewPace()
+		p.Remember(h.Conn, h.Resp, h.PerConnection, c.Created.Sub(measured))
 		*h = blobschema.HostObservation{Host: h.Host, Slot: hash.Slot(h.Host), Conn: p.ConnTime, Resp: p.RespTime, PerConnection: p.PerConnection}
 	}
 	slices.SortFunc(hosts, func(a, b blobschema.HostObservation) int { // neighbours compress well
@@ -183,7 +184,7 @@ func (st *state) know(t *actor.Task) error {
 	for _, o := range hosts.([]blobschema.HostObservation) {
 		if int(o.Slot) < st.cfg.Crawl.Slots && st.ter.holding.Holds(o.Slot) {
 			p := polite.NewPace()
-			p.ConnTime, p.RespTime, p.PerConnection = o.Conn, o.Resp, o.PerConnection
+			p.Remember(o.Conn, o.Resp, o.PerConnection, 0)
 			known[o.Host] = p
 		}
 	}

@@ -59,6 +59,7 @@ type Pace struct {
 	ConnTime      time.Duration // estimated time to connect; zero: not measured
 	RespTime      time.Duration // estimated time from request to end of answer; zero: not measured
 	PerConnection float64       // estimated requests per connection; NewPerConnection before the first connection ended
+	Prior         Prior         // the estimates that are of an earlier crawl
 	HTTP2         bool          // its last answer came over HTTP/2, so a connection carries concurrent requests
 }
 
@@ -215,10 +216,18 @@ func backoff(unit time.Duration, n uint8) time.Duration {
 
 // ObserveConnection records the time to connect, with handshakes, of a new
 // connection.
-func (p *Pace) ObserveConnection(d time.Duration) { p.ConnTime = smoothTime(p.ConnTime, d) }
+func (p *Pace) ObserveConnection(d time.Duration) { p.observe(&p.ConnTime, PriorConn, d) }
 
 // ObserveResponse records the time from a request to the end of its answer.
-func (p *Pace) ObserveResponse(d time.Duration) { p.RespTime = smoothTime(p.RespTime, d) }
+func (p *Pace) ObserveResponse(d time.Duration) { p.observe(&p.RespTime, PriorResp, d) }
+
+func (p *Pace) observe(estimate *time.Duration, which Prior, d time.Duration) {
+	if d > 0 && p.Prior&which != 0 {
+		*estimate = 0
+		p.Prior &^= which
+	}
+	*estimate = smoothTime(*estimate, d)
+}
 
 // ObserveProtocol records whether an answer came over HTTP/2.
 func (p *Pace) ObserveProtocol(http2 bool) { p.HTTP2 = http2 }
@@ -233,9 +242,10 @@ func (p *Pace) ObserveClosed(requests int) {
 	n := float64(min(requests, maxPerConnection))
 	// The first measurement replaces the assumption: a quarter of all servers serve one
 	// request per connection, and smoothing would take twenty measurements from 50 to 1.
-	if p.PerConnection > 0 && p.PerConnection != NewPerConnection {
+	if p.PerConnection > 0 && p.PerConnection != NewPerConnection && p.Prior&PriorPerConnection == 0 {
 		n = smooth(p.PerConnection, n)
 	}
+	p.Prior &^= PriorPerConnection
 	p.PerConnection = n
 }
 
@@ -292,31 +302,4 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// Bounds on what a crawl believes of the measurements of an earlier one.
-const (
-	priorHalfLife = 30 * 24 * time.Hour
-	maxPriorTime  = 2 * time.Second
-)
-
-// Prior returns the state of a host that an earlier crawl has measured, some time ago: ready immediately, with no failures.
-// Zero stands for no measurement. Its estimates lie between those of the earlier crawl and those of an unknown host, on a
-// logarithmic scale: the share of the earlier crawl is 1 at first and halves every 30 days. No time is longer than 2 s. So a
-// host that was slow is tried again, and the first answers correct the estimates as usual.
-func Prior(conn, resp time.Duration, perConnection float64, age time.Duration) Pace {
-	share := math.Exp2(-max(age, 0).Hours() / priorHalfLife.Hours())
-	between := func(unknown, measured float64) float64 { return unknown * math.Pow(measured/unknown, share) }
-	estimate := func(unknown, measured time.Duration) time.Duration {
-		if measured <= 0 {
-			return 0
-		}
-		return time.Duration(between(float64(unknown), float64(min(measured, maxPriorTime)))).Round(time.Microsecond)
-	}
-	p := NewPace()
-	p.ConnTime, p.RespTime = estimate(newConnTime, conn), estimate(newRespTime, resp)
-	if perConnection >= 1 { // not NaN either
-		p.PerConnection = between(NewPerConnection, min(perConnection, maxPerConnection))
-	}
-	return p
 }

@@ -512,27 +512,3 @@ func FuzzPaceCBOR(f *testing.F) {
 		p.Connection(3, 2)
 	})
 }
-
-// TestPrior checks that measurements of an earlier crawl are bounded, and fade to those of an unknown host.
-func TestPrior(t *testing.T) {
-	for _, c := range []struct {
-		conn, resp time.Duration
-		per        float64
-		age        time.Duration
-		want       Pace
-	}{
-		{0, 0, 0, 0, NewPace()},
-		{0, 0, math.NaN(), 0, NewPace()},
-		{20 * time.Millisecond, 800 * time.Millisecond, 1, 0, Pace{ConnTime: 20 * time.Millisecond, RespTime: 800 * time.Millisecond, PerConnection: 1}},
-		{time.Hour, time.Hour, 1e9, -time.Hour, Pace{ConnTime: maxPriorTime, RespTime: maxPriorTime, PerConnection: maxPerConnection}},
-		// After a month, halfway on a logarithmic scale.
-		{200 * time.Millisecond, 800 * time.Millisecond, 2, priorHalfLife, Pace{ConnTime: 100 * time.Millisecond, RespTime: 200 * time.Millisecond, PerConnection: 10}},
-		{time.Hour, time.Hour, 1, 100 * priorHalfLife, Pace{ConnTime: newConnTime, RespTime: newRespTime, PerConnection: NewPerConnection}},
-	} {
-		got := Prior(c.conn, c.resp, c.per, c.age)
-		got.PerConnection = math.Round(1e6*got.PerConnection) / 1e6
-		if got != c.want {
-			t.Errorf("Prior(%v, %v, %v, %v) is %+v, want %+v", c.conn, c.resp, c.per, c.age, got, c.want)
-		}
-	}
-}
