@@ -65,6 +65,7 @@ func newExport() *cobra.Command {
 		})
 	})
 	f.target.register(cmd)
+	f.registerCrawl(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into, or the name of one file, such as urls.txt; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")

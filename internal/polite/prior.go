@@ -26,7 +26,7 @@ const (
 // first, and halves every 30 days. No time is longer than 2 s. So a host that was slow long ago comes as early as a new one.
 // The first measurement replaces each estimate, so that a host that has changed is soon known as it is.
 func (p *Pace) Remember(conn, resp time.Duration, perConnection float64, age time.Duration) {
-	share := math.Exp2(-max(age, 0).Hours()/priorHalfLife.Hours())
+	share := math.Exp2(-max(age, 0).Hours() / priorHalfLife.Hours())
 	between := func(unknown, measured float64) float64 { return unknown * math.Pow(measured/unknown, share) }
 	estimate := func(which Prior, unknown, measured time.Duration) time.Duration {
 		if measured <= 0 {

@@ -47,8 +47,8 @@ func TestMeasuredAfterRemembered(t *testing.T) {
 	for range 2 {
 		p.ObserveConnection(time.Second)
 		p.ObserveResponse(2 * time.Second)
-		p.ObserveClosed(3)
-		if want := (Pace{ConnTime: time.Second, RespTime: 2 * time.Second, PerConnection: 3}); p != want {
+		p.ObserveClosed(4) // a power of two, of which a mean is exact
+		if want := (Pace{ConnTime: time.Second, RespTime: 2 * time.Second, PerConnection: 4}); p != want {
 			t.Errorf("%+v, want %+v", p, want)
 		}
 	}

@@ -50,7 +50,7 @@ func (v *View) WriteCDXJ(ctx context.Context) error {
 // the digest leads to the payload. CDXJ uses about 100 MB of memory; the rest is sorted in
 // files in tmp, "" for the usual folder.
 func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, err error) {
-	s := &sorter{tmp: tmp, memory: sortMemory}
+	s := &sorter{tmp: tmp, memory: sortMemory, compare: warc.CompareCDXJ}
 	defer func() { err = errors.Join(err, s.close()) }()
 	var line []byte
 	for pg, err := range v.Pages(ctx, EveryRecord) {
@@ -79,11 +79,12 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 	return lines, out.Flush()
 }
 
-// sorter sorts lines by their bytes with bounded memory: what does not fit goes to sorted
+// sorter sorts lines with bounded memory: what does not fit goes to sorted
 // files, which write merges.
 type sorter struct {
-	tmp    string
-	memory int
+	tmp     string
+	memory  int
+	compare func(a, b []byte) int
 
 	text  []byte
 	ends  []int // of the lines in text
@@ -108,7 +109,7 @@ func (s *sorter) flush(w io.Writer) error {
 	for i, end := range s.ends {
 		lines[i], start = s.text[start:end], end
 	}
-	slices.SortFunc(lines, warc.CompareCDXJ)
+	slices.SortFunc(lines, s.compare)
 	for _, line := range lines {
 		if _, err := w.Write(line); err != nil {
 			return err
@@ -140,7 +141,7 @@ type piece struct {
 	line  []byte
 }
 
-// write writes all lines in order.
+// write writes all lines in order, each with one call of w.Write.
 func (s *sorter) write(w io.Writer) error {
 	if len(s.files) == 0 {
 		return s.flush(w)
@@ -164,7 +165,7 @@ func (s *sorter) write(w io.Writer) error {
 	for len(pieces) > 0 {
 		first := 0
 		for i := range pieces {
-			if warc.CompareCDXJ(pieces[i].line, pieces[first].line) < 0 {
+			if s.compare(pieces[i].line, pieces[first].line) < 0 {
 				first = i
 			}
 		}

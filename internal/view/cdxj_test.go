@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
 // TestSorter compares the sorter, in memory and in pieces, with sorting everything at once.
@@ -17,7 +19,7 @@ func TestSorter(t *testing.T) {
 		t.Run(fmt.Sprint(memory), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, uint64(memory)))
 			dir := t.TempDir()
-			s := &sorter{tmp: dir, memory: memory}
+			s := &sorter{tmp: dir, memory: memory, compare: warc.CompareCDXJ}
 			var want []string
 			for range 1000 {
 				line := strings.Repeat(string(rune('a'+rng.IntN(3))), rng.IntN(40)) + fmt.Sprintln(rng.IntN(500))
@@ -62,7 +64,7 @@ func BenchmarkSorter(b *testing.B) {
 	}
 	b.SetBytes(bytes)
 	for b.Loop() {
-		s := &sorter{tmp: b.TempDir(), memory: int(bytes / 5)}
+		s := &sorter{tmp: b.TempDir(), memory: int(bytes / 5), compare: warc.CompareCDXJ}
 		for _, l := range lines {
 			if err := s.add(l); err != nil {
 				b.Fatal(err)
