@@ -70,8 +70,8 @@ type Diff struct {
 	found   *sorter // differences by URL
 }
 
-// diffMemory is how many bytes of lines each of the three sorters keeps in memory.
-const diffMemory = 32 << 20
+// diffMemory is how many bytes of records are sorted at once; two more sorters have half of it each.
+const diffMemory = 64 << 20
 
 // maxTwins bounds the URLs of one payload that are looked for at new URLs.
 const maxTwins = 1000
@@ -105,8 +105,8 @@ func (v *View) Diff(ctx context.Context, later *View, only []Change, tmp string)
 }
 
 func newDiff(only []Change, tmp string, memory int) *Diff {
-	newSorter := func() *sorter { return &sorter{tmp: tmp, memory: memory, compare: bytes.Compare} }
-	return &Diff{Counts: map[Change]int64{}, only: only, records: newSorter(), places: newSorter(), found: newSorter()}
+	newSorter := func(memory int) *sorter { return &sorter{tmp: tmp, memory: memory, compare: bytes.Compare} }
+	return &Diff{Counts: map[Change]int64{}, only: only, records: newSorter(memory), places: newSorter(memory / 2), found: newSorter(memory / 2)}
 }
 
 // add adds a record of the earlier crawl, side 0, or of the later one, side 1.

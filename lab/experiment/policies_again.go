@@ -55,9 +55,9 @@ func againSection(s *policySet, all []*againTrial, best *policyTrial) Section {
 	return Section{
 		Title: "What an earlier crawl's knowledge of hosts gains",
 		Text: fmt.Sprintf(`A crawl knows nothing of a server before its first answer, so both policies first try all servers, fast or slow. A new crawl can begin with the times that the
-last crawl measured (setting hosts-from). Here the campus is crawled twice with the same policy, and the table shows the second crawl. In the first tenth of the time performance then has %+.0f%% pages,
-and capability by depth %+.0f%%. The last rows are the worst case: the times of all servers were drawn again between the two crawls, so what the crawl believes is worth nothing. The first tenth then has %+.0f%% and %+.0f%% pages,
-because the first measurement of each server replaces what the crawl believed of it.`,
+last crawl measured (setting hosts-from). Here the campus is crawled twice with the same policy, and the table shows the second crawl. That changes the pages in the first tenth of the time by %+.0f%% with performance
+and by %+.0f%% with capability by depth. The worst case is "other servers": the times of all servers were drawn again between the two crawls, so what the crawl believes is wrong. Then the pages in the first tenth change by %+.0f%% and %+.0f%%.
+The loss stays small because the first measurement of each server replaces what the crawl believed.`,
 			100*(tenth(1)/tenth(0)-1), 100*(tenth(4)/tenth(3)-1), 100*(tenth(2)/tenth(0)-1), 100*(tenth(5)/tenth(3)-1)),
 		Tables: []Table{tab},
 		Checks: []Check{{What: "knowledge of the same servers gives both policies more pages in the first tenth", OK: tenth(1) > tenth(0) && tenth(4) > tenth(3)}},
