@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
-	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -21,12 +20,15 @@ const NoHosts = "none"
 // knownPacks bounds the packs of hosts that are read when a crawl is created, over all partitions that have any.
 const knownPacks = 512
 
+// usesTimes names the policies that order hosts by their times and requests per connection.
+var usesTimes = []string{"performance", "capability"}
+
 // putKnownHosts stores what an earlier crawl measured of hosts, and names the object in the settings of a new crawl. last is
 // the id of the last crawl, or empty. It does nothing if the policy of the new crawl does not use the estimates, and if the
 // politeness keys of the earlier crawl were others.
 func putKnownHosts(t *actor.Task, c *blobschema.Crawl, last string) error {
 	id := cmp.Or(c.Settings.HostsFrom, last)
-	if id == "" || id == NoHosts || !schedule.UsesPace(c.Settings.Policy) {
+	if id == "" || id == NoHosts || !slices.Contains(usesTimes, c.Settings.Policy) {
 		return nil
 	}
 	recs, err := t.Records(naming.CrawlKey(id), naming.TickKey(id))
@@ -180,14 +182,12 @@ func (st *state) know(t *actor.Task) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	known := map[string]polite.Pace{}
 	for _, o := range hosts.([]blobschema.HostObservation) {
 		if int(o.Slot) < st.cfg.Crawl.Slots && st.ter.holding.Holds(o.Slot) {
 			p := polite.NewPace()
 			p.Remember(o.Conn, o.Resp, o.PerConnection, 0)
-			known[o.Host] = p
+			st.known[o.Host] = p
 		}
 	}
-	st.f.Know(known)
 	return nil
 }

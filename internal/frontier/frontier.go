@@ -33,6 +33,7 @@ type Config struct {
 	Topics    []schedule.Topic
 	Began     time.Time
 	Hosts     map[string]schedule.HostRule
+	Known     map[string]polite.Pace
 	QueueBy   blobschema.QueueBy
 	Queues    int
 	Revisits  bool
@@ -88,7 +89,7 @@ func New(cfg Config) *Frontier {
 		cfg: cfg, slots: newSlots(), caps: caps{host: cfg.MaxHostURLs, domain: cfg.MaxDomainURLs, sizes: domainSizes{}},
 		schedule: schedule.New(schedule.Config{
 			Hash: cfg.Hash, Partition: cfg.Partition, Policy: cfg.Policy, Token: cfg.Token, Delay: cfg.Delay, Retry: cfg.Retry,
-			Resolve: cfg.Resolve, Topics: cfg.Topics, Began: cfg.Began, Hosts: cfg.Hosts, QueueBy: cfg.QueueBy, Queues: cfg.Queues,
+			Resolve: cfg.Resolve, Topics: cfg.Topics, Began: cfg.Began, Hosts: cfg.Hosts, Known: cfg.Known, QueueBy: cfg.QueueBy, Queues: cfg.Queues,
 			Revisits: cfg.Revisits, Threshold: cfg.Threshold,
 		}),
 	}
@@ -371,6 +372,3 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 // Floor forbids any request to a key before at plus its pace. A step that follows a crashed one calls it
 // on its empty frontier, because nobody knows the last requests of the crashed step (I9).
 func (f *Frontier) Floor(at time.Time) { f.schedule.Floor(at) }
-
-// Know sets the states in which keys begin: see [schedule.Schedule.Know].
-func (f *Frontier) Know(paces map[string]polite.Pace) { f.schedule.Know(paces) }

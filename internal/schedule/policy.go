@@ -216,9 +216,6 @@ func NewPolicy(name string, source Quality) (Policy, error) {
 	return nil, fmt.Errorf("no frontier policy is called %q; there are %q", name, PolicyNames())
 }
 
-// UsesPace reports whether the policy of a name orders keys by the estimates of their paces.
-func UsesPace(name string) bool { return name == "performance" || name == "capability" }
-
 // PolicyByName is like NewPolicy, with the name of a source of quality.
 func PolicyByName(policy, quality string) (Policy, error) {
 	source, err := QualityByName(quality)

@@ -24,8 +24,11 @@ type Config struct {
 	Hosts     map[string]HostRule // exceptions that the operators of hosts allow, by name of the key
 	// A key that allows several requests at once spreads its URLs over Queues queues, by QueueBy.
 	// The default is one queue for each request, by BKDR hash.
-	QueueBy  blobschema.QueueBy
-	Queues   int
+	QueueBy blobschema.QueueBy
+	Queues  int
+	// Known are the states in which keys begin that have no stored state, by name: see [polite.Pace.Remember]. Other keys begin
+	// as unknown ones. The caller may fill the map until the first key comes.
+	Known    map[string]polite.Pace
 	Revisits bool // settled URLs are requested again when they may have changed: see SetThreshold
 	// Threshold is the one with which the previous owner of the state planned the pending revisits.
 	// The default plans a revisit each day.
@@ -52,10 +55,9 @@ type Schedule struct {
 	sites   sites
 	domains domains
 	queues  queues
-	seq     uint32                 // number of the item added last
-	floor   time.Time              // see Floor
-	known   map[string]polite.Pace // see Know
-	seen    time.Time              // latest time that a caller passed
+	seq     uint32    // number of the item added last
+	floor   time.Time // see Floor
+	seen    time.Time // latest time that a caller passed
 
 	tally    tally
 	revisits revisits
@@ -106,10 +108,6 @@ func (s *Schedule) Active() bool { return s.tally.counts.InFlight > 0 || !s.queu
 // Floor forbids any request to a key before at plus the key's pace. Call it on an empty schedule.
 func (s *Schedule) Floor(at time.Time) { s.floor = at }
 
-// Know sets the states in which keys begin that have no stored state, by name: results of [polite.Prior]. Call it on an empty
-// schedule. The other keys begin as unknown ones.
-func (s *Schedule) Know(paces map[string]polite.Pace) { s.known = paces }
-
 // Find returns a key that is in memory, or nil.
 func (s *Schedule) Find(name string) *Key { return s.keys[name] }
 
@@ -119,7 +117,7 @@ func (s *Schedule) Key(g *Group, name string) *Key {
 	if k == nil {
 		name = strings.Clone(name) // so that the text of a URL can be freed
 		k = &Key{name: name, group: g, domain: s.domains.enter(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
-		if pace, ok := s.known[name]; ok {
+		if pace, ok := s.cfg.Known[name]; ok {
 			k.pace = pace
 		}
 		if rule, ok := s.cfg.Hosts[name]; ok {
