@@ -41,7 +41,7 @@ func (t *policyTrial) String() string {
 // lab returns the crawl to measure.
 func (t *policyTrial) lab(seed uint64, connections int) (measure.Lab, error) {
 	lab := measure.Lab{
-		Seed: seed, Web: t.web, Partitions: 1, Slots: 1024, Connections: connections, Server: t.server, Known: t.roots, Earlier: t.earlier,
+		Seed: seed, Web: t.web, Partitions: 1, Slots: 1024, Connections: connections, Server: t.server, Known: t.roots, Store: t.earlier,
 		Answered: func(at time.Duration, u weburl.URL) {
 			t.order, t.at = append(t.order, t.number[u.String()]), append(t.at, at)
 		},

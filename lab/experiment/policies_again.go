@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/lab/measure"
 )
 
@@ -38,11 +39,12 @@ func (t *againTrial) prepare(seed uint64, connections int) error {
 	if err != nil {
 		return err
 	}
+	store := virtual.NewStore()
+	lab.Store, t.earlier = &store, &store
 	m, err := measure.Measure(lab)
 	if err == nil && !m.Finished {
 		err = fmt.Errorf("%v: the earlier crawl did not finish", t)
 	}
-	t.earlier = &m.Store
 	return err
 }
 

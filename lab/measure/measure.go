@@ -54,9 +54,9 @@ type Lab struct {
 	PlanEvery time.Duration
 	Plan      func(*partition.Map) (*partition.Map, error)
 	Asks      []Ask
-	// Earlier, if not nil, is the store after a crawl that has finished. The crawl to measure is another one in that store.
-	Earlier *virtual.Store
-	Life    time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
+	// Store, if not nil, is the store to crawl in. If it holds a crawl that has finished, the crawl to measure is another one.
+	Store *virtual.Store
+	Life  time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
 }
 
 // Sight describes a period of time.
@@ -81,7 +81,6 @@ type Measured struct {
 	Pauses   []Pause         // of slots that moved, in the order of their arrival
 	// Served is the time from each of the Asks, in their order, to its page; 0: the page was not fetched.
 	Served []time.Duration
-	Store  virtual.Store // after the crawl
 }
 
 // Pause is the time without requests to a slot because it moved: from when its owner's step learns of the move until the
@@ -196,7 +195,9 @@ func Measure(cfg Lab) (Measured, error) {
 		}
 		l.Next()
 	}
-	l.result.Store = l.Store
+	if cfg.Store != nil {
+		*cfg.Store = l.Store
+	}
 	l.result.Virtual, l.result.Finished, l.result.Calls = l.Mono-l.began, l.done, l.ledger.Counts()
 	return l.result, l.err
 }
@@ -212,6 +213,9 @@ func newLab(cfg Lab) (*lab, error) {
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
 		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
 		asked: map[string][]int{},
+	}
+	if cfg.Store != nil {
+		l.Store = *cfg.Store
 	}
 	l.sight = l.nothing()
 	l.result.Served = make([]time.Duration, len(cfg.Asks))
@@ -241,8 +245,7 @@ func (l *lab) begin() error {
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
 	}
 	b := crawl.NewBegin(want, seeds, nil)
-	if l.cfg.Earlier != nil {
-		l.Store = l.cfg.Earlier.Clone()
+	if l.Table[naming.ActiveKey].Found {
 		want.ID = "another"
 		b = crawl.NewAnother(want, seeds, true)
 	}
