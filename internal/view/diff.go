@@ -71,7 +71,7 @@ type Diff struct {
 }
 
 // diffMemory is how many bytes of records are sorted at once; two more sorters have half of it each.
-const diffMemory = 64 << 20
+const diffMemory = 24 << 20
 
 // maxTwins bounds the URLs of one payload that are looked for at new URLs.
 const maxTwins = 1000
