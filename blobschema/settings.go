@@ -19,6 +19,8 @@ type Settings struct {
 	Policy      string      `json:"policy,omitempty"`       // name of a frontier policy; empty: breadth-first
 	Quality     string      `json:"quality,omitempty"`      // name of a page score, for policies that rank by it; empty: depth
 	HostRanks   string      `json:"host_ranks,omitempty"`   // object with the scores of hosts, for the quality "host-rank"
+	HostsFrom   string      `json:"hosts_from,omitempty"`   // crawl whose measurements of hosts are known: empty for the last one, an id, or "none"
+	KnownHosts  string      `json:"known_hosts,omitempty"`  // object with these measurements, see [EncodeKnownHosts]; empty for none
 	Topics      []Topic     `json:"topics,omitempty"`       // numbers 1 and up; a crawl without topics has number 0 only
 	Sitemaps    bool        `json:"sitemaps,omitempty"`     // follow the sitemaps that robots.txt names
 	Srcset      bool        `json:"srcset,omitempty"`       // follow the images of img and source elements

@@ -63,6 +63,9 @@ func ReadRecord(ctx context.Context, s Store, key string, to any) (found bool, e
 // ErrNoCrawl means that the store contains no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
 
+// ErrUnknownCrawl means that the store contains no crawl with a given id.
+var ErrUnknownCrawl = errors.New("there is no such crawl")
+
 // ActiveCrawl returns the id of the active crawl. The error is [ErrNoCrawl] if there is none.
 func ActiveCrawl(ctx context.Context, s Store) (string, error) {
 	var active struct {

@@ -49,7 +49,7 @@ internal/actor:           blobschema internal/weburl
 internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/frontier internal/polite internal/schedule internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/schedule internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
-internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
+internal/crawlfile:       blobschema blobschema/naming blobschema/warc internal/crawl internal/fetch internal/schedule internal/weburl partition
 internal/drivers/bucket:  blobschema/naming platform
 internal/drivers/aws:     blobschema/naming internal/drivers/bucket partition platform
 internal/drivers/gcp:     blobschema/naming internal/drivers/bucket partition platform

@@ -74,6 +74,7 @@ func newExport() *cobra.Command {
 		})
 	})
 	f.target.register(cmd)
+	f.registerCrawl(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: "+strings.Join(exportFormats, ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into, or the name of one file, such as urls.txt; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "of page records: only these outcomes, such as ok,redirect")

@@ -134,7 +134,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
 	fs.BoolVar(&f.skipBad, "skip-bad-seeds", false, "list and skip lines of --seeds that are not URLs, instead of stopping there")
 	fs.BoolVar(&f.another, "new", false,
-		"start a new crawl after the last one finished, hit its limit or was stopped; export the old one first, it is not reachable afterwards")
+		"start a new crawl after the last one finished, hit its limit or was stopped; the old one can still be read: see 'orbweaver crawls'")
 	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
 	fs.StringVar(&f.metrics, "metrics", "", metricsUsage)
 	fs.StringVar(&f.inbound, "inbound", "", inboundUsage)

@@ -32,6 +32,8 @@ func newFsck() *cobra.Command {
 		switch {
 		case f.delay < 0 || f.max < 1:
 			return usagef("--delay must be 0s or more, and --max 1 or more")
+		case f.repair && f.crawl != "":
+			return usagef("--repair works on the active crawl only; leave --crawl out")
 		case f.dryRun && !f.repair, cmd.Flags().Changed("grace") && !f.repair:
 			return usagef("--dry-run and --grace are for --repair")
 		case f.grace <= 0:
@@ -51,6 +53,7 @@ func newFsck() *cobra.Command {
 			return f.conclude(cmd, &did, fsckReport{&did.Report, &did, &f.target}, err)
 		})
 	})
+	f.registerCrawl(cmd)
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "read only one in 32 of the WARC files")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "least time between two answers of a host (default: the --delay that was in force)")
 	cmd.Flags().IntVar(&f.max, "max", 100, "number of violations of each invariant to show")

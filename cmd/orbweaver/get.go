@@ -43,6 +43,7 @@ func newGet() *cobra.Command {
 			return f.write(cmd, v, pg)
 		})
 	})
+	f.registerCrawl(cmd)
 	cmd.Flags().BoolVar(&f.headers, "headers", false, "write the status line and header instead of the body")
 	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")

@@ -48,6 +48,7 @@ func newHosts() *cobra.Command {
 		})
 	})
 	cmd.Flags().Lookup("json").Usage = "write JSON, one object a line"
+	f.registerCrawl(cmd)
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "most hosts to list; 0 for all")
 	cmd.Flags().StringVar(&f.host, "host", "", "list only hosts whose name holds this text")
 	return cmd

@@ -59,7 +59,7 @@ func root() *cobra.Command {
 	})
 	cmd.AddCommand(newCrawl(), newWork(), newRecrawl(), newSubscribe(), newIndex(), newRank(), newSearch(), newPause(), newResume(), newStop(),
 		newPartitions(), newTopics(), newDLQ(), newDemo(), newStatus(), newHosts(), newExplain(), newGet(), newExport(), newFeed(), newFsck(),
-		newEstimate(), newUI(), newReport(), newMan(), newVersion(),
+		newCrawls(), newDiff(), newEstimate(), newUI(), newReport(), newMan(), newVersion(),
 		topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),
 		topic("search-syntax", "What a query of search may say", search.Syntax+"\n"),
 		topic("exit-status", "The exit statuses of all commands", exitStatuses()))

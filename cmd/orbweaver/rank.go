@@ -39,6 +39,7 @@ type rankFlags struct {
 func newRank() *cobra.Command {
 	f := rankFlags{params: ranks.DefaultParams()}
 	cmd := f.newCommand("rank", noArguments, func(cmd *cobra.Command, _ []string) error { return f.run(cmd) })
+	f.registerCrawl(cmd)
 	fl := cmd.Flags()
 	fl.Float64Var(&f.params.Damping, "damping", f.params.Damping, "the chance that a surfer follows a link instead of jumping")
 	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance,
@@ -64,6 +65,8 @@ func (f *rankFlags) check() error {
 		return usagef("--out writes one table: say which one with --level pages or --level hosts")
 	case f.out != "" && f.json:
 		return usagef("--out writes a table, and --json a report; give one of them")
+	case f.crawl != "" && !f.show:
+		return usagef("ranks are computed for the active crawl only; show those of another one with --crawl ID --show")
 	case f.top < 0:
 		return usagef("--top must be 0 or more")
 	}

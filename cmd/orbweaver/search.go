@@ -39,6 +39,7 @@ func newSearch() *cobra.Command {
 		}
 		return f.read(cmd.Context(), func(v *view.View) error { return f.explainSearch(f.run(cmd, v)) })
 	})
+	f.registerCrawl(cmd)
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host (any port unless given) and its subdomains; several: any of them")
 	fs.StringSliceVar(&f.request.Langs, "lang", nil, "only documents in this language, such as en; several: any of them")
@@ -57,6 +58,8 @@ func (t *target) explainSearch(err error) error {
 		return usagef("%w\nSee 'orbweaver help search-syntax'", err)
 	case errors.Is(err, blobschema.ErrTerms):
 		return usagef("the index in %s was made by another version of orbweaver; '%s' rebuilds it", t, t.command("index"))
+	case errors.Is(err, search.ErrNoIndex) && t.crawl != "":
+		return usagef("nothing of crawl %s in %s is indexed, and only the active crawl can be", t.crawl, t)
 	case errors.Is(err, search.ErrNoIndex):
 		return usagef("nothing of the crawl in %s is indexed yet; '%s' does it", t, t.command("index"))
 	}

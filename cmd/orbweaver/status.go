@@ -44,7 +44,7 @@ func parseURL(text string) (weburl.URL, error) {
 func (f *reading) newReport(name string, args cobra.PositionalArgs,
 	read func(ctx context.Context, v *view.View, args []string) (template string, report any, err error),
 ) *cobra.Command {
-	return f.newCommand(name, args, func(cmd *cobra.Command, args []string) error {
+	cmd := f.newCommand(name, args, func(cmd *cobra.Command, args []string) error {
 		return f.read(cmd.Context(), func(v *view.View) error {
 			template, r, err := read(cmd.Context(), v, args)
 			if err != nil {
@@ -53,6 +53,8 @@ func (f *reading) newReport(name string, args cobra.PositionalArgs,
 			return f.report(cmd.OutOrStdout(), template, r)
 		})
 	})
+	f.registerCrawl(cmd)
+	return cmd
 }
 
 func newStatus() *cobra.Command {
@@ -63,6 +65,7 @@ func newStatus() *cobra.Command {
 			return "", nil, err
 		}
 		r, err := newStatusReport(f.where(v.ID()), &s)
+		r.Replaced = !v.Active()
 		return "status", r, err
 	})
 }
@@ -70,14 +73,16 @@ func newStatus() *cobra.Command {
 // statusReport describes the state of a crawl.
 type statusReport struct {
 	where
-	State   view.State        `json:"state"`
-	PID     int               `json:"pid,omitempty"`
-	Running time.Time         `json:"running_since,omitzero"`
-	Created time.Time         `json:"created,omitzero"`
-	Totals  blobschema.Totals `json:"totals"`
-	Active  int               `json:"active,omitempty"` // requests under way
-	Steps   int               `json:"steps,omitempty"`  // running
-	Unread  int64             `json:"mail_unread"`
+	State view.State `json:"state"`
+	// Replaced says that another crawl is the active one.
+	Replaced bool              `json:"replaced,omitempty"`
+	PID      int               `json:"pid,omitempty"`
+	Running  time.Time         `json:"running_since,omitzero"`
+	Created  time.Time         `json:"created,omitzero"`
+	Totals   blobschema.Totals `json:"totals"`
+	Active   int               `json:"active,omitempty"` // requests under way
+	Steps    int               `json:"steps,omitempty"`  // running
+	Unread   int64             `json:"mail_unread"`
 	// DeadRequests are requests from outside, or URLs of them, that could not be read.
 	DeadRequests int64               `json:"requests_dead,omitempty"`
 	Seeds        int                 `json:"seed_batches"`

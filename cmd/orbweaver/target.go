@@ -37,6 +37,7 @@ type target struct {
 	location
 	data  string // --data
 	cloud string // --platform
+	crawl string // --crawl; empty for the active crawl
 	live  bool   // another process may be working on the crawl
 	set   *pflag.FlagSet
 }
@@ -52,6 +53,11 @@ func (t *target) register(cmd *cobra.Command) {
 	fs.StringVar(&t.data, "data", defaultData, "folder that holds the crawl")
 	fs.StringVar(&t.cloud, "platform", "",
 		"instead of a folder: URL of a platform, the profile file that 'make deploy' wrote, or mem:// for a crawl that leaves nothing (default: $"+platformVariable+")")
+}
+
+// registerCrawl adds the flag that selects another crawl than the active one.
+func (t *target) registerCrawl(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.crawl, "crawl", "", "id of the crawl to read, as 'orbweaver crawls' lists them (default: the active one)")
 }
 
 // choose chooses between the folder and the platform.
@@ -227,9 +233,16 @@ func (t *target) own(ctx context.Context, f func(o *opened) error) error {
 	})
 }
 
-// read opens the active crawl for reading, calls f and closes it.
+// read opens the active crawl for reading, or that of --crawl, calls f and closes it.
 func (t *target) read(ctx context.Context, f func(v *view.View) error) (err error) {
-	return t.explain(t.location.read(ctx, t, f))
+	return t.explain(t.location.read(ctx, t, func(v *view.View) (err error) {
+		if t.crawl != "" {
+			if v, err = v.Of(ctx, t.crawl); err != nil {
+				return err
+			}
+		}
+		return f(v)
+	}))
 }
 
 // wait waits, and reports whether ctx has not ended.
@@ -256,6 +269,8 @@ func (t *target) explain(err error) error {
 		return usagef("%w.\nResume it with '%s', or abandon it with '%s' and run this command again", err, t.command("crawl"), t.command("stop"))
 	case errors.Is(err, crawl.ErrAtWork):
 		return fail(exitInUse, fmt.Errorf("%w.\nThey end within some minutes: try again then", err))
+	case errors.Is(err, view.ErrUnknownCrawl):
+		return usagef("%w\nSee '%s'", err, t.command("crawls"))
 	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl), errors.Is(err, view.ErrNoFolder):
 		return t.noCrawl()
 	}

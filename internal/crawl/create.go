@@ -59,7 +59,8 @@ func NewBegin(want blobschema.Crawl, seeds []Seed, check func(*blobschema.Crawl)
 // NewAnother returns an actor that creates another crawl after the current one has ended: finished, at its limit or stopped
 // by an order, and without a running step. Its errors are [ErrUnfinished], [ErrAtWork] and, if another crawl was created at
 // the same time, [actor.ErrConflict]. exclusive means the same as in StepConfig: earlier leases are void. The stored data
-// of the last crawl stays, but nothing refers to it any more.
+// of the last crawl stays, and can be read by its id. The errors also include [blobschema.ErrUnknownCrawl] for the
+// setting HostsFrom.
 func NewAnother(want blobschema.Crawl, seeds []Seed, exclusive bool) *Begin {
 	b := &Begin{want: want, seeds: seeds}
 	b.Body = func(t *actor.Task) error { return b.another(t, exclusive) }
@@ -93,7 +94,7 @@ func (b *Begin) run(t *actor.Task) error {
 	case err != nil:
 		return err
 	case revision == nil:
-		return b.create(t, nil)
+		return b.create(t, "", nil)
 	}
 	return b.open(t, id)
 }
@@ -118,7 +119,7 @@ func (b *Begin) another(t *actor.Task, exclusive bool) error {
 			return err
 		}
 	}
-	return b.create(t, revision)
+	return b.create(t, id, revision)
 }
 
 // over checks that a crawl has ended, by the same rules as a coordinator run.
@@ -141,9 +142,9 @@ func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	return nil
 }
 
-// create creates a crawl and makes it the active one. It replaces the record of active crawls at that revision; nil: there
-// is none.
-func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
+// create creates a crawl and makes it the active one, in place of the last one. It replaces the record of active crawls at
+// that revision; nil: there is none.
+func (b *Begin) create(t *actor.Task, last string, revision actor.Revision) error {
 	if len(b.seeds) == 0 {
 		return ErrNoCrawl
 	}
@@ -156,6 +157,9 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 		return err
 	}
 	if err := putSeeds(t, &c, b.seeds); err != nil {
+		return err
+	}
+	if err := putKnownHosts(t, &c, last); err != nil {
 		return err
 	}
 	if c.Settings.MaxPages > 0 {
@@ -290,19 +294,7 @@ func announceLimit(t *actor.Task, c *blobschema.Crawl) error {
 		if g.Limit == c.Settings.MaxPages {
 			return false, nil
 		}
-		rec, err := t.Record(naming.MapKey(c.ID))
-		if err != nil {
-			return false, err
-		}
-		m, err := mapRecord(c, rec)
-		if err != nil {
-			return false, err
-		}
-		var all []partition.ID
-		for p := range partition.ID(m.Partitions) {
-			all = append(all, p)
-		}
-		heads, err := readHeads(t, c.ID, all...)
+		heads, err := allHeads(t, c)
 		if err != nil {
 			return false, err
 		}
@@ -311,8 +303,8 @@ func announceLimit(t *actor.Task, c *blobschema.Crawl) error {
 			g.Granted = map[partition.ID]int64{}
 		}
 		for i, h := range heads { // stored pages count, whether or not they were limited
-			if h != nil {
-				g.Granted[all[i]] = max(g.Granted[all[i]], h.Totals.Pages)
+			if p := partition.ID(i); h != nil {
+				g.Granted[p] = max(g.Granted[p], h.Totals.Pages)
 			}
 		}
 		return true, nil

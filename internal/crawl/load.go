@@ -8,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -68,14 +69,16 @@ func (s *Step) loadState(t *actor.Task) error {
 		return err
 	}
 	// The frontier starts empty, with the settings of the crawl.
+	known := map[string]polite.Pace{}
 	st := &state{
+		known: known,
 		links: links, policy: policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: buffers{}, marks: map[partition.ID]*blobschema.Marks{},
 		sent: newSentFilter(1<<20, policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: links.Hash, Partition: s.cfg.Partition, Policy: policy, Token: s.cfg.Token, Delay: set.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
-			Topics: topics(set, nil), Began: s.cfg.Crawl.Created, Hosts: HostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
+			Topics: topics(set, nil), Began: s.cfg.Crawl.Created, Hosts: HostRules(set), Known: known, QueueBy: set.QueueBy, Queues: set.Queues,
 			Revisits: revisits(set), Threshold: s.lease.head.Threshold,
 		}),
 	}
@@ -83,8 +86,10 @@ func (s *Step) loadState(t *actor.Task) error {
 	s.st = st
 	st.f.Floor(s.lease.floor)
 	if s.lease.head.Commit == "" {
-		st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil)
-		return err
+		if st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil); err != nil {
+			return err
+		}
+		return st.know(t)
 	}
 	// The manifest says which slots the partition holds.
 	c, err := blobschema.ReadCommit(t.Object, s.lease.head.Commit)
@@ -114,6 +119,9 @@ func (s *Step) loadState(t *actor.Task) error {
 		st.scopes.add(entry)
 	}
 	st.desired.Version, st.desired.Scope, st.desired.Capped, st.desired.HalfCapped = st.man.Desired, st.man.Scope, nil, nil
+	if err := st.know(t); err != nil {
+		return err
+	}
 	return s.loadBuffered(t)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -23,6 +24,7 @@ type state struct {
 
 	man     blobschema.Manifest // of the last commit
 	f       *frontier.Frontier
+	known   map[string]polite.Pace // states in which hosts of the frontier begin
 	links   frontier.Mapping
 	out     buffers
 	marks   map[partition.ID]*blobschema.Marks // mail applied, by sender

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/schedule"
 	"github.com/orbweaver/orbweaver/partition"
@@ -56,6 +57,11 @@ var Settings = []Setting{
 	{Name: "quality", Default: "depth", Fixed: true,
 		Usage: "score of a page for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance",
 		field: func(c *record) value { return named(&c.Settings.Quality, schedule.QualityNames()...) }},
+	{Name: "hosts-from", Default: "last", Fixed: true,
+		Usage: "crawl whose times of hosts a new crawl begins with, if its policy is performance or capability: the last one, an id, or none",
+		field: func(c *record) value {
+			return scalar(&c.Settings.HostsFrom, "last|ID|none", parseHostsFrom, func(s string) string { return cmp.Or(s, "last") })
+		}},
 	{Name: "partition-by", Default: "host", Fixed: true, Usage: "what --delay applies to: a host, its registrable domain, or its IP address",
 		field: func(c *record) value {
 			return named(&c.Settings.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)
@@ -323,6 +329,17 @@ func networks(c *record) value {
 	}
 	v.clear = func() {}
 	return v
+}
+
+// parseHostsFrom parses the id of a crawl, "last" or "none".
+func parseHostsFrom(s string) (string, error) {
+	if s == "last" {
+		return "", nil
+	}
+	if naming.CheckCrawlID(s) != nil {
+		return "", errors.New("it must be last, none or the id of a crawl, as 'orbweaver crawls' lists them")
+	}
+	return s, nil
 }
 
 func elastic(c *record) value {

@@ -33,6 +33,7 @@ type Config struct {
 	Topics    []schedule.Topic
 	Began     time.Time
 	Hosts     map[string]schedule.HostRule
+	Known     map[string]polite.Pace
 	QueueBy   blobschema.QueueBy
 	Queues    int
 	Revisits  bool
@@ -88,7 +89,7 @@ func New(cfg Config) *Frontier {
 		cfg: cfg, slots: newSlots(), caps: caps{host: cfg.MaxHostURLs, domain: cfg.MaxDomainURLs, sizes: domainSizes{}},
 		schedule: schedule.New(schedule.Config{
 			Hash: cfg.Hash, Partition: cfg.Partition, Policy: cfg.Policy, Token: cfg.Token, Delay: cfg.Delay, Retry: cfg.Retry,
-			Resolve: cfg.Resolve, Topics: cfg.Topics, Began: cfg.Began, Hosts: cfg.Hosts, QueueBy: cfg.QueueBy, Queues: cfg.Queues,
+			Resolve: cfg.Resolve, Topics: cfg.Topics, Began: cfg.Began, Hosts: cfg.Hosts, Known: cfg.Known, QueueBy: cfg.QueueBy, Queues: cfg.Queues,
 			Revisits: cfg.Revisits, Threshold: cfg.Threshold,
 		}),
 	}

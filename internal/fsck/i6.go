@@ -18,7 +18,7 @@ func i6(v *judge, fact any) {
 	case *part:
 		v.headAsManifest(f)
 	case moment:
-		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.DesiredKey(v.id), v.desired.HostRanks}} {
+		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.CrawlKey(v.id), v.crawl.Settings.KnownHosts}, {naming.DesiredKey(v.id), v.desired.HostRanks}} {
 			if by, name := r[0], r[1]; name != "" && v.name(name, by) {
 				v.exists(name, by)
 			}

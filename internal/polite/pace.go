@@ -59,6 +59,7 @@ type Pace struct {
 	ConnTime      time.Duration // estimated time to connect; zero: not measured
 	RespTime      time.Duration // estimated time from request to end of answer; zero: not measured
 	PerConnection float64       // estimated requests per connection; NewPerConnection before the first connection ended
+	Prior         Prior         // the estimates that are of an earlier crawl
 	HTTP2         bool          // its last answer came over HTTP/2, so a connection carries concurrent requests
 }
 
@@ -215,10 +216,18 @@ func backoff(unit time.Duration, n uint8) time.Duration {
 
 // ObserveConnection records the time to connect, with handshakes, of a new
 // connection.
-func (p *Pace) ObserveConnection(d time.Duration) { p.ConnTime = smoothTime(p.ConnTime, d) }
+func (p *Pace) ObserveConnection(d time.Duration) { p.observe(&p.ConnTime, PriorConn, d) }
 
 // ObserveResponse records the time from a request to the end of its answer.
-func (p *Pace) ObserveResponse(d time.Duration) { p.RespTime = smoothTime(p.RespTime, d) }
+func (p *Pace) ObserveResponse(d time.Duration) { p.observe(&p.RespTime, PriorResp, d) }
+
+func (p *Pace) observe(estimate *time.Duration, which Prior, d time.Duration) {
+	if d > 0 && p.Prior&which != 0 {
+		*estimate = 0
+		p.Prior &^= which
+	}
+	*estimate = smoothTime(*estimate, d)
+}
 
 // ObserveProtocol records whether an answer came over HTTP/2.
 func (p *Pace) ObserveProtocol(http2 bool) { p.HTTP2 = http2 }
@@ -233,9 +242,10 @@ func (p *Pace) ObserveClosed(requests int) {
 	n := float64(min(requests, maxPerConnection))
 	// The first measurement replaces the assumption: a quarter of all servers serve one
 	// request per connection, and smoothing would take twenty measurements from 50 to 1.
-	if p.PerConnection > 0 && p.PerConnection != NewPerConnection {
+	if p.PerConnection > 0 && p.PerConnection != NewPerConnection && p.Prior&PriorPerConnection == 0 {
 		n = smooth(p.PerConnection, n)
 	}
+	p.Prior &^= PriorPerConnection
 	p.PerConnection = n
 }
 

@@ -20,6 +20,7 @@ type storedPace struct {
 	RespTime     uint32 `cbor:"7,keyasint,omitempty"`
 	PerConn      uint32 `cbor:"8,keyasint,omitempty"` // thousandths; absent: NewPerConnection
 	HTTP2        bool   `cbor:"9,keyasint,omitempty"`
+	Prior        Prior  `cbor:"10,keyasint,omitempty"`
 }
 
 // maxPause bounds stored pauses, far above any real pause.
@@ -37,7 +38,7 @@ func (p Pace) MarshalCBOR() ([]byte, error) {
 		BackoffUntil: storeTime(p.BackoffUntil), Backoff: ceilDiv(min(p.Backoff, maxPause), time.Millisecond),
 		ConnTime: uint32(ceilDiv(min(p.ConnTime, maxObserved), time.Microsecond)),
 		RespTime: uint32(ceilDiv(min(p.RespTime, maxObserved), time.Microsecond)),
-		PerConn:  perConn, HTTP2: p.HTTP2,
+		PerConn:  perConn, HTTP2: p.HTTP2, Prior: p.Prior,
 	})
 }
 
@@ -56,6 +57,7 @@ func (p *Pace) UnmarshalCBOR(b []byte) error {
 		RespTime:      min(time.Duration(s.RespTime)*time.Microsecond, maxObserved),
 		PerConnection: min(float64(s.PerConn)/1000, maxPerConnection),
 		HTTP2:         s.HTTP2,
+		Prior:         s.Prior,
 	}
 	if s.PerConn == 0 {
 		p.PerConnection = NewPerConnection

@@ -24,8 +24,11 @@ type Config struct {
 	Hosts     map[string]HostRule // exceptions that the operators of hosts allow, by name of the key
 	// A key that allows several requests at once spreads its URLs over Queues queues, by QueueBy.
 	// The default is one queue for each request, by BKDR hash.
-	QueueBy  blobschema.QueueBy
-	Queues   int
+	QueueBy blobschema.QueueBy
+	Queues  int
+	// Known are the states in which keys begin that have no stored state, by name: see [polite.Pace.Remember]. Other keys begin
+	// as unknown ones. The caller may fill the map until the first key comes.
+	Known    map[string]polite.Pace
 	Revisits bool // settled URLs are requested again when they may have changed: see SetThreshold
 	// Threshold is the one with which the previous owner of the state planned the pending revisits.
 	// The default plans a revisit each day.
@@ -114,6 +117,9 @@ func (s *Schedule) Key(g *Group, name string) *Key {
 	if k == nil {
 		name = strings.Clone(name) // so that the text of a URL can be freed
 		k = &Key{name: name, group: g, domain: s.domains.enter(name), pace: polite.NewPace(), allowed: 1, delay: s.cfg.Delay, revisits: s.cfg.Revisits}
+		if pace, ok := s.cfg.Known[name]; ok {
+			k.pace = pace
+		}
 		if rule, ok := s.cfg.Hosts[name]; ok {
 			k.allowed, k.delay = max(1, rule.Connections), rule.Delay
 		}

@@ -2,7 +2,7 @@ package view
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -47,7 +47,12 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 	for i := range heads {
 		h := &heads[i]
 		e.Behind = e.Behind || h.Seq > tick.Copied[h.Partition]
-		hosts, err := v.hostRecords(ctx, h)
+		hosts, _, err := crawl.ReadHosts(func(key string, to *crawl.HostPack) (bool, error) {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			return v.record(ctx, key, to)
+		}, v.id, h, math.MaxInt)
 		if err != nil {
 			return nil, err
 		}
@@ -69,34 +74,4 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 		}
 	}
 	return e, nil
-}
-
-// hostRecords reads the packs of a partition. If the number of packs has changed, a host may be
-// in two; the record of the later commit counts. Packs beyond the current number are read
-// until a doubling finds none.
-func (v *View) hostRecords(ctx context.Context, h *blobschema.Head) (map[string]crawl.HostRecord, error) {
-	hosts := map[string]crawl.HostRecord{}
-	now := crawl.HostPacks(h.Totals.Hosts)
-	for first, end := 0, now; ; first, end = end, 2*end {
-		found := false
-		for n := first; n < end; n++ {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			var pack crawl.HostPack
-			ok, err := v.record(ctx, naming.HostsKey(v.id, h.Partition, n), &pack)
-			if err != nil {
-				return nil, fmt.Errorf("host estimates of partition %d: %w", h.Partition, err)
-			}
-			found = found || ok
-			for host, rec := range pack.Hosts {
-				if old, ok := hosts[host]; !ok || rec.Commit > old.Commit {
-					hosts[host] = rec
-				}
-			}
-		}
-		if first >= now && !found {
-			return hosts, nil
-		}
-	}
 }

@@ -20,6 +20,7 @@ import (
 type View struct {
 	store    blobschema.Store
 	id       string
+	active   string // id of the active crawl
 	hash     partition.Hash
 	division *division
 	by       blobschema.PartitionBy
@@ -53,7 +54,11 @@ func New(ctx context.Context, s blobschema.Store) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{store: s, id: id, close: func() error { return nil }}
+	return newView(ctx, s, id, id)
+}
+
+func newView(ctx context.Context, s blobschema.Store, id, active string) (*View, error) {
+	v := &View{store: s, id: id, active: active, close: func() error { return nil }}
 	c, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
@@ -99,9 +104,9 @@ func (v *View) platform() *platform.Platform {
 	return nil
 }
 
-// Live asks the process that owns the folder for its figures; nil if no process does.
+// Live asks the process that owns the folder for its figures; nil if no process does, or if the crawl is not the active one.
 func (v *View) Live(ctx context.Context) *control.Live {
-	if s, ok := v.store.(*folderStore); ok {
+	if s, ok := v.store.(*folderStore); ok && v.Active() {
 		return s.live(ctx)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/schedule"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/lab/measure"
 	"github.com/orbweaver/orbweaver/partition"
@@ -16,9 +17,10 @@ import (
 type policyTrial struct {
 	*campus
 	policy  string
-	source  string    // name of the quality
-	quality []float64 // given qualities
-	known   bool      // all URLs are known from the start
+	source  string         // name of the quality
+	quality []float64      // given qualities
+	known   bool           // all URLs are known from the start
+	earlier *virtual.Store // after a crawl whose times of hosts are known; nil: none are
 
 	order []int           // pages in the order of their arrival
 	at    []time.Duration // time of each
@@ -39,11 +41,12 @@ func (t *policyTrial) String() string {
 // lab returns the crawl to measure.
 func (t *policyTrial) lab(seed uint64, connections int) (measure.Lab, error) {
 	lab := measure.Lab{
-		Seed: seed, Web: t.web, Partitions: 1, Slots: 1024, Connections: connections, Server: t.server, Known: t.roots,
+		Seed: seed, Web: t.web, Partitions: 1, Slots: 1024, Connections: connections, Server: t.server, Known: t.roots, Store: t.earlier,
 		Answered: func(at time.Duration, u weburl.URL) {
 			t.order, t.at = append(t.order, t.number[u.String()]), append(t.at, at)
 		},
 	}
+	lab.Settings.Policy = t.policy // Policy decides; the setting says that times of hosts are of use
 	if t.known {
 		lab.Known = t.urls
 	}
@@ -308,7 +311,8 @@ func (o *otherCampus) jobs(connections int, run func(*policyTrial) error) (jobs 
 // policies repeats the experiment of Cao, Jiang and Singh.
 func policies(o Options) (*Report, error) {
 	s, log := policyScaleOf(o), o.logger()
-	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, fair: true, bounded: true})
+	options := campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, fair: true, bounded: true}
+	c, err := newCampus(s.seed, options)
 	if err != nil {
 		return nil, err
 	}
@@ -349,6 +353,15 @@ func policies(o Options) (*Report, error) {
 	for _, oc := range others {
 		jobs = append(jobs, oc.jobs(s.connections, run)...)
 	}
+	again := newAgainTrials(c, s.seed, options)
+	for _, t := range again {
+		jobs = append(jobs, func() error {
+			if err := t.prepare(s.seed, s.connections); err != nil {
+				return err
+			}
+			return run(&t.policyTrial)
+		})
+	}
 	var fastest *policyTrial
 	jobs = append(jobs, func() error {
 		fastest = c.omniscient(c.pages, s.connections)
@@ -367,7 +380,7 @@ func policies(o Options) (*Report, error) {
 			c.work.Seconds()/float64(s.connections), c.longest.Seconds()),
 		Sections: []Section{
 			pagesSection(c, found.rank, fastest), rankSection(found.rank), zipfSection(found.zipf, known.zipf, s.draws),
-			knownSection(known), onlineSection(found.rank, online), otherSection(others), tailSection(tail, uneven, s.connections), live.section(),
+			knownSection(known), onlineSection(found.rank, online), againSection(found.rank, again, fastest), otherSection(others), tailSection(tail, uneven, s.connections), live.section(),
 		},
 	}, nil
 }

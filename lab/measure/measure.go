@@ -54,7 +54,9 @@ type Lab struct {
 	PlanEvery time.Duration
 	Plan      func(*partition.Map) (*partition.Map, error)
 	Asks      []Ask
-	Life      time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
+	// Store, if not nil, is the store to crawl in. If it holds a crawl that has finished, the crawl to measure is another one.
+	Store *virtual.Store
+	Life  time.Duration // limit of a step's time, as in functions; the next step starts without memory. 0: no limit, and it has memory
 }
 
 // Sight describes a period of time.
@@ -201,6 +203,9 @@ func Measure(cfg Lab) (Measured, error) {
 		}
 		l.Next()
 	}
+	if cfg.Store != nil {
+		*cfg.Store = l.Store
+	}
 	l.result.Virtual, l.result.Finished, l.result.Calls = l.Mono-l.began, l.done, l.ledger.Counts()
 	return l.result, l.err
 }
@@ -216,6 +221,9 @@ func newLab(cfg Lab) (*lab, error) {
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
 		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, found: map[string]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
 		asked: map[string][]int{},
+	}
+	if cfg.Store != nil {
+		l.Store = *cfg.Store
 	}
 	l.sight = l.nothing()
 	l.result.Found = make([]int, len(cfg.Regions))
@@ -241,10 +249,15 @@ func (l *lab) begin() error {
 	settings := l.cfg.Settings
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
 	settings.Timeout, settings.UserAgent, settings.Plain = timeout, agent, true
-	b := crawl.NewBegin(blobschema.Crawl{
+	want := blobschema.Crawl{
 		ID: "lab", HashKey: l.cfg.hashKey(), Created: virtual.Epoch,
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
-	}, seeds, nil)
+	}
+	b := crawl.NewBegin(want, seeds, nil)
+	if l.Table[naming.ActiveKey].Found {
+		want.ID = "another"
+		b = crawl.NewAnother(want, seeds, true)
+	}
 	a := l.start(b, 0, nil)
 	for !a.Ended() && l.err == nil {
 		l.Next()
