@@ -1,8 +1,7 @@
 // Package view reads a crawl from its records and objects, also while the crawl runs.
 //
-// The main type is [View]. [Open] makes one of a folder. If
-// no process owns the folder, Open reads all records at once and releases it, so reading keeps no crawl from
-// starting. Otherwise the owner answers for its records over a socket in the folder.
+// [Open] makes a [View] of a folder. If no process owns
+// it, Open reads all records at once and releases it. Otherwise the owner answers for its records over a socket.
 //
 // Visible means reachable from the heads, never listed: everything goes from head to manifest to commits, so objects that
 // a crashed step left never appear. One object is written, the capture index ([View.WriteCDXJ]).
