@@ -60,7 +60,9 @@ func Client(in io.Reader, out io.Writer) error {
 	}
 	client := fetch.New(fetch.Config{
 		UserAgent: liveAgent, Token: liveAgent, Roots: roots, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil },
+		Lookup: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+		},
 	})
 	defer client.Close()
 	var pages, reused atomic.Int64
@@ -72,6 +74,9 @@ func Client(in io.Reader, out io.Writer) error {
 		answer := client.Fetch(context.Background(), actor.Request{URL: u, Attempt: 1})
 		if answer.Page.Outcome != blobschema.OutcomeOK {
 			return fmt.Errorf("fetch %s: outcome %d: %s", u, answer.Page.Outcome, answer.Page.Detail)
+		}
+		if answer.HTTP2 != (u.Scheme() == "https") {
+			return fmt.Errorf("fetch %s: HTTP/2 is %v", u, answer.HTTP2)
 		}
 		pages.Add(1)
 		if answer.Reused {
