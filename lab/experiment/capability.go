@@ -69,37 +69,13 @@ func capabilityScaleOf(o Options) capabilityScale {
 	return s
 }
 
-// rounds holds the figures of a measurement, by round.
-type rounds []clientFigures
-
-func (r rounds) median(of func(*clientFigures) float64) float64 {
-	var values []float64
-	for i := range r {
-		values = append(values, of(&r[i]))
-	}
-	return middle(values)
-}
-
-// middle returns the median of an odd number of values.
-func middle(values []float64) float64 {
-	values = slices.Sorted(slices.Values(values))
-	return values[len(values)/2]
-}
-
-func (f *clientFigures) rate() float64   { return float64(f.Pages) / f.Took.Seconds() }
-func (f *clientFigures) busy() float64   { return (f.User + f.System).Seconds() / f.Wall.Seconds() }
-func (f *clientFigures) user() float64   { return f.User.Seconds() * 1e6 / float64(f.Pages) }
-func (f *clientFigures) system() float64 { return f.System.Seconds() * 1e6 / float64(f.Pages) }
-func (f *clientFigures) reuse() float64  { return float64(f.Reused) / float64(f.Pages) }
-
-// over returns the median ratio of two measurements in the same round, so that the load of the machine affects both.
-func (r rounds) over(base rounds, of func(*clientFigures) float64) float64 {
-	var ratios []float64
-	for i := range r {
-		ratios = append(ratios, of(&r[i])/of(&base[i]))
-	}
-	return middle(ratios)
-}
+// Figures of a round. Those of processor time are in microseconds per page.
+func rate(f *clientFigures) float64      { return float64(f.Pages) / f.Took.Seconds() }
+func reuse(f *clientFigures) float64     { return float64(f.Reused) / float64(f.Pages) }
+func busy(f *clientFigures) float64      { return (f.User + f.System).Seconds() / f.Wall.Seconds() }
+func user(f *clientFigures) float64      { return f.User.Seconds() * 1e6 / float64(f.Pages) }
+func system(f *clientFigures) float64    { return f.System.Seconds() * 1e6 / float64(f.Pages) }
+func processor(f *clientFigures) float64 { return user(f) + system(f) }
 
 // capability measures the fetcher by HTTP version and number of connections, and its processor time.
 func capability(o Options) (*Report, error) {
@@ -174,44 +150,34 @@ func atLeast(what string, bound float64, values []float64) Check {
 // farSection measures each wire with each number of connections, one to each of as many hosts.
 func farSection(s capabilityScale) (Section, error) {
 	sec := Section{Title: "Connections, over sockets", Text: farText}
-	got := make([][]rounds, len(s.connections))
-	for i := range got {
-		got[i] = make([]rounds, len(wires))
-	}
-	for range s.rounds {
-		for i, n := range s.connections {
-			for w := range wires {
-				f, err := wires[w].fetch(far{farTrip, farBytes}, n, 0, s.each)
-				if err != nil {
-					return sec, err
-				}
-				got[i][w] = append(got[i][w], f)
-			}
+	var trials []*socketTrial
+	for _, n := range s.connections {
+		for _, w := range wires {
+			trials = append(trials, &socketTrial{wire: w, trip: farTrip, bytes: farBytes, hosts: n, time: s.each})
 		}
+	}
+	if err := runRounds(s.rounds, trials); err != nil {
+		return sec, err
 	}
 	tab := Table{Name: "far", Caption: "Pages a second, medians", Columns: []string{"connections"}}
 	plot := Plot{Name: "far", Title: "Pages a second by connections", X: "connections", Y: "pages a second", LogX: true, LogY: true}
 	for w := range wires {
 		tab.Columns = append(tab.Columns, wires[w].name)
-		series := Series{Name: wires[w].name, Color: w}
-		for i, n := range s.connections {
-			series.X, series.Y = append(series.X, float64(n)), append(series.Y, got[i][w].median((*clientFigures).rate))
-		}
-		plot.Series = append(plot.Series, series)
+		plot.Series = append(plot.Series, Series{Name: wires[w].name, Color: w})
 	}
 	tab.Columns = append(tab.Columns, "1.1 times 1.0", "paper", "streams times 1.1", "paper, pipelining", "1.1: times one connection", "1.1: processors", "streams: processors")
 	var doubled, linear, same, streams, most []float64
 	for i, n := range s.connections {
-		row := []any{n}
+		row, of, last := []any{n}, trials[i*len(wires):], trials[len(trials)-len(wires):]
 		for w := range wires {
-			row = append(row, plot.Series[w].Y[i])
+			v, line := of[w].median(rate), &plot.Series[w]
+			row, line.X, line.Y = append(row, v), append(line.X, float64(n)), append(line.Y, v)
 		}
-		rate, one := (*clientFigures).rate, got[i][1]
-		ratio, up, many := one.over(got[i][0], rate), one.over(got[0][1], rate), got[i][3].over(one, rate)
-		tab.Rows = append(tab.Rows, append(row, ratio, paperPersistent, many, paperPipelined, up, one.median((*clientFigures).busy), got[i][3].median((*clientFigures).busy)))
+		ratio, up, many := of[1].over(of[0], rate), of[1].over(trials[1], rate), of[3].over(of[1], rate)
+		tab.Rows = append(tab.Rows, append(row, ratio, paperPersistent, many, paperPipelined, up, of[1].median(busy), of[3].median(busy)))
 		if n <= farEnough {
-			doubled, linear, same = append(doubled, ratio), append(linear, up/float64(n)), append(same, got[i][2].over(one, rate))
-			most = []float64{got[len(got)-1][1].over(one, rate)}
+			doubled, linear, same = append(doubled, ratio), append(linear, up/float64(n)), append(same, of[2].over(of[1], rate))
+			most = []float64{last[1].over(of[1], rate)}
 		}
 		if n <= fewStreams {
 			streams = append(streams, many)
@@ -238,26 +204,22 @@ func streamsSection(s capabilityScale) (Section, error) {
 	tab := Table{Name: "streams", Caption: "Pages a second from one host, medians", Columns: []string{
 		"requests under way", "HTTP/1.1 connections", "over reused ones", "HTTP/2 streams", "over the same connection", "HTTP/2 times HTTP/1.1", "HTTP/1.1 times one", "HTTP/2 times one",
 	}}
-	got := make([][2]rounds, len(s.streams))
-	for range s.rounds {
-		for i, m := range s.streams {
-			for k, w := range []wire{{name: "HTTP/1.1", streams: m}, {name: "HTTP/2", http2: true, streams: m}} {
-				f, err := w.fetch(far{farTrip, farBytes}, 1, 0, s.each)
-				if err != nil {
-					return sec, err
-				}
-				got[i][k] = append(got[i][k], f)
-			}
+	var trials []*socketTrial
+	for _, m := range s.streams {
+		for _, w := range []wire{{name: "HTTP/1.1", streams: m}, {name: "HTTP/2", http2: true, streams: m}} {
+			trials = append(trials, &socketTrial{wire: w, trip: farTrip, bytes: farBytes, hosts: 1, time: s.each})
 		}
 	}
-	rate, reuse := (*clientFigures).rate, (*clientFigures).reuse
+	if err := runRounds(s.rounds, trials); err != nil {
+		return sec, err
+	}
 	var same, links, streams, one []float64
 	for i, m := range s.streams {
-		both, ratio := got[i], got[i][1].over(got[i][0], rate)
-		byLink, byStream := both[0].over(got[0][0], rate), both[1].over(got[0][1], rate)
-		tab.Rows = append(tab.Rows, []any{m, both[0].median(rate), both[0].median(reuse), both[1].median(rate), both[1].median(reuse), ratio, byLink, byStream})
+		old, now := trials[2*i], trials[2*i+1]
+		ratio, byLink, byStream := now.over(old, rate), old.over(trials[0], rate), now.over(trials[1], rate)
+		tab.Rows = append(tab.Rows, []any{m, old.median(rate), old.median(reuse), now.median(rate), now.median(reuse), ratio, byLink, byStream})
 		same, links, streams = append(same, ratio), append(links, byLink/float64(m)), append(streams, byStream/float64(m))
-		one = append(one, both[1].median(reuse))
+		one = append(one, now.median(reuse))
 	}
 	sec.Tables = []Table{tab}
 	sec.Checks = []Check{
@@ -276,45 +238,34 @@ func streamsSection(s capabilityScale) (Section, error) {
 func nearSection(s capabilityScale) (Section, error) {
 	sec := Section{Title: "Processor time with fast hosts", Text: fmt.Sprintf(nearText, nearHosts, grouped(nearBytes))}
 	tab := Table{Name: "near", Caption: "Processor time, medians", Columns: []string{
-		"wire", "hosts", "pages/s", "user, µs/page", "system, µs/page", "user, share", "system, share", "network, share", "processor times HTTP/1.1",
+		"wire", "round trip", "pages/s", "user, µs/page", "system, µs/page", "user, share", "system, share", "network, share", "processor times HTTP/1.1",
 	}}
-	got := make([]rounds, len(wires)+1) // the last one is of hosts that do not answer at once
-	for range s.rounds {
-		for i := range got {
-			w, to := wires[min(i, len(wires)-1)], far{0, nearBytes}
-			if i == len(wires) {
-				w, to.trip = wires[1], farTrip
-			}
-			f, err := w.fetch(to, nearHosts, 1, 2*s.each)
-			if err != nil {
-				return sec, err
-			}
-			got[i] = append(got[i], f)
-		}
+	var trials []*socketTrial
+	for _, w := range wires {
+		trials = append(trials, &socketTrial{wire: w, bytes: nearBytes, hosts: nearHosts, processors: 1, time: 2 * s.each})
 	}
-	perPage := func(f *clientFigures) float64 { return f.user() + f.system() }
-	userShare := func(f *clientFigures) float64 { return f.User.Seconds() / f.Wall.Seconds() }
-	systemShare := func(f *clientFigures) float64 { return f.System.Seconds() / f.Wall.Seconds() }
-	for i, r := range got {
-		name, where := wires[1].name, fmt.Sprintf("%v away", farTrip)
-		if i < len(wires) {
-			name, where = wires[i].name, "fast"
-		}
-		user, system := r.median(userShare), r.median(systemShare)
+	far := *trials[1]
+	far.trip = farTrip
+	trials = append(trials, &far)
+	if err := runRounds(s.rounds, trials); err != nil {
+		return sec, err
+	}
+	old, persistent, multiplexed := trials[0], trials[1], trials[2]
+	for _, t := range trials {
+		u, y, b := t.median(user), t.median(system), t.median(busy)
 		tab.Rows = append(tab.Rows, []any{
-			name, where, r.median((*clientFigures).rate), r.median((*clientFigures).user), r.median((*clientFigures).system),
-			user, system, max(0, 1-user-system), r.over(got[1], perPage),
+			t.name, t.trip.String(), t.median(rate), u, y, b * u / (u + y), b * y / (u + y), max(0, 1-b), t.over(persistent, processor),
 		})
 	}
 	sec.Tables = []Table{tab}
 	sec.Checks = []Check{
 		// These two fail if fetch.pool keeps no connections: both versions then open one for each page.
-		atLeast("system time per page of HTTP/1.0 relative to HTTP/1.1", 1.3, []float64{got[0].over(got[1], (*clientFigures).system)}),
-		atLeast("processor time per page of HTTP/1.0 relative to HTTP/1.1", 1.1, []float64{got[0].over(got[1], perPage)}),
+		atLeast("system time per page of HTTP/1.0 relative to HTTP/1.1", 1.3, []float64{old.over(persistent, system)}),
+		atLeast("processor time per page of HTTP/1.0 relative to HTTP/1.1", 1.1, []float64{old.over(persistent, processor)}),
 		// Fails if fetch.Client polls a connection instead of sleeping until data arrives.
-		atLeast("processor share with fast hosts relative to far ones", 2, []float64{got[1].over(got[len(wires)], (*clientFigures).busy)}),
+		atLeast("processor share with fast hosts relative to far ones", 2, []float64{persistent.over(&far, busy)}),
 		// Fails if fetch.pool keeps no HTTP/2 connections: each page then costs a TLS handshake.
-		atLeast("pages per second of processor time, HTTP/2 relative to HTTP/1.1", 0.5, []float64{got[1].over(got[2], perPage)}),
+		atLeast("pages per second of processor time, HTTP/2 relative to HTTP/1.1", 0.5, []float64{persistent.over(multiplexed, processor)}),
 	}
 	return sec, nil
 }
@@ -329,7 +280,7 @@ round, because other programs may use the same processors. Figures over sockets 
 
 - **HTTP/1.0**: the server closes each connection after one answer. The fetcher always sends HTTP/1.1 requests.
 - **HTTP/1.1**: the fetcher's own client, without TLS, one request at a time.
-- **HTTP/2**: over TLS, with one request at a time. The fetcher has no pipelining, which today's servers do not support.
+- **HTTP/2**: over TLS, with one request at a time. The fetcher has no pipelining, which clients no longer use.
 - **HTTP/2, 4 streams**: four requests at once over each connection. This takes the place of pipelining.
 
 Loopback has no delay, so a far host has a round trip time of %[3]v: the server starts with a new connection one trip late and sends each answer

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,52 +20,92 @@ type wire struct {
 	name    string
 	closes  bool // the server closes each connection after one answer, as with HTTP/1.0
 	http2   bool // over TLS
-	streams int  // requests under way over a connection
+	streams int  // requests under way to a host
 }
 
-// far is a host over sockets.
-type far struct {
-	trip  time.Duration // round trip time
-	bytes int           // size of a page
+// socketTrial is a measurement over sockets.
+type socketTrial struct {
+	wire
+	trip       time.Duration // round trip time
+	bytes      int           // size of a page
+	hosts      int
+	processors int // of the fetcher; 0: all
+	time       time.Duration
+
+	rounds []clientFigures
 }
 
-// fetch lets another process fetch pages of hosts over a wire for a time, and returns its figures. Processors is the number that it may
-// use; 0: all.
-func (w wire) fetch(to far, hosts, processors int, d time.Duration) (f clientFigures, err error) {
+// runRounds runs all trials in each round, so that the trials of a round share the load of the machine.
+func runRounds(rounds int, trials []*socketTrial) error {
+	for range rounds {
+		for _, t := range trials {
+			f, err := t.run()
+			if err != nil {
+				return fmt.Errorf("%s from %d hosts: %w", t.name, t.hosts, err)
+			}
+			t.rounds = append(t.rounds, f)
+		}
+	}
+	return nil
+}
+
+// median returns the median of the rounds.
+func (t *socketTrial) median(of func(*clientFigures) float64) float64 {
+	var values []float64
+	for i := range t.rounds {
+		values = append(values, of(&t.rounds[i]))
+	}
+	return middle(values)
+}
+
+// over returns the median ratio to another trial in the same round.
+func (t *socketTrial) over(base *socketTrial, of func(*clientFigures) float64) float64 {
+	var ratios []float64
+	for i := range t.rounds {
+		ratios = append(ratios, of(&t.rounds[i])/of(&base.rounds[i]))
+	}
+	return middle(ratios)
+}
+
+// middle returns the median of an odd number of values.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// run serves pages to a process that fetches them.
+func (t *socketTrial) run() (f clientFigures, err error) {
 	var page strings.Builder
 	page.WriteString("<!DOCTYPE html><title>A page</title>")
-	for i := 0; page.Len() < to.bytes; i++ {
+	for i := 0; page.Len() < t.bytes; i++ {
 		fmt.Fprintf(&page, "<p>Paragraph %d of some words, %x and others, before the <a href=/%d>next link</a>.</p>\n", i, i*7919, i)
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		if w.closes {
+		if t.closes {
 			rw.Header().Set("Connection", "close")
 		}
 		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = rw.Write([]byte(page.String())) // a client that goes away fails itself
 	}))
-	if to.trip > 0 {
-		srv.Listener = farListener{srv.Listener, to.trip}
+	if t.trip > 0 {
+		srv.Listener = farListener{srv.Listener, t.trip}
 	}
-	srv.EnableHTTP2 = w.http2
+	srv.EnableHTTP2 = t.http2
 	scheme, start := "http", srv.Start
-	if w.http2 {
+	if t.http2 {
 		scheme, start = "https", srv.StartTLS
 	}
 	port := srv.Listener.Addr().(*net.TCPAddr).Port
 	start()
 	defer srv.Close()
-	j := clientJob{Streams: w.streams, Processors: processors, For: d}
-	if w.http2 {
+	j := clientJob{Streams: t.streams, Processors: t.processors, For: t.time}
+	if t.http2 {
 		j.Roots = srv.Certificate().Raw
 	}
-	for h := range hosts {
+	for h := range t.hosts {
 		j.Hosts = append(j.Hosts, fmt.Sprintf("%s://h%d.example.com:%d/", scheme, h, port))
 	}
-	if f, err = j.run(); err != nil {
-		return f, fmt.Errorf("%s from %d hosts: %w", w.name, hosts, err)
-	}
-	return f, nil
+	return j.run()
 }
 
 // run runs [Client] in another process of this program, and adds the times of the process to its figures.
