@@ -147,7 +147,7 @@ func (l farListener) Accept() (net.Conn, error) {
 	return f, nil
 }
 
-// farConn is the server's side of a connection. What it writes is sent one trip later.
+// farConn is the server's side of a connection. It sends data one trip after it was written.
 type farConn struct {
 	net.Conn
 	trip  time.Duration
@@ -189,7 +189,7 @@ func (c *farConn) Close() error {
 	return nil
 }
 
-// SetDeadline and SetWriteDeadline set no deadline for writes, which never wait. TLS sets one that has passed before it closes the connection,
-// when data is still under way.
+// SetDeadline and SetWriteDeadline set no deadline for writes. Before package tls closes a connection, it sets one that has
+// passed, which would stop the data under way.
 func (c *farConn) SetDeadline(t time.Time) error    { return c.SetReadDeadline(t) }
 func (c *farConn) SetWriteDeadline(time.Time) error { return nil }
