@@ -37,6 +37,7 @@ func All() []Experiment {
 		{"freshness", "revisits by estimated change rates: freshness beside the optimum (Azar et al.)", freshness},
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
 		{"policies", "which server and URL comes first: breadth, performance, quality, capability (Cao et al.)", policies},
+		{"capability", "connections, HTTP versions and processor time of the fetcher (Cao et al.)", capability},
 		{"queue-assignment", "one large host in several queues: by host, SURT prefix or string hash (Zhang, Wang)", queueAssignment},
 		{"redis-engine", "crawl, index, ranks and search made of queues and functions (Li, Ai, Wang)", redisEngine},
 		{"topics", "several topics in one crawl: turns, priorities, minima (Fan, Li)", topics},

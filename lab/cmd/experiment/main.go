@@ -38,6 +38,9 @@ func run(args []string, out, progress io.Writer) error {
 		}
 		return nil
 	}
+	if args[0] == experiment.ClientCommand { // a process that an experiment has started
+		return experiment.Client(os.Stdin, out)
+	}
 	i := slices.IndexFunc(experiment.All(), func(e experiment.Experiment) bool { return e.Name == args[0] })
 	if i < 0 {
 		return fmt.Errorf("there is no experiment %q; without arguments this command lists them", args[0])
