@@ -44,6 +44,10 @@ demo: build ## crawl a made-up web on this machine and compare with the truth
 docsite: build ## crawl real documentation served by nginx, check and recrawl it; DOCS=FOLDER
 	$(call lab,docsite) -docs $(DOCS) $(ARGS)
 
+replay-test: build ## replay a crawl of real documentation with pywb in a browser, and compare pictures; needs nginx, chromium and Python, and the first time PyPI; DOCS=FOLDER
+	test -d .cache/replay || { python3 -m venv .cache/replay && .cache/replay/bin/pip install --quiet playwright==1.65.2 pywb==2.10.0 pillow==13.0.0 || { rm -rf .cache/replay; exit 1; }; }
+	$(call lab,docsite) -docs $(DOCS) -replay $(CURDIR)/.cache/replay/bin $(ARGS)
+
 functions: ## build the cloud functions' zips, the same bytes each time; ARCH=arm64|amd64
 	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc,grpcnotrace -ldflags '-s -w' \
 	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
@@ -200,4 +204,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup peers recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite replay-test functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup peers recordings vuln cover lines clean

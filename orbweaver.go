@@ -129,6 +129,7 @@ func open(ctx context.Context, location string) (p *platform.Platform, err error
 // crawl returns the record of a new crawl, without its identity.
 func (o *Options) crawl() (blobschema.Crawl, error) {
 	c := crawlfile.Defaults(service.DefaultAgent)
+	c.Settings.Requisites = false
 	for name, values := range o.Settings {
 		s := crawlfile.Find(name)
 		if s == nil {

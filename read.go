@@ -91,6 +91,7 @@ type Page struct {
 	MIME       string // media type, as the server named it
 	Digest     string // of the payload, sha1:BASE32; "" without an answer
 	Redirect   string // target of a redirect
+	Requisite  bool   // found only as something that pages need to be displayed, with the setting requisites
 
 	view   *view.View
 	record blobschema.Page
@@ -99,7 +100,7 @@ type Page struct {
 func (r *Reader) page(pg blobschema.Page) *Page {
 	return &Page{
 		URL: pg.URL, Generation: int(pg.Generation), Depth: int(pg.Depth), Outcome: pg.Outcome.String(), Status: int(pg.Status),
-		Time: pg.Time, MIME: pg.MIME, Digest: pg.Digest, Redirect: pg.Redirect, view: r.view, record: pg,
+		Time: pg.Time, MIME: pg.MIME, Digest: pg.Digest, Redirect: pg.Redirect, Requisite: pg.Requisite, view: r.view, record: pg,
 	}
 }
 

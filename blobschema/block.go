@@ -322,7 +322,7 @@ func (d *blockDecoder) queued(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 	c.Column(n, 1<<32-1, func(i int, v uint64) { q[i].Generation = uint32(v) })
 	c.Column(n, 1<<16-1, func(i int, v uint64) { q[i].Depth = uint16(v) })
 	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Attempts = uint8(v) })
-	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
+	c.Column(n, flagBits, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
 	c.Column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
 	readRefs(c, n, func(i int) *RecordRef { return &q[i].Previous })
 	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Topic = uint8(v) })

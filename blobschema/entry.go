@@ -57,6 +57,10 @@ type Queued struct {
 	Ask uint64
 }
 
+// Urgent reports whether the URL needs no share of the page limit and goes before found pages: it was requested, or
+// pages need it. A revisit is not urgent.
+func (q *Queued) Urgent() bool { return q.Rank == 0 || q.Flags.Requisite() && q.Generation == 0 }
+
 // Change is an estimate of how often a URL's content changes: a gamma distribution of the
 // rate, with Shape changes seen in Hours. The zero value means that nothing is known.
 type Change struct {

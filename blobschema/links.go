@@ -25,6 +25,7 @@ type Target struct {
 	NoFollow    bool
 	Followed    bool   // in scope and sent to its owner
 	Anchor      string // visible text of the link
+	Requisite   bool   // the page needs it to be displayed
 	Kind        uint8  // 1 + its actor.LinkKind; 0: the commit does not say
 	URL         string // of a link that was dropped: no other section holds it; may be missing
 }
@@ -32,9 +33,10 @@ type Target struct {
 const (
 	targetNoFollow = 1 << iota
 	targetFollowed
+	targetRequisite
 	targetKind  = 4 // bit where Kind begins
 	maxKind     = 1<<4 - 1
-	targetFlags = targetNoFollow | targetFollowed | maxKind<<targetKind
+	targetFlags = targetNoFollow | targetFollowed | targetRequisite | maxKind<<targetKind
 )
 
 // maxDropped bounds the texts of the dropped links in a commit, in bytes. The others have none.
@@ -147,6 +149,9 @@ func (t *Target) flags() (f uint64) {
 	if t.Followed {
 		f |= targetFollowed
 	}
+	if t.Requisite {
+		f |= targetRequisite
+	}
 	return f | uint64(t.Kind)<<targetKind
 }
 
@@ -189,7 +194,9 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 		targets[i].Fingerprint, targets[i].Slot, targets[i].Host = nodes[ref-1].fp, nodes[ref-1].slot, hostOf[ref-1]
 	})
 	c.Column(total, targetFlags, func(i int, f uint64) {
-		targets[i].NoFollow, targets[i].Followed, targets[i].Kind = f&targetNoFollow != 0, f&targetFollowed != 0, uint8(f>>targetKind)
+		t := &targets[i]
+		t.NoFollow, t.Followed, t.Requisite = f&targetNoFollow != 0, f&targetFollowed != 0, f&targetRequisite != 0
+		t.Kind = uint8(f >> targetKind)
 	})
 	readAnchors(c, targets)
 	readDropped(c, nodes, targets)

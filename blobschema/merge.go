@@ -74,7 +74,8 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 //     the results of lower generations.
 //   - Queued entries of the same generation become one, with the lowest Rank, Depth and
 //     Topic, the joined Flags, the greatest Previous and Change, the most Attempts and, among entries with those, the
-//     latest NotBefore (the newest failed attempt knows best when to retry).
+//     latest NotBefore (the newest failed attempt knows best when to retry). The Rank, Depth and Topic of a requisite
+//     count only if all entries are requisites.
 //   - Of the states of a politeness key the higher Version wins, then the greater Data.
 //
 // Every rule takes the greater value in some order, of a field or of an entry. Joining
@@ -193,14 +194,21 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	}
 	j := q[a]
 	winner, loser = a, b
-	if c := cmp.Compare(q[a].Rank, q[b].Rank); c > 0 || c == 0 && compareQueued(q[a], q[b]) > 0 {
+	o := &q[b]
+	oneSided := j.Flags.Requisite() != o.Flags.Requisite()
+	if c := cmp.Compare(j.Rank, o.Rank); oneSided && j.Flags.Requisite() || !oneSided && (c > 0 || c == 0 && compareQueued(j, *o) > 0) {
 		winner, loser = b, a
 	}
-	o := &q[b]
 	if o.Attempts > j.Attempts || o.Attempts == j.Attempts && o.NotBefore > j.NotBefore {
 		j.Attempts, j.NotBefore = o.Attempts, o.NotBefore
 	}
-	j.Rank, j.Depth, j.Flags = min(j.Rank, o.Rank), min(j.Depth, o.Depth), j.Flags.Join(o.Flags)
+	switch {
+	case !oneSided:
+		j.Rank, j.Depth, j.Topic = min(j.Rank, o.Rank), min(j.Depth, o.Depth), min(j.Topic, o.Topic)
+	case winner == b:
+		j.Rank, j.Depth, j.Topic = o.Rank, o.Depth, o.Topic
+	}
+	j.Flags = j.Flags.Join(o.Flags)
 	j.Key, j.URL = min(j.Key, o.Key), min(j.URL, o.URL)
 	if o.Previous.Compare(j.Previous) > 0 {
 		j.Previous = o.Previous
@@ -208,7 +216,6 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	if o.Change.Compare(j.Change) > 0 {
 		j.Change = o.Change
 	}
-	j.Topic = min(j.Topic, o.Topic)
 	moved = compareQueued(j, q[winner]) != 0
 	q[winner] = j
 	return winner, loser, moved

@@ -70,6 +70,9 @@ func smallRun(r *rand.Rand, h partition.Hash) *Run {
 		q := Queued{Slot: partition.Slot(r.IntN(2)), Rank: uint32(r.IntN(3)), URL: urls[r.IntN(len(urls))], Generation: uint32(r.IntN(3)),
 			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3)), Previous: someRef(r),
 			Topic: uint8(r.IntN(3)), Change: Change{float32(r.IntN(2)), float32(r.IntN(2))}}
+		if r.IntN(3) == 0 {
+			q.Flags = FlagRequisite | q.Flags<<4
+		}
 		q.Key = q.URL[8:17]
 		if r.IntN(10) == 0 {
 			q.Key = "other.example"
@@ -115,7 +118,13 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 			if o.Attempts > q.Attempts || o.Attempts == q.Attempts && o.NotBefore > q.NotBefore {
 				q.Attempts, q.NotBefore = o.Attempts, o.NotBefore
 			}
-			q.Rank, q.Depth, q.Flags = min(q.Rank, o.Rank), min(q.Depth, o.Depth), q.Flags.Join(o.Flags)
+			switch {
+			case q.Flags.Requisite() && !o.Flags.Requisite():
+				q.Rank, q.Depth, q.Topic = o.Rank, o.Depth, o.Topic
+			case q.Flags.Requisite() == o.Flags.Requisite():
+				q.Rank, q.Depth, q.Topic = min(q.Rank, o.Rank), min(q.Depth, o.Depth), min(q.Topic, o.Topic)
+			}
+			q.Flags = q.Flags.Join(o.Flags)
 			q.Key, q.URL = min(q.Key, o.Key), min(q.URL, o.URL)
 			if o.Previous.Compare(q.Previous) > 0 {
 				q.Previous = o.Previous
@@ -123,7 +132,6 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 			if o.Change.Compare(q.Change) > 0 {
 				q.Change = o.Change
 			}
-			q.Topic = min(q.Topic, o.Topic)
 			urls[k] = entry{generation: e.generation, queued: q}
 		}
 	}

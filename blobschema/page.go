@@ -66,6 +66,8 @@ type Page struct {
 	Change string `cbor:"24,keyasint,omitempty" json:"change,omitempty"`
 	// Before is the digest of that earlier answer.
 	Before string `cbor:"40,keyasint,omitempty" json:"before,omitempty"`
+	// Requisite is set if the URL was found only as something that pages need to be displayed. It is not counted as a page.
+	Requisite bool `cbor:"60,keyasint,omitempty" json:"requisite,omitempty"`
 	Meta
 	Directives string `cbor:"31,keyasint,omitempty" json:"robots_directives,omitempty"` // of meta robots and X-Robots-Tag, at most 200 bytes
 	// Times of the exchange in milliseconds, rounded up; 0: not measured. Both begin with the request, so they contain the

@@ -2,6 +2,7 @@ package blobschema
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -23,7 +24,7 @@ type Settings struct {
 	KnownHosts  string      `json:"known_hosts,omitempty"`  // object with these measurements, see [EncodeKnownHosts]; empty for none
 	Topics      []Topic     `json:"topics,omitempty"`       // numbers 1 and up; a crawl without topics has number 0 only
 	Sitemaps    bool        `json:"sitemaps,omitempty"`     // follow the sitemaps that robots.txt names
-	Srcset      bool        `json:"srcset,omitempty"`       // follow the images of img and source elements
+	Requisites  bool        `json:"requisites,omitempty"`   // fetch what pages need to be displayed, also from other hosts
 	Plain       bool        `json:"plain,omitempty"`        // do not compress WARC files
 
 	// Caps against traps; 0 is no cap.
@@ -93,8 +94,23 @@ type Topic struct {
 	Scope    Scope         `json:"scope"`
 	Include  []string      `json:"include,omitempty"`
 	Exclude  []string      `json:"exclude,omitempty"`
-	MaxDepth int           `json:"max_depth"`       // -1 for no bound
-	Words    []string      `json:"words,omitempty"` // lower-case; links that contain one in URL or anchor go first
+	MaxDepth int           `json:"max_depth"` // -1 for no bound
+	// Requisites replaces Settings.Requisites for the pages of the topic.
+	Requisites bool     `json:"requisites,omitempty"`
+	Words      []string `json:"words,omitempty"` // lower-case; links that contain one in URL or anchor go first
+}
+
+// WantsRequisites reports whether the requisites of pages of a topic are fetched.
+func (s *Settings) WantsRequisites(topic uint8) bool {
+	if i := int(topic) - 1; i >= 0 && i < len(s.Topics) {
+		return s.Topics[i].Requisites
+	}
+	return s.Requisites
+}
+
+// AnyRequisites reports whether the requisites of any topic are fetched.
+func (s *Settings) AnyRequisites() bool {
+	return s.Requisites || slices.ContainsFunc(s.Topics, func(t Topic) bool { return t.Requisites })
 }
 
 // Defaults and bounds of topics.

@@ -15,7 +15,7 @@ type SlotSummary struct {
 	Pending    uint32
 	Unexamined uint32 // entries added since the slot was last loaded
 	Due        int64  // Unix milliseconds at which the first URL is due; 0 for none
-	Urgent     uint32 // of Pending: requested by the operator
+	Urgent     uint32 // of Pending, see Queued.Urgent
 }
 
 // Part is the part of a slot's URLs whose fingerprints begin with the Depth bits Prefix.

@@ -19,7 +19,7 @@ type Totals struct {
 	WaitMillis int64            `json:"wait_ms,omitempty" cbor:"13,keyasint,omitempty"` // politeness: sum over hosts of the time between a ready URL and permission
 	Retries    int64            `json:"retries,omitempty" cbor:"14,keyasint,omitempty"`
 	Robots     int64            `json:"robots,omitempty" cbor:"15,keyasint,omitempty"`    // robots.txt answers stored
-	Urgent     int64            `json:"urgent,omitempty" cbor:"16,keyasint,omitempty"`    // of Pending: requested by the operator
+	Urgent     int64            `json:"urgent,omitempty" cbor:"16,keyasint,omitempty"`    // of Pending: requested by the operator, or requisites
 	Capped     int64            `json:"capped,omitempty" cbor:"17,keyasint,omitempty"`    // links skipped because their host or domain has too many URLs
 	Trapped    int64            `json:"trapped,omitempty" cbor:"18,keyasint,omitempty"`   // links skipped because their path looks like a trap
 	Revisits   int64            `json:"revisits,omitempty" cbor:"19,keyasint,omitempty"`  // answers stored as a reference to an earlier payload
@@ -30,6 +30,7 @@ type Totals struct {
 	// Changed counts the pages of Again that had changed.
 	Changed     int64 `json:"changed,omitempty" cbor:"23,keyasint,omitempty"`
 	Connections int64 `json:"connections,omitempty" cbor:"24,keyasint,omitempty"` // opened to web servers
+	Requisites  int64 `json:"requisites,omitempty" cbor:"25,keyasint,omitempty"`  // OutcomeOK that are only requisites of pages; not in Pages
 }
 
 // TopicTotals are a topic's figures.

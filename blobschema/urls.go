@@ -44,7 +44,7 @@ func readURLs(c *wire.Cursor, most, whole int) []Queued {
 	urls := make([]Queued, n)
 	c.Column(n, 1<<16-1, func(i int, v uint64) { urls[i].Depth = uint16(v) })
 	c.Column(n, 1<<32-1, func(i int, v uint64) { urls[i].Generation = uint32(v) })
-	c.Column(n, 1<<8-1, func(i int, v uint64) { urls[i].Flags = QueuedFlags(v) })
+	c.Column(n, flagBits, func(i int, v uint64) { urls[i].Flags = QueuedFlags(v) })
 	c.Column(n, 1<<32-1, func(i int, v uint64) { urls[i].Rank = uint32(v) })
 	c.Column(n, 1<<8-1, func(i int, v uint64) { urls[i].Topic = uint8(v) })
 	var u wire.TextUnpacker

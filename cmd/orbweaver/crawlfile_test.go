@@ -54,7 +54,7 @@ func TestExampleFile(t *testing.T) {
 
 // TestFileAndFlags checks that a key means the flag of the same name, and that the flag overrides it.
 func TestFileAndFlags(t *testing.T) {
-	const file = "delay: 3s\nscope: any\nexclude: [a, b]\nrecrawl: 24/d\nsrcset: true\nhosts: [{host: a.example, connections: 2}]\n" +
+	const file = "delay: 3s\nscope: any\nexclude: [a, b]\nrecrawl: 24/d\nrequisites: false\nhosts: [{host: a.example, connections: 2}]\n" +
 		"topics: [{name: x, seeds: ['https://x.example/']}]\n"
 	f, err := readText(t, file, "--exclude", "c", "--host-rule", "b.example=7s", "--scope=domain")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestFileAndFlags(t *testing.T) {
 	beside := &crawlFlags{}
 	cmd := &cobra.Command{}
 	beside.register(cmd)
-	if err := cmd.ParseFlags([]string{"--delay=3s", "--scope=domain", "--exclude=c", "--recrawl=1/h", "--srcset", "--host-rule=b.example=7s"}); err != nil {
+	if err := cmd.ParseFlags([]string{"--delay=3s", "--scope=domain", "--exclude=c", "--recrawl=1/h", "--requisites=false", "--host-rule=b.example=7s"}); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := beside.describe(nil)
@@ -154,7 +154,7 @@ func TestResumeFile(t *testing.T) {
 	}
 	want := begin()
 	want.Settings.Delay, want.Settings.Hosts, want.Settings.Topics[0].Priority = 5e9, []blobschema.HostRule{}, 9
-	want.Settings.Topics = append(want.Settings.Topics, blobschema.Topic{Name: "y", Scope: blobschema.ScopeHost, MaxDepth: 4})
+	want.Settings.Topics = append(want.Settings.Topics, blobschema.Topic{Name: "y", Scope: blobschema.ScopeHost, MaxDepth: 4, Requisites: true})
 	// The file lacks max-depth, so topics keep the crawl's value instead of the default.
 	c, seeds, err := resume("delay: 5s\nhosts: []\ntopics:\n  - {name: x, priority: 9, seeds: ['https://x.example/']}\n  - {name: y, seeds: ['https://y.example/']}\n")
 	if d := cmp.Diff(want, c); d != "" || err != nil {

@@ -146,6 +146,9 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 
 // read reads the files of --file and --host-ranks, and checks all values.
 func (f *crawlFlags) read() error {
+	if _, cloud := f.location.(deployment); cloud && !f.set.Changed("requisites") {
+		f.record.Settings.Requisites = false // many requests, which cost money there
+	}
 	if err := f.readFile(); err != nil {
 		return err
 	}

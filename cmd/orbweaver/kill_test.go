@@ -44,7 +44,7 @@ func TestKilledTenTimes(t *testing.T) {
 	defer srv.Close()
 	web := srv.Web()
 	data := filepath.Join(t.TempDir(), "data")
-	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "20ms", "--allow-net", "127.0.0.0/8", "--quiet"}
+	args := []string{"crawl", "--data", data, "--scope", "any", "--requisites=false", "--delay", "20ms", "--allow-net", "127.0.0.0/8", "--quiet"}
 	rng := rand.New(rand.NewPCG(1, 2))
 	kills := 0
 	for kills < 10 {

@@ -32,7 +32,7 @@ func TestScaledWhileItRuns(t *testing.T) {
 	if raced {
 		delay = "1s"
 	}
-	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", delay, "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
+	args := []string{"crawl", "--data", data, "--scope", "any", "--requisites=false", "--delay", delay, "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
 	crawl := orbweaver(t, append(args, web.Seeds()...)...)
 	var out strings.Builder
 	crawl.Stdout, crawl.Stderr = &out, &out

@@ -209,7 +209,7 @@ func captures(t *blobschema.Totals) int64 {
 }
 
 // recrawled counts the captures that Totals.Pages leaves out: those of requests by recrawl, and of revisits.
-func recrawled(t *blobschema.Totals) int64 { return max(captures(t)-t.Pages, 0) }
+func recrawled(t *blobschema.Totals) int64 { return max(captures(t)-t.Pages-t.Requisites, 0) }
 
 // limit finds the limit that will be reached first. more is the number of pages that --max-pages
 // leaves, or -1 without that limit.

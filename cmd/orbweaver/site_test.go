@@ -87,9 +87,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case wordPages[r.URL.Path] != "":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, wordPages[r.URL.Path])
-	case r.URL.Path == "/pictures":
+	case r.URL.Path == "/styled":
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, `<img src="/picture" srcset="/picture-large 2x">`)
+		fmt.Fprintf(w, `<link rel=stylesheet href="%s/style.css"><img src="/picture">`, s.other)
+	case r.URL.Path == "/style.css":
+		w.Header().Set("Content-Type", "text/css")
+		fmt.Fprint(w, "body { background: url(back.png) }")
+	case r.URL.Path == "/back.png":
+		w.Header().Set("Content-Type", "image/png")
+		fmt.Fprint(w, "\x89PNG\r\n")
 	case r.URL.Path == "/fleeting" && s.flee():
 		fmt.Fprint(w, "here now")
 	case r.URL.Path == "/same":

@@ -33,17 +33,17 @@ type Request struct {
 type LinkKind uint8
 
 const (
-	LinkAnchor   LinkKind = iota // a, area
-	LinkFrame                    // frame, iframe
-	LinkRel                      // link rel=canonical, next, prev, alternate
-	LinkRefresh                  // meta http-equiv=refresh
-	LinkRedirect                 // Location header
-	LinkFeed                     // link rel=alternate of a feed type
-	LinkHeader                   // Link header
-	LinkImage                    // img, source: only if the crawl wants them
-	LinkSitemap                  // a sitemap, named by robots.txt or by another sitemap
-	LinkListed                   // listed in a sitemap
-	LinkEntry                    // listed in a feed
+	LinkAnchor    LinkKind = iota // a, area
+	LinkFrame                     // frame, iframe
+	LinkRel                       // link rel=canonical, next, prev, alternate
+	LinkRefresh                   // meta http-equiv=refresh
+	LinkRedirect                  // Location header
+	LinkFeed                      // link rel=alternate of a feed type
+	LinkHeader                    // Link header
+	LinkRequisite                 // only needed to display the page: style sheets, scripts, images, fonts, media
+	LinkSitemap                   // a sitemap, named by robots.txt or by another sitemap
+	LinkListed                    // listed in a sitemap
+	LinkEntry                     // listed in a feed
 )
 
 // String returns the kind in a word, such as "anchor".
@@ -54,16 +54,18 @@ func (k LinkKind) String() string {
 	return "kind-" + strconv.Itoa(int(k))
 }
 
-var linkKinds = [...]string{"anchor", "frame", "rel", "refresh", "redirect", "feed", "header", "image", "sitemap", "listed", "entry"}
+var linkKinds = [...]string{"anchor", "frame", "rel", "refresh", "redirect", "feed", "header", "requisite", "sitemap", "listed", "entry"}
 
 // Link is one outgoing link of a page. The links of a page are canonical and free of duplicates.
 type Link struct {
 	URL      weburl.URL
 	Kind     LinkKind
 	NoFollow bool
-	Anchor   string // visible text, at most 100 bytes of valid UTF-8; may be empty
-	Priority int8   // priority in a sitemap, in tenths from the default of 0.5: -5 to 5
-	Modified int64  // time of the last change according to a sitemap, Unix seconds; 0: unknown
+	// Requisite is set if the page also needs the URL to be displayed. NoFollow does not apply to that.
+	Requisite bool
+	Anchor    string // visible text, at most 100 bytes of valid UTF-8; may be empty
+	Priority  int8   // priority in a sitemap, in tenths from the default of 0.5: -5 to 5
+	Modified  int64  // time of the last change according to a sitemap, Unix seconds; 0: unknown
 }
 
 // Outcome is the result of one Request.

@@ -112,6 +112,11 @@ func (s *Step) widen(t *actor.Task, l frontier.Link) {
 	}
 	// The page record must name a target that is in scope.
 	p := s.st.previous(t, o, l.URL.String())
+	if p != nil && p.Requisite && p.Outcome == blobschema.OutcomeOK && s.lease.phase != closed { // nobody has followed its links
+		l.Generation = p.Generation + 1
+		s.st.add(l)
+		return
+	}
 	if p == nil || p.Redirect == "" || s.lease.phase == closed {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 //
 //	discover    politeness key → slot → fingerprint; the link graph; the count of each fate
 //	follow      depth, flags and topic → traps → Follow and scope → rank → deliver
+//	need        the same for what a page needs to be displayed, in scope or not
 //	deliver     own partition, or buffered for the owner of its slot
 
 // fate is what becomes of a found link.
@@ -25,6 +26,7 @@ const (
 	tooDeep              // dropped: it is further from a seed than the scope allows
 	outside              // dropped, but stored in the commit: its host may come into scope
 	excluded             // dropped: a pattern of the operator or [StepConfig.Follow] excludes it
+	ignored              // dropped: nofollow, a link of a mere requisite, or a requisite that the crawl does not want
 )
 
 // discover decides the fate of each link of an answer, and adds all of them to the link graph.
@@ -36,23 +38,33 @@ func (st *state) discover(t schedule.Task, o *actor.Outcome) {
 		Source: t.Fingerprint(), Slot: st.links.Hash.Slot(t.KeyName()), Host: string(t.Request.URL.Host()),
 		Targets: make([]blobschema.Target, 0, len(o.Links)),
 	}
-	cash := st.cash(t, o.Links)
+	cash, asPage := st.cash(t, o.Links), st.isPage(&t)
+	needs := st.cfg.Crawl.Settings.WantsRequisites(t.Topic)
+	sheet := o.Page.MIME == "text/css"
+	if !asPage && !sheet && o.Page.Outcome == blobschema.OutcomeOK {
+		st.keepForeign(t)
+	}
 	for i := range o.Links {
 		found := &o.Links[i]
 		l := st.links.Link(found.URL)
 		target := blobschema.Target{
 			Fingerprint: l.Fingerprint, Slot: l.Slot, Host: string(found.URL.Host()), NoFollow: found.NoFollow, Anchor: found.Anchor,
-			Kind: 1 + uint8(found.Kind),
+			Kind: 1 + uint8(found.Kind), Requisite: found.Requisite,
 		}
-		if found.NoFollow {
-			target.URL = found.URL.String()
-		} else {
-			f := st.follow(t, found, l, cash)
-			countFate(&st.totals, f)
-			target.Followed = f <= capped
-			if f >= capped && f != outside {
-				target.URL = found.URL.String()
+		f := ignored
+		hop := found.Kind == actor.LinkRedirect && t.Flags.Requisite() // to what the page needs
+		if asPage && !hop && found.Kind != actor.LinkRequisite && !found.NoFollow {
+			f = st.follow(t, found, l, cash)
+		}
+		if f > capped && needs && (hop || found.Requisite && (asPage || sheet)) {
+			if n := st.need(t, l); n <= capped || f == ignored {
+				f = n
 			}
+		}
+		countFate(&st.totals, f)
+		target.Followed = f <= capped
+		if f >= capped && f != outside {
+			target.URL = found.URL.String()
 		}
 		graph.Targets = append(graph.Targets, target)
 	}
@@ -95,6 +107,46 @@ func (st *state) follow(t schedule.Task, found *actor.Link, l frontier.Link, cas
 		l.Flags |= blobschema.FlagAgain
 		st.buffer(l)
 		return buffered
+	}
+	return st.deliver(l)
+}
+
+// isPage reports whether the links of an answer count as those of a page. A requisite is a page too if the scope
+// would have admitted a link to it, but its redirects lead to requisites.
+func (st *state) isPage(t *schedule.Task) bool {
+	sc, u := st.scopes.of(t.Topic), t.Request.URL
+	return !t.Flags.Requisite() || sc.host(u.Host()) && sc.depth(int(t.Request.Depth)) && sc.patterns(u)
+}
+
+// keepForeign stores a requisite that is a page out of scope. If its host comes into scope, it is requested once more, as a
+// page: nothing else would follow its links.
+func (st *state) keepForeign(t schedule.Task) {
+	sc, u := st.scopes.of(t.Topic), t.Request.URL
+	if sc.host(u.Host()) || !sc.patterns(u) || !sc.depth(int(t.Request.Depth)) {
+		return
+	}
+	l := st.links.Link(u)
+	l.Topic, l.Depth, l.Generation = t.Topic, t.Request.Depth, t.Request.Generation+1
+	l.Rank = st.rank(u, schedule.Candidate{Depth: l.Depth, Fingerprint: l.Fingerprint})
+	st.batch.outside = append(st.batch.outside, l.Queued())
+}
+
+// maxRequisiteHops bounds the style sheets and redirects between a page and a requisite.
+const maxRequisiteHops = 10
+
+// need decides the fate of a requisite. Its page is in scope, so only its own URL, or an endless chain, can rule it out.
+func (st *state) need(t schedule.Task, l frontier.Link) fate {
+	l.Topic, l.Depth, l.Rank, l.Flags = t.Topic, t.Request.Depth, schedule.RequisiteRank, l.Flags|blobschema.FlagRequisite
+	if t.Flags.Requisite() {
+		l.Flags |= t.Flags.NextHop()
+	} else {
+		l.Depth++
+	}
+	switch {
+	case t.Flags.Requisite() && t.Flags.Hops() >= maxRequisiteHops, Trap(&st.cfg.Crawl.Settings, l.URL) != "":
+		return trapped
+	case st.scopes.of(l.Topic).excludes(l.URL), st.cfg.Follow != nil && !st.cfg.Follow(t.Request.URL, l.URL):
+		return excluded
 	}
 	return st.deliver(l)
 }

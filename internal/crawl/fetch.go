@@ -81,7 +81,7 @@ func (s *Step) fetch(t schedule.Task) {
 	}
 	s.Spawn(func(tk *actor.Task) error {
 		if p := s.st.previous(tk, t.Previous(), t.Request.URL.String()); p != nil {
-			if p.Outcome.Answered() {
+			if p.Outcome.Answered() && (!p.Requisite || t.Revisit()) { // the links of a requisite that is now a page are needed
 				t.Request.Previous = p
 			}
 			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside carries no depth
@@ -129,7 +129,7 @@ func (s *Step) answered(t schedule.Task, o *actor.Outcome) {
 	if counted(t) {
 		s.budget.reserved--
 	}
-	if t.Urgent() && !t.Request.Robots && !t.Request.Resolve {
+	if t.Urgent() && !t.Flags.Requisite() && !t.Request.Robots && !t.Request.Resolve {
 		s.st.batch.requested = true
 	}
 	s.done(t, o)

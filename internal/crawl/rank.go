@@ -84,7 +84,7 @@ func (st *state) cash(t schedule.Task, links []actor.Link) float64 {
 	}
 	n := 0
 	for i := range links {
-		if !links[i].NoFollow {
+		if !links[i].NoFollow && links[i].Kind != actor.LinkRequisite {
 			n++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 // done handles the outcome of a task: it stores the record of an answer and follows its links, or stores the refusal.
 func (st *state) done(t schedule.Task, o *actor.Outcome) {
+	requisite := t.Flags.Requisite() // as when it was requested: this decided whether it needs a share of the page limit
 	t.Flags = t.FlagsNow()
 	verdict := st.f.Done(st.lease.Clock(), t, o)
 	st.refusals()
@@ -31,7 +32,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	}
 	// An answer to a revisit or a recrawl is compared with the previous one.
 	p := &o.Page
-	p.Robots, p.Topic = t.Request.Robots, t.Topic
+	p.Robots, p.Topic, p.Requisite = t.Request.Robots, t.Topic, requisite
 	if f := t.Request.Previous; f != nil && p.Outcome.Answered() {
 		p.Change, p.Before = blobschema.PageSame, f.Digest
 		if schedule.Changed(f, p) {
@@ -50,7 +51,7 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 		}
 		return
 	}
-	st.count(p, t.Urgent() || t.Revisit())
+	st.count(p, t.Revisit() || t.Urgent() && !requisite)
 	st.countRevisit(t, p)
 	st.discover(t, o)
 	st.batch.add(p)
@@ -59,9 +60,14 @@ func (st *state) done(t schedule.Task, o *actor.Outcome) {
 	}
 }
 
-// count adds a settled URL to the totals. A requested or revisited page does not count against the page limit.
+// count adds a settled URL to the totals. A requested or revisited page does not count against the page limit, and a
+// requisite is not a page.
 func (st *state) count(p *blobschema.Page, again bool) {
-	if p.Outcome == blobschema.OutcomeOK && !again {
+	switch {
+	case p.Outcome != blobschema.OutcomeOK || again:
+	case p.Requisite:
+		st.totals.Requisites++
+	default:
 		st.totals.Pages++
 		st.countTopic(p.Topic, 1, 0)
 	}
@@ -92,6 +98,7 @@ func (st *state) refusals() {
 		p := blobschema.Page{
 			URL: r.URL.String(), Generation: r.Generation, Depth: r.Depth, Outcome: r.Outcome,
 			Time: st.lease.Now().Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts, Topic: r.Topic,
+			Requisite: r.Flags.Requisite(),
 		}
 		st.count(&p, false)
 		st.batch.add(&p)

@@ -182,9 +182,14 @@ func (sc *scope) host(h weburl.Host) bool {
 
 // patterns reports whether the operator's patterns allow a URL.
 func (sc *scope) patterns(u weburl.URL) bool {
+	return !sc.excludes(u) && (len(sc.include) == 0 || matchesAny(sc.include, u))
+}
+
+func (sc *scope) excludes(u weburl.URL) bool { return matchesAny(sc.exclude, u) }
+
+func matchesAny(list []*regexp.Regexp, u weburl.URL) bool {
 	s := u.String()
-	matches := func(re *regexp.Regexp) bool { return re.MatchString(s) }
-	return !slices.ContainsFunc(sc.exclude, matches) && (len(sc.include) == 0 || slices.ContainsFunc(sc.include, matches))
+	return slices.ContainsFunc(list, func(re *regexp.Regexp) bool { return re.MatchString(s) })
 }
 
 func (sc *scope) depth(d int) bool { return sc.maxDepth < 0 || d <= sc.maxDepth }

@@ -29,15 +29,19 @@ func newSentFilter(limit int, p schedule.Policy) *sentFilter {
 }
 
 // add records a found link. If it must be sent to the owner, add returns true and the rank to send. A link in a sitemap is
-// distinct from the same link on a page, because the owner reserves room for links from pages.
+// distinct from the same link on a page, because the owner reserves room for links from pages. So is a requisite, because a
+// link makes it a page.
 func (f *sentFilter) add(l *frontier.Link) (send uint32, news bool) {
 	fp, depth, rank := l.Fingerprint, l.Depth, l.Rank
-	if l.Flags.Listed() {
+	switch {
+	case l.Flags.Listed():
 		fp = ^fp
+	case l.Flags.Requisite():
+		fp ^= 1 << 63
 	}
 	was, known := f.get(fp)
 	news = !known || depth < was.depth
-	if f.sums == nil || rank == 0 {
+	if f.sums == nil || rank == 0 || l.Flags.Requisite() {
 		if !news {
 			return 0, false
 		}

@@ -58,6 +58,7 @@ topics:
     include: [/live, /story]
     exclude: []
     max-depth: 5
+    requisites: false
     words: [Election, vote]
     seeds:
       - https://news.example/
@@ -94,7 +95,7 @@ func TestWhole(t *testing.T) {
 	middle, low := news, news
 	middle.Priority, low.Priority = 10, -3
 	if d := cmp.Diff([]blobschema.Topic{news, middle, low, {
-		Name: "Ελλάδα 2", Minimum: 5, Period: 10 * time.Minute, Scope: blobschema.ScopeHost, Exclude: []string{`\.png$`, "/private/"}, MaxDepth: -1,
+		Name: "Ελλάδα 2", Minimum: 5, Period: 10 * time.Minute, Scope: blobschema.ScopeHost, Exclude: []string{`\.png$`, "/private/"}, MaxDepth: -1, Requisites: true,
 	}}, topics); d != "" {
 		t.Error(d)
 	}
@@ -286,7 +287,7 @@ func TestJoin(t *testing.T) {
 	const a, b = "topics:\n  - name: a\n    seeds: [https://a.example/]\n", "  - name: b\n    seeds: [https://b.example/]\n"
 	const own = "  - name: u\n    granularity: url\n    priority: 5\n    seeds:\n      - https://u.example/\n      - {url: 'https://u.example/1', priority: 7}\n"
 	plain := func(name string, priority int) blobschema.Topic {
-		return blobschema.Topic{Name: name, Priority: priority, Scope: blobschema.ScopeHost, MaxDepth: -1}
+		return blobschema.Topic{Name: name, Priority: priority, Scope: blobschema.ScopeHost, MaxDepth: -1, Requisites: true}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -300,7 +301,7 @@ func TestJoin(t *testing.T) {
 		{"as it is", []blobschema.Topic{plain("a", 0), plain("b", 0)}, a + b, []blobschema.Topic{plain("a", 0), plain("b", 0)}, "1 2", ""},
 		{"a topic more", []blobschema.Topic{plain("a", 3)}, a + b, []blobschema.Topic{plain("a", 0), plain("b", 0)}, "1 2", ""},
 		{"another share", []blobschema.Topic{plain("a", 3)}, a + "    priority: 9\n    slice: 3s\n    minimum: 2/d\n    words: [x]\n", []blobschema.Topic{{
-			Name: "a", Priority: 9, Slice: 3 * time.Second, Minimum: 2, Period: 24 * time.Hour, Words: []string{"x"}, Scope: blobschema.ScopeHost, MaxDepth: -1}}, "1", ""},
+			Name: "a", Priority: 9, Slice: 3 * time.Second, Minimum: 2, Period: 24 * time.Hour, Words: []string{"x"}, Scope: blobschema.ScopeHost, MaxDepth: -1, Requisites: true}}, "1", ""},
 		{"nothing of topics", []blobschema.Topic{plain("a", 3)}, "seeds: https://x.example/\n", []blobschema.Topic{plain("a", 3)}, "0", ""},
 		{"no topics", nil, "seeds: https://x.example/\n", nil, "0", ""},
 		{"a topic less", []blobschema.Topic{plain("a", 0), plain("b", 0)}, a, nil, "", `c.yaml:1: topic "b" of the crawl is missing: topics stay as long as their crawl`},

@@ -14,7 +14,8 @@ var (
 	hostKeys  = []string{"host", "connections", "delay"}
 	seedKeys  = []string{"url", "priority"}
 	topicKeys = []string{
-		"name", "priority", "slice", "minimum", "granularity", "scope", "include", "exclude", "max-depth", "words", "seeds", "seeds-file",
+		"name", "priority", "slice", "minimum", "granularity", "scope", "include", "exclude", "max-depth", "requisites",
+		"words", "seeds", "seeds-file",
 	}
 )
 

@@ -155,15 +155,21 @@ func (t *topic) resolve(set *blobschema.Settings) blobschema.Topic {
 	}
 	now := t.Topic
 	now.Scope, now.Include, now.Exclude, now.MaxDepth = c.Settings.Scope, c.Settings.Include, c.Settings.Exclude, c.Settings.MaxDepth
+	now.Requisites = c.Settings.Requisites
 	return now
 }
 
-// frozen refuses changes to the scope of a topic.
+// ofTopics names the settings that a topic may have of its own.
+var ofTopics = []string{"scope", "include", "exclude", "max-depth", "requisites"}
+
+// frozen refuses changes to these settings of a topic.
 func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	record := func(t *blobschema.Topic) *blobschema.Crawl {
-		return &blobschema.Crawl{Settings: blobschema.Settings{Scope: t.Scope, Include: t.Include, Exclude: t.Exclude, MaxDepth: t.MaxDepth}}
+		return &blobschema.Crawl{Settings: blobschema.Settings{
+			Scope: t.Scope, Include: t.Include, Exclude: t.Exclude, MaxDepth: t.MaxDepth, Requisites: t.Requisites,
+		}}
 	}
-	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
+	for _, key := range ofTopics {
 		if s := Find(key); s.Get(record(was)) != s.Get(record(now)) {
 			j.errorf(cmp.Or(t.lines[key], t.line), "%s of topic %q contradicts the crawl, which was created with %.200s and keeps it",
 				key, t.Name, s.Get(record(was)))

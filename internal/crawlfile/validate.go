@@ -152,7 +152,7 @@ func (v *validator) topic(n *yaml.Node, lines map[string]int) {
 		n, t.Period, err = ParseMinimum(s)
 		return n, err
 	})
-	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
+	for _, key := range ofTopics {
 		if n := k[key]; !left(n) {
 			t.settings[key], t.lines[key] = v.set(&blobschema.Crawl{}, key, n), n.Line
 		}

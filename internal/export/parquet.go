@@ -65,6 +65,7 @@ type capture struct {
 	Hreflang    string `parquet:"hreflang,optional"` // JSON
 	Directives  string `parquet:"robots_directives,optional"`
 	NoIndex     bool   `parquet:"noindex"`
+	Requisite   bool   `parquet:"requisite"`
 	BodyBytes   int64  `parquet:"body_bytes,optional"`
 	FirstByte   int32  `parquet:"ttfb_ms,optional"`
 	Total       int32  `parquet:"total_ms,optional"`
@@ -166,7 +167,7 @@ func (e *Export) capture(r *Record) (capture, error) {
 		MIMEDetected: r.Media, Charset: r.Charset, Languages: iso3(r.Language, r.Lang), Truncated: r.Truncated,
 		WARC: r.WARC, Offset: r.Offset, Length: r.Length, Segment: strconv.Itoa(int(r.Partition)), Crawl: e.View.ID(), Subset: subset(r),
 		Outcome: r.Outcome.String(), Detail: r.Detail, Title: r.Title, H1: r.H1, Description: r.Description, Canonical: r.Canonical, Lang: r.Lang,
-		Directives: r.Directives, NoIndex: r.NoIndex, BodyBytes: r.BodyBytes, FirstByte: int32(r.FirstByte), Total: int32(r.Total),
+		Directives: r.Directives, NoIndex: r.NoIndex, Requisite: r.Requisite, BodyBytes: r.BodyBytes, FirstByte: int32(r.FirstByte), Total: int32(r.Total),
 		IP: r.IP, HTTP: r.Record.Protocol, Links: int32(r.Links), Depth: int32(r.Depth), Generation: int64(r.Generation), Change: r.Change, Topic: r.Topic,
 		Referrer: r.Referrer,
 	}

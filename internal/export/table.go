@@ -116,6 +116,7 @@ var pageColumns = []column[Record]{
 	}},
 	{"robots_directives", func(r *Record) string { return r.Directives }},
 	{"noindex", func(r *Record) string { return strconv.FormatBool(r.NoIndex) }},
+	{"requisite", func(r *Record) string { return strconv.FormatBool(r.Requisite) }},
 	{"links", func(r *Record) string { return strconv.Itoa(int(r.Links)) }},
 	{"depth", func(r *Record) string { return strconv.Itoa(int(r.Depth)) }},
 	{"generation", func(r *Record) string { return strconv.Itoa(int(r.Generation)) }},

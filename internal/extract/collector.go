@@ -16,16 +16,23 @@ const firstHrefs = 2 << 10
 
 // A reference is a link as the page writes it, without its fragment.
 type reference struct {
-	href     string
+	href string
+	role
+	from, to int32 // the anchor text, in collector.texts
+}
+
+// A role is what a URL is for a page.
+type role struct {
 	kind     actor.LinkKind
 	noFollow bool
-	from, to int32 // the anchor text, in collector.texts
+	needed   bool // the page needs it to be displayed
 }
 
 // A collector collects references, each href once, and resolves them after the
 // whole page is read. The zero collector is ready.
 type collector struct {
 	refs  []reference
+	needs int             // references that are only requisites
 	hrefs strings.Builder // of all references, one after another
 	texts []byte
 	seen  map[string]int32 // href -> index in refs
@@ -49,12 +56,20 @@ func (c *collector) reset() {
 // add adds one reference and returns its index, or none if it is too long or a
 // bound is reached. A repeated href costs one lookup and allocates nothing.
 func (c *collector) add(kind actor.LinkKind, href, rel []byte) int {
-	noFollow := hasToken(rel, "nofollow")
+	r := role{kind, hasToken(rel, "nofollow"), kind == actor.LinkRequisite}
 	if i, ok := c.seen[string(href)]; ok {
-		c.refs[i].noFollow = c.refs[i].noFollow && noFollow
+		old := &c.refs[i]
+		if old.kind == actor.LinkRequisite && kind != old.kind {
+			c.needs--
+		}
+		old.role = old.join(r)
 		return int(i)
 	}
-	if len(href) > maxHref || len(c.refs) == MaxLinks || c.hrefs.Len()+len(href) > maxHrefs {
+	full := len(c.refs)-c.needs >= MaxLinks
+	if r.needed {
+		full = c.needs >= MaxRequisites
+	}
+	if full || len(href) > maxHref || c.hrefs.Len()+len(href) > maxHrefs {
 		return none
 	}
 	if c.seen == nil {
@@ -67,8 +82,23 @@ func (c *collector) add(kind actor.LinkKind, href, rel []byte) int {
 	c.hrefs.Write(href) // one allocation for many
 	s := c.hrefs.String()[at:]
 	c.seen[s] = int32(i)
-	c.refs = append(c.refs, reference{href: s, kind: kind, noFollow: noFollow})
+	c.refs = append(c.refs, reference{href: s, role: r})
+	if r.needed {
+		c.needs++
+	}
 	return i
+}
+
+// join returns the role of a URL that has two. A requisite says nothing about the role as a link.
+func (r role) join(o role) role {
+	if r.kind == actor.LinkRequisite {
+		r, o = o, r
+	}
+	if o.kind != actor.LinkRequisite {
+		r.noFollow = r.noFollow && o.noFollow
+	}
+	r.needed = r.needed || o.needed
+	return r
 }
 
 // begin reports whether a reference has no anchor text yet, and starts one for
@@ -105,7 +135,8 @@ func (c *collector) links(self weburl.URL, resolve func(ref string) (weburl.URL,
 		anchor := strings.TrimSuffix(texts[ref.from:ref.to], " ")
 		if i, ok := c.urls[u.String()]; ok {
 			l := &links[i]
-			l.NoFollow = l.NoFollow && ref.noFollow
+			r := role{l.Kind, l.NoFollow, l.Requisite}.join(ref.role)
+			l.Kind, l.NoFollow, l.Requisite = r.kind, r.noFollow, r.needed
 			if l.Anchor == "" {
 				l.Anchor = anchor
 			}
@@ -115,7 +146,7 @@ func (c *collector) links(self weburl.URL, resolve func(ref string) (weburl.URL,
 			break
 		}
 		c.urls[u.String()] = int32(len(links))
-		links = append(links, actor.Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow, Anchor: anchor})
+		links = append(links, actor.Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow, Requisite: ref.needed, Anchor: anchor})
 	}
 	return links
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -21,9 +22,11 @@ type document struct {
 	resolver *weburl.Resolver // outlives the page
 
 	// The state of reading.
-	raw      string // name of the raw text element whose text may be the next token
-	template int    // depth in inert templates
-	anchor   int    // index of the reference whose text is read, or none
+	raw      string     // name of the raw text element whose text may be the next token
+	template int        // depth in inert templates
+	tag      attributes // of the current tag, if tagRead is set
+	tagRead  bool
+	anchor   int // index of the reference whose text is read, or none
 
 	// The findings.
 	head             // what the page says about itself
@@ -88,7 +91,7 @@ func (d *document) result() Result {
 	d.resolver.SetBase(base)
 	links := d.links(d.self, d.resolver.Resolve)
 	for i := range links {
-		links[i].NoFollow = links[i].NoFollow || d.robots.NoFollow
+		links[i].NoFollow = links[i].NoFollow || d.robots.NoFollow && links[i].Kind != actor.LinkRequisite
 	}
 	return Result{Links: links, NoIndex: d.robots.NoIndex, NoFollow: d.robots.NoFollow, Meta: d.resolved(d.resolver.Resolve), Directives: d.directives}
 }
@@ -103,6 +106,12 @@ func (d *document) text() {
 		}
 	}
 	switch {
+	case raw == "style" && d.opt.Requisites && d.template == 0:
+		css := d.src
+		if d.foreign(css) {
+			css = d.decode(css)
+		}
+		d.styles(css)
 	case raw == "title" && d.Title == "" && d.template == 0:
 		d.Title = folded(d.plain(d.src), maxTitle)
 	case raw == "" && d.inH1:
@@ -132,11 +141,11 @@ func (d *document) plain(src []byte) []byte {
 
 // startTag handles a start tag. The first byte of the name rules out most tags.
 func (d *document) startTag(tt html.TokenType) {
-	d.raw = ""
+	d.raw, d.tagRead = "", false
 	src := d.src
-	name := elementName(src[1:])
-	if name == "" && d.opt.Srcset {
-		name = nameAmong(imageElements, src[1:])
+	name := elements.find(src[1:])
+	if d.opt.Requisites && d.template == 0 {
+		d.requisites(src)
 	}
 	if name != "" {
 		if d.template == 0 {
@@ -175,7 +184,7 @@ func (d *document) enter(name string, tt html.TokenType) {
 // endTag handles an end tag.
 func (d *document) endTag() {
 	d.raw = ""
-	switch elementName(d.src[2:]) {
+	switch elements.find(d.src[2:]) {
 	case "a":
 		d.anchor = none
 	case "h1":
@@ -185,18 +194,16 @@ func (d *document) endTag() {
 	}
 }
 
-// elementName returns the name of a relevant tag, and "" for other tags. tag begins with the name.
-func elementName(tag []byte) string {
+// elementNames are names of elements by their first letter.
+type elementNames ['x' - 'a' + 1][]string
+
+// find returns the name of a tag if it is one of the names, and "" otherwise. tag begins with the name.
+func (e *elementNames) find(tag []byte) string {
 	letter := int(tag[0]|0x20) - 'a'
-	if letter < 0 || letter >= len(elements) {
+	if letter < 0 || letter >= len(e) {
 		return ""
 	}
-	return nameAmong(elements[letter], tag)
-}
-
-// nameAmong returns the name of a tag if it is one of names, and "" otherwise. tag begins with the name.
-func nameAmong(names []string, tag []byte) string {
-	for _, name := range names {
+	for _, name := range e[letter] {
 		if n := len(name); n < len(tag) && nameEnds(tag[n]) && equalFold(tag[:n], name) {
 			return name
 		}
@@ -207,8 +214,8 @@ func nameAmong(names []string, tag []byte) string {
 // nameEnds reports whether c ends the name of a tag.
 func nameEnds(c byte) bool { return c == '>' || space(c) || c == '/' }
 
-// elements lists the names of relevant elements by their first letter.
-var elements = [...][]string{
+// elements are the relevant ones, requisites aside.
+var elements = elementNames{
 	0:         {"a", "area"},
 	'b' - 'a': {"base"},
 	'f' - 'a': {"frame"},
@@ -222,6 +229,3 @@ var elements = [...][]string{
 	't' - 'a': {"template", "textarea", "title"},
 	'x' - 'a': {"xmp"},
 }
-
-// imageElements lists the elements that are relevant with Options.Srcset.
-var imageElements = []string{"img", "source"}

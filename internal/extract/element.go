@@ -2,7 +2,6 @@ package extract
 
 import (
 	"bytes"
-	"iter"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -13,33 +12,39 @@ import (
 
 // attributes are the relevant attributes of one tag, in UTF-8; nil if absent.
 type attributes struct {
-	content, href, hreflang, httpEquiv, lang, name, rel, shadowRoot, src, srcset, typ []byte
+	content, href, hreflang, httpEquiv, lang, name, rel, shadowRoot, src, typ []byte
+	requisiteAttributes
 }
 
-// attributes reads the attributes of the current tag, once. The tokenizer resolves
+// attributes returns the attributes of the current tag. The tokenizer resolves
 // character references when it returns a value. If the document is in another
 // charset and the tag is not all ASCII, the tag must be converted before that, so a
 // second tokenizer reads the converted tag. This is expensive, so maxConverted bounds it.
-func (d *document) attributes() attributes {
+func (d *document) attributes() *attributes {
+	a := &d.tag
+	if d.tagRead {
+		return a
+	}
+	*a, d.tagRead = attributes{requisiteAttributes: requisiteAttributes{wanted: d.opt.Requisites}}, true
 	z, src := d.z, d.src
 	switch {
 	case d.foreign(src):
 		if d.converted == maxConverted {
-			return attributes{}
+			return a
 		}
 		d.converted++
 		src, z = d.decode(src), nil
 	case z == nil:
-		if a, ok := regularAttributes(src); ok {
+		if a.regular(src) {
 			return a
 		}
 		d.irregular++
+		*a = attributes{requisiteAttributes: requisiteAttributes{wanted: d.opt.Requisites}}
 	}
 	if z == nil {
 		z = html.NewTokenizer(bytes.NewReader(src))
 		z.Next()
 	}
-	var a attributes
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = z.TagAttr()
@@ -53,19 +58,21 @@ func (d *document) attributes() attributes {
 	return a
 }
 
-// regularAttributes reads the attributes of a tag without a tokenizer. It reports false if
+// regular reads the attributes of a tag without a tokenizer. It reports false if
 // a value needs the tokenizer.
-func regularAttributes(tag []byte) (a attributes, ok bool) {
+func (a *attributes) regular(tag []byte) bool {
 	for n := spaceEnd(tag, nameEnd(tag, 1)); tag[n] != '>'; {
 		name, value, end := attribute(tag, n)
 		if to := a.named(tag[name.from:name.to]); to != nil && *to == nil { // the first counts
-			if *to, ok = regularValue(tag[value.from:value.to:value.to]); !ok {
-				return a, false
+			v, ok := regularValue(tag[value.from:value.to:value.to])
+			if !ok {
+				return false
 			}
+			*to = v
 		}
 		n = spaceEnd(tag, end)
 	}
-	return a, true
+	return true
 }
 
 // named returns the field for the value of an attribute, or nil if the attribute is irrelevant.
@@ -88,8 +95,6 @@ func (a *attributes) named(key []byte) *[]byte {
 		case 't':
 			name, to = "type", &a.typ
 		}
-	case 6:
-		name, to = "srcset", &a.srcset
 	case 7:
 		name, to = "content", &a.content
 	case 8:
@@ -99,10 +104,13 @@ func (a *attributes) named(key []byte) *[]byte {
 	case 14:
 		name, to = "shadowrootmode", &a.shadowRoot
 	}
-	if to == nil || !equalFold(key, name) {
-		return nil
+	switch {
+	case to != nil && equalFold(key, name):
+		return to
+	case a.wanted:
+		return a.requisiteAttributes.named(key)
 	}
-	return to
+	return nil
 }
 
 // reference adds a link as written.
@@ -132,14 +140,6 @@ func (d *document) element(name string) {
 		}
 	case "frame", "iframe":
 		d.reference(actor.LinkFrame, d.attributes().src, nil)
-	case "img", "source":
-		a := d.attributes()
-		if len(trim(a.src)) > 0 { // an empty one is no image
-			d.reference(actor.LinkImage, a.src, nil)
-		}
-		for image := range images(a.srcset) {
-			d.reference(actor.LinkImage, image, nil)
-		}
 	case "link":
 		a := d.attributes()
 		if kind, ok := relation(a.rel, a.typ); ok {
@@ -190,7 +190,7 @@ func relation(rel, typ []byte) (actor.LinkKind, bool) {
 }
 
 // meta handles robots directives and the target of a refresh.
-func (d *document) meta(a attributes) {
+func (d *document) meta(a *attributes) {
 	if equalFold(trim(a.httpEquiv), "refresh") {
 		if target := refresh(a.content); len(target) > 0 {
 			d.reference(actor.LinkRefresh, target, nil)
@@ -231,48 +231,4 @@ func refresh(content []byte) []byte {
 		s, _, _ = bytes.Cut(s[1:], s[:1])
 	}
 	return s
-}
-
-// images yields the URLs of a srcset (HTML Living Standard, 4.8.4.3.10 parsing a
-// srcset attribute). It skips the descriptors after each URL, which end
-// at a comma outside parentheses.
-func images(srcset []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for s := srcset; ; {
-			for len(s) > 0 && (space(s[0]) || s[0] == ',') {
-				s = s[1:]
-			}
-			if len(s) == 0 {
-				return
-			}
-			n := 0
-			for n < len(s) && !space(s[n]) {
-				n++
-			}
-			url := bytes.TrimRight(s[:n], ",")
-			bare := len(url) < n // a comma directly after it: there are no descriptors
-			if s = s[n:]; !bare {
-				s = afterDescriptors(s)
-			}
-			if !yield(url) {
-				return
-			}
-		}
-	}
-}
-
-// afterDescriptors returns the rest after the descriptors of an image.
-func afterDescriptors(s []byte) []byte {
-	parens := false
-	for i, c := range s {
-		switch {
-		case c == '(':
-			parens = true
-		case c == ')':
-			parens = false
-		case c == ',' && !parens:
-			return s[i:]
-		}
-	}
-	return nil
 }

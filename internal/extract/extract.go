@@ -11,7 +11,7 @@
 //
 //  1. Total: any bytes give a Result. There are no errors and no panics.
 //  2. Links are canonical (I1), free of duplicates, in order of first appearance,
-//     at most [MaxLinks] ([MaxListed] of a sitemap), and never the document itself.
+//     at most [MaxLinks] and [MaxRequisites] ([MaxListed] of a sitemap), and never the document itself.
 //  3. Time is linear in the body. Memory is bounded by the limits in this file, plus
 //     one converted copy of the body if its charset does not contain ASCII (UTF-16,
 //     ISO-2022-JP), plus one decompressed copy of a sitemap in gzip. Nesting costs
@@ -32,7 +32,7 @@
 // [Decoder] undoes the content codings of bodies, for the callers of Links too.
 //
 // The package does not decide which links to follow, reads no headers except
-// Content-Type, Content-Encoding and Link, and ignores scripts, forms, and the markup inside feeds.
+// Content-Type, Content-Encoding and Link, and ignores the content of scripts, forms, and the markup inside feeds.
 package extract
 
 import (
@@ -43,6 +43,9 @@ import (
 
 // MaxLinks bounds the links of one page or feed.
 const MaxLinks = 10_000
+
+// MaxRequisites bounds the requisites of one page or style sheet, beside its links.
+const MaxRequisites = 2000
 
 // MaxListed bounds the links of one sitemap, as its protocol does
 // (https://www.sitemaps.org/protocol.html).
@@ -83,8 +86,8 @@ type Options struct {
 	// Token is the crawler's product token. <meta name=TOKEN> counts like <meta name=robots>; if they differ,
 	// the stricter one wins.
 	Token string
-	// Srcset adds the images of a page: src and srcset of img and source.
-	Srcset bool
+	// Requisites adds what a page or a style sheet needs to be displayed.
+	Requisites bool
 	// Sitemap says that robots.txt or another sitemap named the URL as a sitemap. The body may then be gzip or
 	// plain text, with any content type.
 	Sitemap bool
@@ -120,6 +123,8 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 	switch mime {
 	case typeHTML, typeXHTML:
 		return readHTML(body, contentType, self, opt, mime == typeXHTML)
+	case typeCSS:
+		return readCSS(body, self, opt)
 	}
 	return Result{}
 }
@@ -129,11 +134,11 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 //
 // Links come from a and area (href), frame and iframe (src), link (rel canonical,
 // next, prev; alternate if it has no type or one of HTML or of a feed), meta
-// refresh, and with Options.Srcset img and source (src, srcset). All are resolved
+// refresh; requisites come from the elements and properties in requisites.go. All are resolved
 // against the first base element with an href, also those before it (HTML Living
 // Standard, 2.4.3 document base URLs). If several references lead to one URL, the link
-// has the kind of the first, the first anchor text that is not empty, and NoFollow only if
-// all of them have it. rel=nofollow sets NoFollow; rel=ugc and rel=sponsored do not.
+// has the kind of the first that is no requisite, the first anchor text that is not empty, and NoFollow only if
+// all of them have it, requisites aside. rel=nofollow sets NoFollow; rel=ugc and rel=sponsored do not.
 func readHTML(body []byte, contentType string, self weburl.URL, opt Options, xml bool) Result {
 	d := newDocument(self, opt)
 	defer d.release()

@@ -57,7 +57,7 @@ func FuzzFeed(f *testing.F) {
 	f.Add([]byte(`<feed xml:base="/x/"><entry xml:base="y"><link href="z" rel="alternate"/></entry></feed>`), "text/html")
 	self := mustParse(f, selfURL)
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
-		checkLinks(t, body, contentType, self, Options{Srcset: true})
+		checkLinks(t, body, contentType, self, Options{Requisites: true})
 	})
 }
 
@@ -74,7 +74,7 @@ func checkLinks(t *testing.T, body []byte, contentType string, self weburl.URL, 
 		t.Errorf("second time (-first +second):\n%s", diff)
 	}
 	head := body[:min(len(body), 512)]
-	if (len(r.Links) > 0 || Wanted(contentType, nil, opt.Sitemap)) && !Wanted(contentType, head, opt.Sitemap) {
+	if (len(r.Links) > 0 || Wanted(contentType, nil, opt)) && !Wanted(contentType, head, opt) {
 		t.Errorf("%d links of an unwanted body", len(r.Links))
 	}
 	return r

@@ -25,7 +25,7 @@ type translation struct {
 }
 
 // link handles a link element.
-func (d *document) link(a attributes) {
+func (d *document) link(a *attributes) {
 	if len(a.href) == 0 || len(a.href) > maxHref {
 		return
 	}

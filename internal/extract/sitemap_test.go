@@ -132,13 +132,13 @@ func TestForms(t *testing.T) {
 			}
 		}
 		head := []byte(tt.body)[:min(len(tt.body), 512)]
-		if got := Wanted(tt.contentType, head, false); got != tt.wanted {
+		if got := Wanted(tt.contentType, head, Options{}); got != tt.wanted {
 			t.Errorf("Wanted(%q, %.30q) = %v", tt.contentType, head, got)
 		}
-		if got := Wanted(tt.contentType, nil, false); got != tt.certain {
+		if got := Wanted(tt.contentType, nil, Options{}); got != tt.certain {
 			t.Errorf("Wanted(%q) = %v", tt.contentType, got)
 		}
-		if !Wanted(tt.contentType, nil, true) {
+		if !Wanted(tt.contentType, nil, Options{Sitemap: true}) {
 			t.Errorf("Wanted(%q), known: false", tt.contentType)
 		}
 	}

@@ -13,19 +13,22 @@ const (
 	typeXHTML = "application/xhtml+xml"
 	typeXML   = "application/xml"
 	typeText  = "text/plain"
+	typeCSS   = "text/css"
 )
 
 // Wanted reports whether [Links] may find links in a body, so that it must be read
 // whole. head is the beginning of the body without its content coding: 512 bytes
-// suffice, and it may be empty if the content type decides. sitemap is Options.Sitemap.
+// suffice, and it may be empty if the content type decides.
 // If Wanted is true for an empty head, it is true for any head.
-func Wanted(contentType string, head []byte, sitemap bool) bool {
-	if sitemap {
+func Wanted(contentType string, head []byte, opt Options) bool {
+	if opt.Sitemap {
 		return true
 	}
 	switch mime := sniff(contentType, head); mime {
 	case typeHTML, typeXHTML, typeXML:
 		return true
+	case typeCSS:
+		return opt.Requisites
 	default:
 		// Links decompresses the body if its URL may be a sitemap.
 		return (gzipType(mime) || saysNothing(mime)) && gzipped(head) || gzipType(mime) && sniff("", head) == typeXML

@@ -3,9 +3,6 @@ package extract
 import (
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestSrcset(t *testing.T) {
@@ -33,20 +30,5 @@ func TestSrcset(t *testing.T) {
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q, want %q", tt.srcset, got, tt.want)
 		}
-	}
-}
-
-func TestImages(t *testing.T) {
-	const body = `<picture><source type=image/webp srcset="a.webp 1x, b.webp 2x"><img src=a.jpg srcset="a.jpg 1x,b.jpg 2x" alt=x></picture>` +
-		`<IMG SRC="data:image/png;base64,AA=="><img src=""><img><img src="//cdn.example/é.png"><imgs src=x><sources src=y>` +
-		`<template><img src=z></template><noscript><img src=n.jpg></noscript><a href=1><img src=c.jpg>One</a>`
-	want := []string{"image http://example.com/dir/a.webp", "image http://example.com/dir/b.webp", "image http://example.com/dir/a.jpg", "image http://example.com/dir/b.jpg",
-		"image http://cdn.example/%C3%A9.png", "image http://example.com/dir/n.jpg", `anchor http://example.com/dir/1 "One"`, "image http://example.com/dir/c.jpg"}
-	self := mustParse(t, selfURL)
-	if diff := cmp.Diff(want, showAll(Links([]byte(body), "text/html", self, Options{Srcset: true}).Links)); diff != "" {
-		t.Errorf("links (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want[6:7], showAll(Links([]byte(body), "text/html", self, Options{}).Links), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("links without images (-want +got):\n%s", diff)
 	}
 }

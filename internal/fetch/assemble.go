@@ -77,22 +77,22 @@ func (r *Response) fields(name string) []string { return slices.Collect(r.values
 // more after a long answer), and up to 8 MiB for each of brotli and zstd after their first
 // use. One goroutine at a time may use it.
 type Scratch struct {
-	token   string
-	srcset  bool
-	maxBody int64
-	encoder *warc.Encoder
-	body    extract.Decoder
-	whole   []byte // body of an answer in chunks
-	record  []byte
-	head    []byte
-	slab    []byte // of records and heads of earlier answers; only the rest is free
+	token      string
+	requisites bool
+	maxBody    int64
+	encoder    *warc.Encoder
+	body       extract.Decoder
+	whole      []byte // body of an answer in chunks
+	record     []byte
+	head       []byte
+	slab       []byte // of records and heads of earlier answers; only the rest is free
 }
 
-// NewScratch returns a Scratch. It uses Token, Srcset, MaxBody and Compression of cfg.
+// NewScratch returns a Scratch. It uses Token, Requisites, MaxBody and Compression of cfg.
 func NewScratch(cfg Config) *Scratch {
 	cfg = cfg.withDefaults()
 	return &Scratch{
-		token: cfg.Token, srcset: cfg.Srcset, maxBody: cfg.MaxBody, encoder: warc.NewEncoder(cfg.Compression),
+		token: cfg.Token, requisites: cfg.Requisites, maxBody: cfg.MaxBody, encoder: warc.NewEncoder(cfg.Compression),
 	}
 }
 
@@ -336,8 +336,7 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	tags := resp.fields("X-Robots-Tag")
 	says := polite.ParseXRobotsTag(tags, s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
-	if extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
-		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
+	if opt := (extract.Options{Token: s.token, Requisites: s.requisites, Sitemap: req.Sitemap}); extract.Wanted(contentType, s.body.UpTo(sniffed), opt) {
 		found := extract.Links(s.body.UpTo(extract.DecodedLimit(len(resp.Body), s.maxBody)), contentType, req.URL, opt)
 		out.Links, out.Page.Meta = found.Links, found.Meta
 		if found.Directives != "" {
@@ -349,7 +348,7 @@ func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Respons
 	out.Links = extract.AddLinkHeader(out.Links, resp.fields("Link"), req.URL)
 	if says.NoFollow {
 		for i := range out.Links {
-			out.Links[i].NoFollow = true
+			out.Links[i].NoFollow = out.Links[i].Kind != actor.LinkRequisite
 		}
 	}
 	out.Page.NoIndex = says.NoIndex

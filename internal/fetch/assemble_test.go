@@ -248,11 +248,11 @@ func TestAssembleContent(t *testing.T) {
 // TestAssembleOptions checks that options of the request and the configuration reach package extract.
 func TestAssembleOptions(t *testing.T) {
 	const html = `<img srcset="/a.png 1x, /b.png 2x"><a href="/x">`
-	for srcset, want := range map[bool]int{false: 1, true: 3} {
-		s := NewScratch(Config{Token: "orbtest", Srcset: srcset})
+	for requisites, want := range map[bool]int{false: 1, true: 3} {
+		s := NewScratch(Config{Token: "orbtest", Requisites: requisites})
 		out := Assemble(s, ask(t, "http://example.org/"), made(200, fields("Content-Type", "text/html"), html))
 		if len(out.Links) != want {
-			t.Errorf("srcset %v: links %v", srcset, out.Links)
+			t.Errorf("requisites %v: links %v", requisites, out.Links)
 		}
 	}
 	const list = "http://example.org/1\nhttp://example.org/2\n"

@@ -63,13 +63,13 @@ const (
 // Config is the configuration of a Client. The zero value of a field means its default, which its comment names
 // last.
 type Config struct {
-	UserAgent string           // value of the User-Agent field; no default
-	Token     string           // product token under which robots directives address the crawler; no default
-	Srcset    bool             // the images of pages are links too
-	AllowNet  []netip.Prefix   // networks that are allowed although they are not public
-	Roots     *x509.CertPool   // trusted certificate authorities; the system's
-	Lookup    LookupFunc       // resolves names; the system's resolver
-	Clock     func() time.Time // for stamps, deadlines and the name cache; time.Now
+	UserAgent  string           // value of the User-Agent field; no default
+	Token      string           // product token under which robots directives address the crawler; no default
+	Requisites bool             // what pages need to be displayed is linked too
+	AllowNet   []netip.Prefix   // networks that are allowed although they are not public
+	Roots      *x509.CertPool   // trusted certificate authorities; the system's
+	Lookup     LookupFunc       // resolves names; the system's resolver
+	Clock      func() time.Time // for stamps, deadlines and the name cache; time.Now
 
 	MaxBody        int64         // longest body without transfer coding, in bytes; the rest is cut; 16 MiB
 	ConnectTimeout time.Duration // limit for name and TCP together, and again for TLS; 10 s

@@ -136,7 +136,7 @@ func (f *Frontier) Add(now time.Time, l Link) Added {
 		return Capped
 	}
 	f.slots.append(p, q)
-	if q.Rank == 0 {
+	if q.Urgent() {
 		f.schedule.CountUrgent(&p.Pool, 1) // if the URL is known, one too many until the part is loaded
 		f.noRoom = time.Time{}
 	}

@@ -44,12 +44,12 @@ func (f *Frontier) halve() {
 	})
 }
 
-// halves returns the summaries of the halves of a loaded part. Requested URLs may have been appended to it and be
+// halves returns the summaries of the halves of a loaded part. Urgent URLs may have been appended to it and be
 // in runs only. Nobody knows in which half these are, so both halves count them.
 func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 	due, gone := p.FirstDue(false), p.Urgent()
 	for _, q := range slices.Concat(p.fresh, p.taken) {
-		if q.Rank == 0 {
+		if q.Urgent() {
 			gone--
 		}
 	}
@@ -97,7 +97,7 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 		h.fresh, h.taken = of(fresh), of(taken)
 		sums[i].Unexamined = uint32(len(h.fresh) + len(h.taken) + max(0, stored))
 		for _, q := range slices.Concat(h.fresh, h.taken) {
-			if q.Rank == 0 {
+			if q.Urgent() {
 				sums[i].Urgent++
 			}
 		}
@@ -109,7 +109,7 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 }
 
 // narrow halves a part that is about to be loaded until one half does not hold too many URLs, and returns that half
-// with its state. It prefers the half with more requested URLs.
+// with its state. It prefers the half with more urgent URLs.
 func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run) {
 	for f.overflows(p, len(run.Settled)+len(run.Queued)) {
 		var runs [2]*blobschema.Run
@@ -126,7 +126,7 @@ func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run)
 			for _, q := range run.Queued {
 				if half.Has(f.cfg.Hash.Fingerprint(q.URL)) {
 					runs[i].Queued = append(runs[i].Queued, q)
-					if q.Rank == 0 {
+					if q.Urgent() {
 						sum.Urgent++
 					}
 					sum.Due = max(1, p.due)

@@ -352,7 +352,7 @@ func (r *rig) checkPart(p *part) {
 		r.t.Errorf("slot %d: %d pending, %d counted, %d in the index of %d", p.slot.id, pending, p.Len(), p.index.n, p.resident())
 	}
 	for _, q := range slices.Concat(p.fresh, p.taken) {
-		if q.Rank == 0 {
+		if q.Urgent() {
 			urgent++
 		}
 	}

@@ -99,12 +99,13 @@ type part struct {
 	outside map[uint64]bool // fingerprints of URLs with a page record because they are out of scope
 	flights map[uint64]bool // fingerprints of URLs on their way to this partition
 
-	answers []answer            // for the index
-	counted blobschema.Totals   // recounted totals
-	okPages int64               // page records with OutcomeOK
-	again   bool                // some page records have a generation above 0
-	then    *blobschema.Holding // of the commit read last
-	unread  bool                // a WARC object was not read: how many bytes they have is not known
+	answers      []answer            // for the index
+	counted      blobschema.Totals   // recounted totals
+	okPages      int64               // page records with OutcomeOK, of pages
+	okRequisites int64               // and of requisites
+	again        bool                // some page records have a generation above 0
+	then         *blobschema.Holding // of the commit read last
+	unread       bool                // a WARC object was not read: how many bytes they have is not known
 
 	indexAt  uint64     // number of the manifest of its index
 	rankHead ranks.Head // its state of rank jobs

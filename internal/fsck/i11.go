@@ -80,7 +80,7 @@ func (c *checker) answerOf(pg *page, seq uint64) answer {
 	case o == blobschema.OutcomeRedirect, o == blobschema.OutcomeClientError, o == blobschema.OutcomeRobots, o == blobschema.OutcomeForbidden,
 		o == blobschema.OutcomeOK && pg.NoIndex:
 		a.does = removes
-	case o == blobschema.OutcomeOK:
+	case o == blobschema.OutcomeOK && !pg.Requisite:
 		a.does, a.text = writes, pg.MIME == "text/html" || pg.MIME == "text/plain"
 		if pg.Original != nil && pg.Original.URL == pg.URL {
 			a.again, a.unix = true, unixOf(pg.Original.Time)

@@ -299,7 +299,12 @@ func (v *judge) totals(p *part) {
 	where := p.head.Commit
 	v.same(where, "recounted totals", says, is)
 	exact := !v.anyBroken() && !v.requested && !p.again
-	v.must(says.Pages == p.okPages || says.Pages < p.okPages && !exact, where, "its total of pages is %d, and there are %d", says.Pages, p.okPages)
+	for _, n := range []struct {
+		of       string
+		says, is int64
+	}{{"pages", says.Pages, p.okPages}, {"requisites", says.Requisites, p.okRequisites}} {
+		v.must(n.says == n.is || n.says < n.is && !exact, where, "its total of %s is %d, and there are %d", n.of, n.says, n.is)
+	}
 }
 
 // summed compares the summaries of slots with the runs. Entries appended to a slot that was

@@ -250,7 +250,11 @@ func (c *checker) countPage(pg *page) {
 		f.counted.Outcomes = map[string]int64{}
 	}
 	f.counted.Outcomes[pg.Outcome.String()]++
-	if pg.Outcome == blobschema.OutcomeOK {
+	switch {
+	case pg.Outcome != blobschema.OutcomeOK:
+	case pg.Requisite:
+		f.okRequisites++
+	default:
 		f.okPages++
 	}
 	if pg.Original != nil {

@@ -146,6 +146,8 @@ func effectOf(p *blobschema.Page) effect {
 	switch p.Outcome {
 	case blobschema.OutcomeOK:
 		switch {
+		case p.Requisite:
+			return kept // it is no page, and was none before
 		case p.NoIndex:
 			return removed
 		case ofItself(p):

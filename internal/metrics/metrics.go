@@ -94,6 +94,7 @@ const (
 // All lists the metrics.
 var All = []Metric{
 	total("orbweaver_pages_total", "step", "pages that were fetched, without revisits", func(f *Figures) int64 { return f.Totals.Pages }),
+	total("orbweaver_requisites_total", "", "style sheets, scripts, images and media that were fetched because pages need them", func(f *Figures) int64 { return f.Totals.Requisites }),
 	total("orbweaver_fetches_total", "step", "URLs that got an outcome, revisits included", fetches),
 	{Name: "orbweaver_outcomes_total", Kind: Counter, Label: "outcome", Help: "URLs that got an outcome, by outcome", Read: outcomes},
 	total("orbweaver_received_bytes_total", "step", "bytes received from web servers", func(f *Figures) int64 { return f.Totals.Bytes }),

@@ -198,7 +198,7 @@ func (s *Step) add(owners []builder, host string, fp uint64, p ranks.Page, links
 		for i := range links.Targets {
 			l := &links.Targets[i]
 			switch {
-			case l.NoFollow || l.Fingerprint == fp:
+			case l.NoFollow || l.Fingerprint == fp || l.Kind == 1+uint8(actor.LinkRequisite):
 			case l.Followed:
 				b.link(l.Fingerprint, ranks.Host{Name: l.Host, Slot: s.slot(l.Host)}, tidy(l.Anchor))
 			case l.Host != host:

@@ -34,7 +34,7 @@ func (s *Schedule) Ended() []Ended {
 func (s *Schedule) end(w spot, state blobschema.State) *Ended {
 	p, it := w.pool, w.it()
 	st := p.lanes[it.lane].origin.site
-	s.tally.rank(p, it.rank, -1)
+	s.tally.count(p, it, -1)
 	s.tally.counts.Pending--
 	s.tally.pending[it.topic]--
 	st.pending--
@@ -43,7 +43,7 @@ func (s *Schedule) end(w spot, state blobschema.State) *Ended {
 	s.countSettled(st, 1)
 	e := Ended{
 		Key: st.key, Item: w.item, Fingerprint: it.fp, State: state, Queued: blobschema.Queued{
-			Rank: it.rank, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Flags: it.flags, Topic: it.topic, Previous: p.rareOf(w.item).previous,
+			Rank: it.rank, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Flags: it.allFlags(), Topic: it.topic, Previous: p.rareOf(w.item).previous,
 		},
 	}
 	s.ended = append(s.ended, e)
@@ -215,15 +215,17 @@ func (s *Schedule) urlDone(now time.Time, t *Task, o *actor.Outcome) (Verdict, *
 // generation has a number that others know; otherwise the item keeps its own.
 func (s *Schedule) grant(p *Pool, i uint32, w followUp) {
 	it := &p.items[i]
-	s.tally.rank(p, it.rank, -1)
+	s.tally.count(p, it, -1)
 	if w.firm {
-		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
+		it.gen, it.depth, it.attempts, it.rank = w.gen, w.depth, 0, w.rank
+		it.setFlags(w.flags)
 		s.tally.setLane(p, it, p.relaned(it, w.topic))
 	} else {
-		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
+		it.rank, it.depth = min(it.rank, w.rank), min(it.depth, w.depth)
+		it.setFlags(it.allFlags().Join(w.flags))
 		s.tally.setLane(p, it, p.relaned(it, min(it.topic, w.topic)))
 	}
-	s.tally.rank(p, it.rank, 1)
+	s.tally.count(p, it, 1)
 }
 
 // giveUp refuses the pending URLs of a site that stopped answering.

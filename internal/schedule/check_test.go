@@ -89,7 +89,7 @@ func (r *rig) checkPool(p *Pool, bySite map[*site]int, byKey map[*Key]int) {
 		} else if _, ok := p.followUps[uint32(i)]; ok {
 			r.t.Errorf("%s has no request under way, but a follow-up", p.url(it))
 		}
-		if it.rank == 0 {
+		if it.urgent() {
 			urgent++
 		}
 		if r.s.cfg.Revisits && it.rank == revisitRank {

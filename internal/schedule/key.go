@@ -151,6 +151,7 @@ type urgency uint8
 
 const (
 	found     urgency = iota // a new URL
+	needed                   // a requisite
 	revisit                  // a due revisit
 	requested                // a URL that somebody requested
 )

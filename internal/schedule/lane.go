@@ -86,16 +86,21 @@ func (l *lane) urgency() urgency {
 		return requested
 	case l.topicQueue.key.isRevisit(it):
 		return revisit
+	case it.urgent():
+		return needed
 	}
 	return found
 }
 
-// less orders items by rank, then by arrival.
+// less orders items by rank, then urgent ones first, then by arrival.
 func (p *Pool) less(a, b uint32) bool { return p.items[a].before(&p.items[b]) }
 
 func (x *item) before(y *item) bool {
 	if x.rank != y.rank {
 		return x.rank < y.rank
+	}
+	if x.urgent() != y.urgent() {
+		return x.urgent()
 	}
 	return x.seq < y.seq
 }

@@ -47,8 +47,9 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	l := s.lane(p, st, u, q.Topic)
 	s.seq++
 	i := p.newItem(item{
-		fp: fp, seq: s.seq, rank: q.Rank, gen: q.Generation, lane: l.number, topic: l.topic, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
+		fp: fp, seq: s.seq, rank: q.Rank, gen: q.Generation, lane: l.number, topic: l.topic, depth: q.Depth, attempts: q.Attempts,
 	}, u.RequestURI())
+	p.items[i].setFlags(q.Flags)
 	if q.NotBefore != 0 || q.Previous != (blobschema.RecordRef{}) || q.Change != (blobschema.Change{}) {
 		p.setRare(i, func(r *rare) { r.notBefore, r.previous, r.change = q.NotBefore, q.Previous, q.Change })
 	}
@@ -56,7 +57,7 @@ func (s *Schedule) Insert(now time.Time, p *Pool, k *Key, u weburl.URL, fp uint6
 	s.tally.pending[l.topic]++
 	k.pending++
 	st.pending++
-	s.tally.rank(p, q.Rank, 1)
+	s.tally.count(p, &p.items[i], 1)
 	k.add(p, i, now)
 	s.queues.enqueue(k, now)
 	if !from.inRun() {
@@ -77,21 +78,15 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 	switch {
 	case q.Generation > it.gen:
 		topic = q.Topic
-		it.gen, it.depth, it.rank, it.attempts, it.flags = q.Generation, q.Depth, q.Rank, q.Attempts, q.Flags
+		it.gen, it.depth, it.rank, it.attempts = q.Generation, q.Depth, q.Rank, q.Attempts
+		it.setFlags(q.Flags)
 	case q.Generation < it.gen && q.Flags&blobschema.FlagSeed == 0:
 		return false
-	case q.Generation < it.gen: // a seed is a seed in every generation
-		it.flags = it.flags.Join(q.Flags)
-	default:
-		it.depth = min(it.depth, q.Depth)
-		if from == Outside && it.rank > 0 && q.Rank > 0 {
-			it.rank = s.Rank(it.gen, s.cfg.Policy.Found(it.rank, q.Rank))
-		} else {
-			it.rank = min(it.rank, q.Rank)
+	default: // a seed is a seed in every generation
+		if q.Generation == it.gen {
+			topic = s.joinFind(it, q, from)
 		}
-		it.attempts = max(it.attempts, q.Attempts)
-		it.flags = it.flags.Join(q.Flags)
-		topic = min(topic, q.Topic)
+		it.setFlags(it.allFlags().Join(q.Flags))
 	}
 	if q.Previous.Compare(more.previous) > 0 {
 		more.previous = q.Previous
@@ -106,11 +101,30 @@ func (s *Schedule) Join(now time.Time, p *Pool, i uint32, q *blobschema.Queued, 
 	if more != oldMore {
 		p.setRare(i, func(r *rare) { *r = more })
 	}
-	s.moved(now, p, i, old.rank, lane)
+	s.moved(now, p, i, &old, lane)
 	if !from.inRun() {
 		s.changes.item(p, i)
 	}
 	return true
+}
+
+// joinFind merges another find of an item's generation into its rank, depth and attempts, and returns its topic. A find as
+// a page counts more than one as a requisite.
+func (s *Schedule) joinFind(it *item, q *blobschema.Queued, from Source) (topic uint8) {
+	it.attempts = max(it.attempts, q.Attempts)
+	switch {
+	case it.requisite() && !q.Flags.Requisite():
+		it.rank, it.depth = q.Rank, q.Depth
+		return q.Topic
+	case q.Flags.Requisite() && !it.requisite():
+		return it.topic
+	case from == Outside && it.rank > 0 && q.Rank > 0 && !it.requisite():
+		it.rank = s.Rank(it.gen, s.cfg.Policy.Found(it.rank, q.Rank))
+	default:
+		it.rank = min(it.rank, q.Rank)
+	}
+	it.depth = min(it.depth, q.Depth)
+	return min(it.topic, q.Topic)
 }
 
 // Again makes a pending URL urgent because somebody requested it. If done is false, the caller must
@@ -146,14 +160,14 @@ func (p *Pool) relaned(it *item, topic uint8) uint32 {
 	return l.origin.lane(p, topic, l.sub).number
 }
 
-// moved requeues a pending item whose rank or lane has changed.
-func (s *Schedule) moved(now time.Time, p *Pool, i, oldRank, lane uint32) {
+// moved requeues a pending item whose urgency, rank or lane has changed.
+func (s *Schedule) moved(now time.Time, p *Pool, i uint32, old *item, lane uint32) {
 	it := &p.items[i]
-	if it.rank == oldRank && it.lane == lane {
+	if it.rank == old.rank && it.urgent() == old.urgent() && it.lane == lane {
 		return
 	}
-	s.tally.rank(p, oldRank, -1)
-	s.tally.rank(p, it.rank, 1)
+	s.tally.count(p, old, -1)
+	s.tally.count(p, it, 1)
 	if it.bits&isInFlight != 0 || p.rareOf(i).notBefore != 0 {
 		s.tally.setLane(p, it, lane)
 		return // it is in no queue that is ordered by rank
@@ -223,7 +237,8 @@ func (s *Schedule) move(w spot, to *Key, now time.Time) {
 	st := s.sites.of(to, url)
 	st.pending++
 	to.pending++
-	it.lane, it.flags = s.lane(p, st, url, l.topic).number, it.flags|blobschema.FlagPlaced
+	it.lane = s.lane(p, st, url, l.topic).number
+	it.setFlags(it.allFlags() | blobschema.FlagPlaced)
 	s.changes.item(p, w.item)
 	to.add(p, w.item, now)
 	s.queues.enqueue(to, now)

@@ -21,7 +21,7 @@ type Group struct {
 	keys    []*Key
 	further []*site // sites other than the own site of their key
 	touched uint64  // number of the delta that holds the last change of a key or site
-	urgent  int     // URLs of rank 0 of all pools
+	urgent  int     // urgent URLs of all pools
 }
 
 // Pool holds the pending URLs of one part of a slot. Its zero value with a Group is empty.
@@ -41,7 +41,7 @@ type Pool struct {
 
 	full     bool   // see Stop
 	inFlight int    // requests under way
-	urgent   int    // URLs of rank 0; kept when the pool is emptied
+	urgent   int    // urgent URLs; kept when the pool is emptied
 	revisits int    // URLs that wait for a revisit
 	touched  uint64 // number of the delta that holds the last change
 }
@@ -58,7 +58,7 @@ type item struct {
 	length   uint16 // of its text
 	depth    uint16
 	attempts uint8
-	flags    blobschema.QueuedFlags
+	flags    uint8 // without FlagRequisite
 	bits     itemBits
 	topic    uint8 // of its lane
 }
@@ -66,10 +66,30 @@ type item struct {
 type itemBits uint8
 
 const (
-	isDirty    itemBits = 1 << iota // changed since the last delta
-	isInFlight                      // a request for it is under way
-	isRare                          // the pool's map rare has an entry for it
+	isDirty     itemBits = 1 << iota // changed since the last delta
+	isInFlight                       // a request for it is under way
+	isRare                           // the pool's map rare has an entry for it
+	isRequisite                      // FlagRequisite
 )
+
+func (x *item) allFlags() blobschema.QueuedFlags {
+	if x.requisite() {
+		return blobschema.QueuedFlags(x.flags) | blobschema.FlagRequisite
+	}
+	return blobschema.QueuedFlags(x.flags)
+}
+
+func (x *item) setFlags(f blobschema.QueuedFlags) {
+	x.flags, x.bits = uint8(f), x.bits&^isRequisite
+	if f.Requisite() {
+		x.bits |= isRequisite
+	}
+}
+
+func (x *item) requisite() bool { return x.bits&isRequisite != 0 }
+
+// urgent is [blobschema.Queued.Urgent].
+func (x *item) urgent() bool { return x.rank == 0 || x.requisite() && x.gen == 0 }
 
 // rare holds the fields that few items need.
 type rare struct {
@@ -105,7 +125,7 @@ func (p *Pool) Split(of *Pool) { p.touched = of.touched }
 // Len returns the number of URLs.
 func (p *Pool) Len() int { return p.npend }
 
-// Urgent returns the number of URLs of rank 0. It survives [Schedule.Empty].
+// Urgent returns the number of URLs that are requested or requisites. It survives [Schedule.Empty].
 func (p *Pool) Urgent() int { return p.urgent }
 
 // InFlight returns the number of requests under way.
@@ -120,10 +140,10 @@ func (p *Pool) Touched() uint64 { return p.touched }
 // Fingerprint returns the fingerprint of an item.
 func (p *Pool) Fingerprint(i uint32) uint64 { return p.items[i].fp }
 
-// Fingerprints yields the fingerprint of each URL, and whether its rank is 0.
+// Fingerprints yields the fingerprint of each URL, and whether it is urgent.
 func (p *Pool) Fingerprints(yield func(fp uint64, urgent bool) bool) {
 	for i := range p.items {
-		if it := &p.items[i]; it.length > 0 && !yield(it.fp, it.rank == 0) {
+		if it := &p.items[i]; it.length > 0 && !yield(it.fp, it.urgent()) {
 			return
 		}
 	}
@@ -246,7 +266,7 @@ func (p *Pool) queued(i uint32) blobschema.Queued {
 	r, l := p.rareOf(i), p.lanes[it.lane]
 	q := blobschema.Queued{
 		Slot: p.group.Slot, Key: l.origin.site.key.name, Rank: it.rank, URL: p.url(it).String(), Generation: it.gen,
-		Depth: it.depth, Attempts: it.attempts, Flags: it.flags, NotBefore: r.notBefore, Previous: r.previous,
+		Depth: it.depth, Attempts: it.attempts, Flags: it.allFlags(), NotBefore: r.notBefore, Previous: r.previous,
 		Topic: l.topic, Change: r.change,
 	}
 	if it.bits&isInFlight == 0 {

@@ -237,9 +237,9 @@ func (s *Schedule) reschedule(now time.Time, p *Pool, i uint32, at time.Time, ra
 	if ms < was || rank < it.rank {
 		it.gen++
 	}
-	s.tally.rank(p, it.rank, -1)
+	s.tally.count(p, it, -1)
 	it.rank = rank
-	s.tally.rank(p, it.rank, 1)
+	s.tally.count(p, it, 1)
 	p.setNotBefore(i, ms)
 	s.changes.item(p, i)
 	k.add(p, i, now)

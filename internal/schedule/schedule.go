@@ -68,7 +68,7 @@ type Schedule struct {
 // Counts counts the URLs and keys in memory, and the urgent URLs of all pools.
 type Counts struct {
 	Pending    int64
-	Urgent     int64 // requested
+	Urgent     int64 // requested, or requisites
 	Revisits   int64 // URLs that wait for a revisit and nothing else
 	Keys       int64
 	InFlight   int64 // requests under way
@@ -258,7 +258,7 @@ type tally struct {
 	pending  [256]int64 // URLs by topic
 }
 
-// CountUrgent adds n URLs of rank 0 that are not in memory to the count of a pool. The count
+// CountUrgent adds n urgent URLs that are not in memory to the count of a pool. The count
 // survives Empty.
 func (s *Schedule) CountUrgent(p *Pool, n int) { s.tally.urgent(p, n) }
 
@@ -268,12 +268,12 @@ func (y *tally) urgent(p *Pool, n int) {
 	y.counts.Urgent += int64(n)
 }
 
-// rank counts n pending URLs of a rank. In a crawl with revisits, only revisits have revisitRank.
-func (y *tally) rank(p *Pool, rank uint32, n int) {
+// count counts a pending URL n times. In a crawl with revisits, only revisits have revisitRank.
+func (y *tally) count(p *Pool, it *item, n int) {
 	switch {
-	case rank == 0:
+	case it.urgent():
 		y.urgent(p, n)
-	case y.revisits && rank == revisitRank:
+	case y.revisits && it.rank == revisitRank:
 		p.revisits += n
 		y.counts.Revisits += int64(n)
 	}

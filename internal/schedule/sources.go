@@ -12,8 +12,12 @@ type Quality struct {
 	Adds bool // the quality of a URL is the sum of its finds, not the best of them
 }
 
-// HostRank is the name of the source whose qualities [ParseHostRanks] reads.
-const HostRank = "host-rank"
+const (
+	// HostRank is the name of the source whose qualities [ParseHostRanks] reads.
+	HostRank = "host-rank"
+	// RequisiteRank is the rank of a requisite: its turn comes before those of other pages.
+	RequisiteRank = 1
+)
 
 // sources lists the sources with a name; the first is the default.
 var sources = []Quality{

@@ -80,25 +80,31 @@ func (q *readyQueue) empty() bool {
 // next returns the topic queue that sends the next request, or nil. URLs that somebody requested come
 // first, whatever their topic. With urgentOnly, next returns no topic queue whose best URL is new.
 func (q *readyQueue) next(now time.Time, urgentOnly bool) *topicQueue {
-	first, look := q.top(q.heaps), q.top(q.revisits)
+	first, look := q.top(q.heaps, urgentOnly), q.top(q.revisits, urgentOnly)
 	switch {
 	case first != nil && first.urgent == requested:
 		return first
 	case look != nil && (first == nil || urgentOnly || !q.revisit):
 		return look
-	case first == nil || urgentOnly:
+	case first == nil || urgentOnly && first.urgent == found:
 		return nil
-	case len(q.heaps) == 1:
+	case len(q.heaps) == 1 || urgentOnly:
 		return first
 	}
 	return q.heaps[q.turn(q.rule(int(first.topic)).Priority, now)][0]
 }
 
 // top returns the best of the first topic queues of all topics, by urgency and then by priority; nil for
-// none.
-func (q *readyQueue) top(heaps []heap[*topicQueue]) (top *topicQueue) {
+// none. A requisite has the priority of its topic, unless urgentOnly is set.
+func (q *readyQueue) top(heaps []heap[*topicQueue], urgentOnly bool) (top *topicQueue) {
+	class := func(st *topicQueue) urgency {
+		if st.urgent == needed && !urgentOnly {
+			return found
+		}
+		return st.urgent
+	}
 	for _, h := range heaps {
-		if len(h) > 0 && (top == nil || cmp.Or(cmp.Compare(h[0].urgent, top.urgent),
+		if len(h) > 0 && (top == nil || cmp.Or(cmp.Compare(class(h[0]), class(top)),
 			cmp.Compare(q.rule(int(h[0].topic)).Priority, q.rule(int(top.topic)).Priority)) > 0) {
 			top = h[0]
 		}

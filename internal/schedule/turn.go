@@ -21,7 +21,7 @@ type Task struct {
 	item     uint32
 	fp       uint64 // of the item; 0 if the task is for a robots.txt or a name
 	page     bool   // the task is for an item
-	urgent   bool   // somebody requested the URL
+	urgent   bool   // somebody requested the URL, or it is a requisite
 	rank     uint32 // of the item
 	revisit  bool
 	hint     hint
@@ -42,7 +42,7 @@ func (t *Task) Fingerprint() uint64 { return t.fp }
 // FlagsNow returns the present flags of the URL of a task under way: mail may have added some since it began.
 func (t *Task) FlagsNow() blobschema.QueuedFlags {
 	if t.page {
-		return t.lane.pool.items[t.item].flags
+		return t.lane.pool.items[t.item].allFlags()
 	}
 	return t.Flags
 }
@@ -53,7 +53,7 @@ func (t *Task) Rank() uint32 { return t.rank }
 // Previous returns the reference to the page record of the URL's previous generation; zero for none.
 func (t *Task) Previous() blobschema.RecordRef { return t.previous }
 
-// Urgent reports whether somebody requested the URL of the task.
+// Urgent reports whether somebody requested the URL of the task, or pages need it.
 func (t *Task) Urgent() bool { return t.urgent }
 
 // Revisit reports whether the task is a revisit: the URL had an answer, which may have changed.
@@ -61,7 +61,7 @@ func (t *Task) Revisit() bool { return t.revisit }
 
 // Next returns the best request that is allowed now, if there is one. Its key is busy until Close,
 // or until Begun if it allows several requests at once. With urgentOnly, Next returns only requests
-// for URLs that somebody requested, and due revisits.
+// for urgent URLs, which somebody requested or pages need, and due revisits.
 func (s *Schedule) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	s.seen = now
 	s.tally.counts.WaitMillis += s.queues.wake(now)
@@ -104,7 +104,7 @@ func (s *Schedule) Begun(now time.Time, t Task) {
 	}
 }
 
-// hasUrgent reports whether a URL that may be requested now is urgent: requested, or a due revisit.
+// hasUrgent reports whether a URL that may be requested now is urgent or a due revisit.
 func (k *Key) hasUrgent() bool {
 	return slices.ContainsFunc(k.topicQueues, func(st *topicQueue) bool { return st.urgency() != found })
 }
@@ -167,10 +167,10 @@ func (s *Schedule) take(st *topicQueue, now time.Time, urgentOnly bool) (Task, b
 		return Task{
 			Request: actor.Request{
 				URL: url, Key: k.name, Addr: k.addr, Next: next, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
-				Sitemap: it.flags&blobschema.FlagSitemap != 0,
+				Sitemap: it.allFlags()&blobschema.FlagSitemap != 0,
 			},
-			Flags: it.flags, Topic: l.topic, Change: p.rareOf(i).change,
-			previous: p.rareOf(i).previous, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
+			Flags: it.allFlags(), Topic: l.topic, Change: p.rareOf(i).change,
+			previous: p.rareOf(i).previous, lane: l, item: i, fp: it.fp, page: true, urgent: it.urgent(), rank: it.rank,
 			revisit: k.isRevisit(it), hint: p.rareOf(i).hint,
 		}, true
 	}

@@ -120,7 +120,7 @@ type Service struct {
 func (c Config) For(set *blobschema.Settings) Config {
 	c.Step.Token, c.Step.Compressed = fetch.ProductToken(set.UserAgent), !set.Plain
 	c.Fetch.UserAgent, c.Fetch.Token = set.UserAgent, c.Step.Token
-	c.Fetch.MaxBody, c.Fetch.Timeout, c.Fetch.Srcset = set.MaxBody, set.Timeout, set.Srcset
+	c.Fetch.MaxBody, c.Fetch.Timeout, c.Fetch.Requisites = set.MaxBody, set.Timeout, set.AnyRequisites()
 	c.Fetch.Compression = warc.GzipFast
 	if set.Plain {
 		c.Fetch.Compression = warc.None

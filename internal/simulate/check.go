@@ -36,6 +36,7 @@ func (w *world) check() error {
 			}
 		}
 		if last.URL != "" {
+			w.requisites[url] = last.Requisite
 			g := simweb.GotOf(last)
 			if w.changed[hostOf(url)] { // it may be any version of a page that changes
 				g.Digest = ""
@@ -57,7 +58,7 @@ func (w *world) check() error {
 	case w.cfg.MaxPages > 0:
 		return w.checkLimit(got)
 	}
-	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
+	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0, Requisites: w.cfg.Requisites}
 	if w.cfg.Scope == blobschema.ScopeHost {
 		scope.Seeds, scope.Within = slices.Clone(w.cfg.Seeds), w.inScope()
 		for _, wi := range w.recrawls { // the crawl follows requested URLs that are in scope
@@ -171,28 +172,34 @@ func (w *world) checkKiller(got map[string]simweb.Got) error {
 
 // checkLimit checks a run with a page limit: it must store exactly that many pages if the web has them.
 func (w *world) checkLimit(got map[string]simweb.Got) error {
-	scope := simweb.Scope{Agent: agent, SkipDigests: true}
+	scope := simweb.Scope{Agent: agent, SkipDigests: true, Requisites: w.cfg.Requisites}
 	if w.cfg.Scope == blobschema.ScopeHost {
 		scope.Seeds, scope.Within = w.cfg.Seeds, w.inScope()
 	}
 	truth := w.web.Truth(scope)
-	want := int64(0)
+	want, least := int64(0), int64(0)
 	for _, e := range truth.Pages {
 		if e.Outcome == blobschema.OutcomeOK {
 			want++
+			if !e.Optional {
+				least++
+			}
 		}
 	}
-	n := int64(0)
-	for _, g := range got {
+	n, all := int64(0), int64(0)
+	for url, g := range got {
 		if g.Outcome == blobschema.OutcomeOK {
-			n++
+			all++
+			if !w.requisites[url] { // they do not count, even if a page is one
+				n++
+			}
 		}
 	}
 	most := min(want, w.cfg.MaxPages)
 	if len(w.recrawls) > 0 { // a requested URL may link to pages that the seeds do not lead to
 		most = w.cfg.MaxPages + int64(len(w.recrawls))
 	}
-	if n < min(want, w.cfg.MaxPages) || n > most {
+	if all < min(least, w.cfg.MaxPages) || n > most {
 		return broken("limit", "%d pages are stored; the limit is %d, and the web has %d", n, w.cfg.MaxPages, want)
 	}
 	return nil
@@ -203,6 +210,11 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 		return v, fmt.Errorf("decode %T: %w", v, err)
 	}
 	return v, nil
+}
+
+// wasRequisite reports whether a URL was only a requisite at first: it may be requested once more as a page.
+func wasRequisite(pages []blobschema.Page) bool {
+	return slices.ContainsFunc(pages, func(p blobschema.Page) bool { return p.Requisite })
 }
 
 // checkRecrawls checks that each requested URL in scope was fetched or refused after it was requested, and no more often than
@@ -222,7 +234,7 @@ func (w *world) checkRecrawls(got map[string][]blobschema.Page) error {
 			if latest.URL == "" || p.Time.After(latest.Time) {
 				latest = p
 			}
-			if w.cfg.PerHour == 0 && p.Generation > 0 && int(p.Generation) > len(requests[url]) {
+			if w.cfg.PerHour == 0 && p.Generation > 0 && int(p.Generation) > len(requests[url]) && !wasRequisite(pages) {
 				return broken("requests", "%s has generation %d after %d requests", url, p.Generation, len(requests[url]))
 			}
 		}

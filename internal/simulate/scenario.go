@@ -120,7 +120,7 @@ func seconds(r *rand.Rand, list ...int) time.Duration {
 	return time.Duration(list[r.IntN(len(list))]) * time.Second
 }
 
-// drawWeb makes some webs slow, and gives some hosts answers of status 304 and sitemaps.
+// drawWeb makes some webs slow, gives some hosts answers of status 304 and sitemaps, and some pages requisites.
 func (c *Config) drawWeb(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0x510e))
 	if r.IntN(3) == 0 {
@@ -132,6 +132,10 @@ func (c *Config) drawWeb(seed uint64) {
 	c.Web.Validators = []float64{0, 0.5, 1}[r.IntN(3)]
 	if c.Sitemaps = c.MaxPages == 0 && r.IntN(3) == 0; c.Sitemaps { // sitemaps count against the limit, and the truth has only pages
 		c.Web.Sitemaps = simweb.Sitemaps{Hosts: 0.7, Index: 0.4, Unlinked: 0.1}
+	}
+	r = rand.New(rand.NewPCG(seed, 0x4e9))
+	if c.Requisites = r.IntN(3) == 0; c.Requisites {
+		c.Web.Requisites = 1 + r.IntN(6)
 	}
 }
 
@@ -165,7 +169,7 @@ func (c *Config) topics() (list []blobschema.Topic) {
 	r := rand.New(rand.NewPCG(c.Seed, 0x70b1c6))
 	for i := range c.Topics {
 		t := blobschema.Topic{
-			Name: fmt.Sprint("t", i), Scope: c.Scope, MaxDepth: c.MaxDepth,
+			Name: fmt.Sprint("t", i), Scope: c.Scope, MaxDepth: c.MaxDepth, Requisites: c.Requisites,
 			Priority: r.IntN(3), Slice: time.Duration(1+r.IntN(20)) * time.Second,
 		}
 		if r.IntN(2) == 0 {

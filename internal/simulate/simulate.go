@@ -51,6 +51,7 @@ type Config struct {
 	MaxDepth    int // greatest depth; -1: no bound
 	Scope       blobschema.Scope
 	Sitemaps    bool     // the crawl follows sitemaps
+	Requisites  bool     // the crawl fetches requisites
 	Seeds       []string // seeds; nil: those of the web
 	MailEvery   time.Duration
 	// Local simulates the embedded platform: all steps are in one process, which owns the queues. When it dies all steps
@@ -153,6 +154,7 @@ type world struct {
 	trouble                 map[string]*trouble      // current trouble, by host
 	spoilt                  map[string]int           // answers spoilt by trouble, by URL
 	changed                 map[string]bool          // hosts with pages that have changed
+	requisites              map[string]bool          // URLs whose last record is that of a requisite
 	checks                  []int                    // numbers of the head writes after which fsck runs
 	writes                  int                      // number of head writes
 	pace                    map[string]time.Duration // least time between requests, by host, learnt from robots.txt
@@ -260,12 +262,12 @@ func newWorld(cfg Config) (*world, error) {
 		cfg: cfg, trace: fnv.New64a(), web: web, outside: newIdentity(cfg.Seed, "outside"),
 		poll: newIdentity(cfg.Seed, "poll"), operator: newIdentity(cfg.Seed, "operator"),
 		queues: embedded.NewQueues(nil), Store: virtual.NewStore(),
-		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
+		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None, Requisites: cfg.Requisites}),
 		memory:  &crawl.TickMemory{}, warm: map[machine]*crawl.Warm{}, hits: map[string]int{},
 		lastRequests: map[string]lastRequest{}, met: map[string]bool{}, pace: map[string]time.Duration{}, procs: map[string]int{},
 		bodies: map[embedded.Receipt][]byte{}, pinned: map[string]netip.Addr{}, clocks: map[machine]*clock{},
 		parts: map[partition.ID]*part{}, seen: map[pageKey]string{},
-		trouble: map[string]*trouble{}, spoilt: map[string]int{}, changed: map[string]bool{},
+		trouble: map[string]*trouble{}, spoilt: map[string]int{}, changed: map[string]bool{}, requisites: map[string]bool{},
 	}
 	for k, p := range cfg.Faults.Chances {
 		w.odds[k] = p
@@ -317,7 +319,7 @@ func (w *world) begin() error {
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, Quality: w.cfg.Quality, MostPartitions: most,
 			Topics: w.cfg.topics(), Hosts: w.hostRules(), QueueBy: w.cfg.QueueBy, Queues: w.cfg.Allowed,
-			RecrawlPerHour: w.cfg.PerHour, Index: w.cfg.Index, Sitemaps: w.cfg.Sitemaps,
+			RecrawlPerHour: w.cfg.PerHour, Index: w.cfg.Index, Sitemaps: w.cfg.Sitemaps, Requisites: w.cfg.Requisites,
 		},
 	}
 	b := crawl.NewBegin(want, w.cfg.dealt(seeds), nil)

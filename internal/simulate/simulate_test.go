@@ -179,6 +179,19 @@ func TestOnceBroken(t *testing.T) {
 		6438,  // a sitemap lists the root of another host in scope, which nothing else links: the ground truth lacked it
 		21238, // without a delay, slow answers made revisits due faster than the host served them: new URLs had no turn
 	} {
+		cfg := Scenario(seed)
+		cfg.Requisites, cfg.Web.Requisites = false, 0 // there were none then
+		if _, err := Run(cfg); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	for _, seed := range []uint64{ // with requisites
+		124,  // at the page limit, a redirect of a requisite waited behind pages
+		268,  // a requisite was fetched before its host came into scope: no step followed its links
+		378,  // a redirect was found as a link and as a requisite
+		1051, // a requisite is a page whose links are followed
+		2399, // the revisit of a requisite, after its record could not be read
+	} {
 		if _, err := Run(Scenario(seed)); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

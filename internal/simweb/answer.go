@@ -146,6 +146,8 @@ func (w *Web) pageAnswer(h, p int, req Request, buf []byte) Response {
 		return Response{Fault: FaultSilent}
 	case garbage:
 		return Response{Fault: FaultGarbage, Body: []byte("\x00\x01\xfe no HTTP here\r\n\r\n")}
+	case sheet:
+		return w.content(h, p, v, "text/css", w.sheetBody(h, v))
 	case media:
 		m := w.mediaType(h, p)
 		return w.content(h, p, v, m.mime, w.mediaBody(h, p, v, m))

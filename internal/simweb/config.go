@@ -31,6 +31,9 @@ type Config struct {
 	// law of in-degrees with an exponent of 2.1 (Broder et al., "Graph structure in the web", 2000), which is a
 	// Skew of 11.
 	Skew int
+	// Requisites is the mean number of requisites per page, from this host and others, beside the style sheet of the host,
+	// which has some too. 0: none, and the answer for the style sheet is 404.
+	Requisites int
 
 	// Agent is the product token that some robots.txt have a group for; "": orbweaver.
 	Agent string

@@ -40,7 +40,10 @@ func Diff(t Truth, got map[string]Got) string {
 	for _, url := range t.Reachable() {
 		e := t.Pages[url]
 		g, ok := got[url]
-		if !ok {
+		switch {
+		case !ok && e.Optional:
+			continue
+		case !ok:
 			missing = append(missing, fmt.Sprintf("%s (%s, outcome %d, status %d, depth %d)", url, e.Kind, e.Outcome, e.Status, e.Depth))
 			continue
 		}

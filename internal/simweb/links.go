@@ -31,7 +31,7 @@ func (w *Web) appendLinks(dst []link, h, p, version int) []link {
 		return dst
 	}
 	switch k {
-	case redirect, loop, gone, broken, cut, reset, silent, garbage, surplus, media:
+	case redirect, loop, gone, broken, cut, reset, silent, garbage, surplus, media, sheet:
 		return dst
 	case duplicate:
 		return w.appendLinks(dst, h, w.original(h, p), version)

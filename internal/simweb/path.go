@@ -29,7 +29,7 @@ func (w *Web) section(h, p int) section {
 	if p >= x.pages {
 		return days
 	}
-	if p == 0 || !x.robots.rules() {
+	if p <= 0 || !x.robots.rules() {
 		return open
 	}
 	switch x.kinds[p] {
@@ -53,8 +53,11 @@ func (w *Web) section(h, p int) section {
 
 func (w *Web) appendPath(dst []byte, h, p int) []byte {
 	x := &w.hosts[h]
-	if p == 0 {
+	switch p {
+	case 0:
 		return append(dst, '/')
+	case sheetPage:
+		return append(dst, sheetPath...)
 	}
 	if p >= x.pages {
 		return strconv.AppendInt(append(dst, "/calendar/"...), int64(p-x.pages), 10)
@@ -113,6 +116,9 @@ func (w *Web) place(r *rng) (dir, ending string) {
 func (w *Web) lookup(h int, uri string) (p int, ok bool) {
 	if uri == "/" || uri == "" {
 		return 0, true
+	}
+	if uri == sheetPath && w.cfg.Requisites > 0 {
+		return sheetPage, true
 	}
 	if strings.Contains(uri, "%7") { // a client may escape ~
 		uri = strings.NewReplacer("%7E", "~", "%7e", "~").Replace(uri)

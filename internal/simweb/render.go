@@ -34,7 +34,7 @@ func (w *Web) appendHTML(dst []byte, h, p, version int) []byte {
 
 	dst = append(dst, "<!DOCTYPE html>\n<html lang=\"la\">\n<head>\n<meta charset=\"utf-8\">\n<title>"...)
 	dst = strconv.AppendInt(append(pg.appendWords(dst, 3), ' '), int64(p), 10)
-	dst = append(dst, "</title>\n<link rel=\"stylesheet\" href=\"/static/site.css\">\n"...)
+	dst = append(dst, "</title>\n<link rel=\"stylesheet\" href=\""+sheetPath+"\">\n"...)
 	dst = pg.appendHead(dst, k, links)
 	dst = append(dst, "</head>\n<body>\n<h1>"...)
 	dst = append(pg.appendWords(dst, 3), "</h1>\n"...)
@@ -51,6 +51,9 @@ func (w *Web) appendHTML(dst []byte, h, p, version int) []byte {
 	for len(links) == 0 && len(dst)-start < size {
 		dst = append(dst, stock[next]...)
 		next = (next + step) & (len(stock) - 1)
+	}
+	for _, l := range w.requisites(nil, h, p) {
+		dst = pg.appendRequisite(dst, l)
 	}
 	return append(dst, "</body>\n</html>\n"...)
 }

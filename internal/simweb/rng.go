@@ -27,6 +27,7 @@ const (
 	streamShareSitemap
 	streamShareValidators
 	streamUnlinked
+	streamRequisites
 )
 
 func draw(seed uint64, host, page int, stream uint64) rng {

@@ -22,6 +22,8 @@ type Scope struct {
 	SkipSitemaps bool
 	// SkipDigests leaves digests out, so that no bodies are made.
 	SkipDigests bool
+	// Requisites includes what pages need to be displayed, even outside Within.
+	Requisites bool
 }
 
 // Kind classifies a URL by its result.
@@ -50,6 +52,9 @@ type Expect struct {
 	Links           int // distinct targets that a crawler with this scope learns from the URL
 	Redirect        string
 	NoIndex         bool
+	// Optional is set if a crawler may miss the URL: only requisites that links lead to as well redirect to it, and a
+	// crawler that finds such a link first need not follow the redirect out of its scope.
+	Optional bool
 }
 
 // Truth is the expected result of a crawl.
@@ -79,8 +84,26 @@ func (w *Web) Truth(s Scope) Truth {
 	if s.Agent == "" {
 		s.Agent = w.cfg.Agent
 	}
+	t, seen := w.walk(s, nil)
+	if s.Requisites {
+		least, _ := w.walk(s, seen)
+		for url, e := range t.Pages {
+			if _, ok := least.Pages[url]; !ok {
+				e.Optional = true
+				t.Pages[url] = e
+			}
+		}
+	}
+	return t
+}
+
+// walk returns the truth and the pages that were visited as such. Requisites among the linked pages redirect to nothing.
+func (w *Web) walk(s Scope, linked map[uint64]struct{}) (Truth, map[uint64]struct{}) {
 	t := Truth{Pages: make(map[string]Expect)}
-	k := walk{w: w, scope: s, truth: &t, seen: make(map[uint64]struct{}), met: make([]bool, len(w.hosts))}
+	k := walk{
+		w: w, scope: s, truth: &t, linked: linked,
+		seen: make(map[uint64]struct{}), needs: make(map[uint64]struct{}), met: make([]bool, len(w.hosts)),
+	}
 	for _, url := range s.Seeds {
 		k.seed(url)
 	}
@@ -89,24 +112,27 @@ func (w *Web) Truth(s Scope) Truth {
 		k.queue = k.queue[1:]
 		k.visit(v)
 	}
-	return t
+	return t, k.seen
 }
 
 // walk is the state of Truth.
 type walk struct {
-	w     *Web
-	scope Scope
-	truth *Truth
-	seen  map[uint64]struct{} // pages in the queue or visited
-	met   []bool              // hosts with a visited page
-	queue []visit
-	links []link // scratch
-	body  []byte // scratch
+	w      *Web
+	scope  Scope
+	truth  *Truth
+	seen   map[uint64]struct{} // pages in the queue or visited
+	needs  map[uint64]struct{} // likewise, requisites
+	linked map[uint64]struct{}
+	met    []bool // hosts with a visited page
+	queue  []visit
+	links  []link // scratch
+	body   []byte // scratch
 }
 
 type visit struct {
 	host, page int
 	depth      int
+	needed     bool // as a requisite
 }
 
 // seed adds a seed, which may be a URL that the web does not have.
@@ -139,18 +165,30 @@ func (k *walk) push(h, p, depth int) {
 		return
 	}
 	k.seen[key] = struct{}{}
-	k.queue = append(k.queue, visit{h, p, depth})
+	k.queue = append(k.queue, visit{h, p, depth, false})
+}
+
+// need adds a requisite, which may be out of scope.
+func (k *walk) need(h, p, depth int) {
+	if _, ok := k.needs[pageKey(h, p)]; !ok && k.scope.Requisites {
+		k.needs[pageKey(h, p)] = struct{}{}
+		k.queue = append(k.queue, visit{h, p, depth, true})
+	}
 }
 
 // visit records the expectation of a page and queues its links. With the first page of a host it also queues
 // the pages in the host's sitemap, one step deeper.
 func (k *walk) visit(v visit) {
-	if !k.met[v.host] {
+	if !k.met[v.host] && (!v.needed || k.scope.Within == nil || k.scope.Within(k.w.URL(v.host, 0))) {
 		k.met[v.host] = true
 		k.sitemap(v.host, v.depth+1)
 	}
 	e := k.expect(v.host, v.page)
 	e.Depth = v.depth
+	if v.needed {
+		k.visitNeeded(v, e)
+		return
+	}
 	if e.Outcome == blobschema.OutcomeOK || e.Outcome == blobschema.OutcomeRedirect {
 		k.links = k.w.targets(k.links[:0], v.host, v.page, k.w.version(v.host, v.page))
 		e.Links = len(k.links)
@@ -158,7 +196,42 @@ func (k *walk) visit(v visit) {
 			k.push(int(l.host), int(l.page), v.depth+1)
 		}
 	}
+	if e.Outcome == blobschema.OutcomeOK {
+		k.needsOf(v)
+	}
 	k.truth.Pages[k.w.URL(v.host, v.page)] = e
+}
+
+// needsOf adds the requisites of a page.
+func (k *walk) needsOf(v visit) {
+	if kd, _ := k.w.kind(v.host, v.page); kd != media && kd != sheet && k.w.cfg.Requisites > 0 {
+		k.need(v.host, sheetPage, v.depth+1)
+	}
+	for _, l := range k.w.requisites(nil, v.host, v.page) {
+		k.need(int(l.host), int(l.page), v.depth+1)
+	}
+}
+
+// visitNeeded records the expectation of a requisite and follows it as far as its page needs it. A requisite that is a page in
+// scope is visited as such.
+func (k *walk) visitNeeded(v visit, e Expect) {
+	if url := k.w.URL(v.host, v.page); k.truth.Pages[url].Kind == "" {
+		k.truth.Pages[url] = e
+	}
+	kd, _ := k.w.kind(v.host, v.page)
+	switch {
+	case e.Outcome == blobschema.OutcomeRedirect:
+		if _, ok := k.linked[pageKey(v.host, v.page)]; !ok {
+			h, p := k.w.redirectTarget(v.host, v.page)
+			k.need(h, p, v.depth)
+		}
+	case e.Outcome == blobschema.OutcomeOK && kd == sheet:
+		for _, l := range k.w.requisites(nil, v.host, v.page) {
+			k.need(int(l.host), int(l.page), v.depth)
+		}
+	case e.Outcome == blobschema.OutcomeOK:
+		k.push(v.host, v.page, v.depth)
+	}
 }
 
 func (k *walk) sitemap(h, depth int) {
@@ -210,6 +283,11 @@ func (k *walk) expect(h, p int) Expect {
 		return fail(blobschema.OutcomeTimeout, 0)
 	case garbage:
 		return fail(blobschema.OutcomeProtocol, 0)
+	case sheet:
+		if !k.scope.SkipDigests {
+			k.digest(&e, w.sheetBody(h, w.version(h, p)))
+		}
+		return e
 	case media:
 		if !k.scope.SkipDigests {
 			k.digest(&e, w.mediaBody(h, p, w.version(h, p), w.mediaType(h, p)))

@@ -66,6 +66,7 @@ const (
 	busy
 	unlinked // not in PageShares; see Sitemaps
 	trap     // a day of the calendar: a page numbered from host.pages up
+	sheet    // the style sheet of a host
 )
 
 // section is the part of a host that a page lies in, as robots.txt distinguishes them.
@@ -338,6 +339,8 @@ func (h *host) crawlable() bool { return h.down == FaultNone && !h.robots.unreac
 func (w *Web) kind(h, p int) (kind, bool) {
 	x := &w.hosts[h]
 	switch {
+	case p == sheetPage && w.cfg.Requisites > 0:
+		return sheet, true
 	case p < 0 || p >= x.pages+x.days:
 		return 0, false
 	case p >= x.pages:

@@ -64,12 +64,10 @@ func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *slotStat
 	case links.nofollow != "":
 		r.because("%s links to it with nofollow; no other link to it is known", links.nofollow)
 	default:
-		what := "images, style sheets and scripts"
-		if c.Settings.Srcset {
-			what = "style sheets and scripts"
-		}
 		r.because("no link to it is known")
-		r.because("the crawl follows links to pages only: a page that was fetched may still use it, as pages use %s", what)
+		if !c.Settings.AnyRequisites() {
+			r.because("the crawl has no --requisites: a page that was fetched may still need it, as pages need images, style sheets and scripts")
+		}
 	}
 	return nil
 }

@@ -33,9 +33,10 @@ type URLReport struct {
 	Depth      uint16 `json:"depth"`
 	Attempts   uint8  `json:"attempts"`
 	Generation uint32 `json:"generation,omitempty"`
-	Topic      string `json:"topic,omitempty"`   // name; "" for no topic
-	Urgent     bool   `json:"urgent,omitempty"`  // pending, and requested
-	Sitemap    bool   `json:"sitemap,omitempty"` // pending, to be read as a sitemap
+	Topic      string `json:"topic,omitempty"`     // name; "" for no topic
+	Urgent     bool   `json:"urgent,omitempty"`    // pending, and requested
+	Sitemap    bool   `json:"sitemap,omitempty"`   // pending, to be read as a sitemap
+	Requisite  bool   `json:"requisite,omitempty"` // found only as a requisite of pages
 	// Next is the earliest time of the request of a pending URL; zero for at once.
 	Next    time.Time         `json:"next,omitzero"`
 	Ahead   int               `json:"ahead,omitempty"`   // pending URLs of the politeness key that come first
@@ -102,7 +103,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	}
 	if len(history) > 0 {
 		r.Page, r.Earlier = &history[0], history[1:]
-		r.Depth, r.Attempts, r.Generation, r.topic = r.Page.Depth, r.Page.Attempts, r.Page.Generation, r.Page.Topic
+		r.Depth, r.Attempts, r.Generation, r.topic, r.Requisite = r.Page.Depth, r.Page.Attempts, r.Page.Generation, r.Page.Topic, r.Page.Requisite
 	}
 	if r.Linked, err = v.LinkedFrom(ctx, u, linkExamples); err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (r *URLReport) whySettled() {
 // pending fills in what the queue says of a pending URL, and why it waits.
 func (r *URLReport) pending(u weburl.URL, p *slotState, q *blobschema.Queued) {
 	r.State, r.Depth, r.Attempts, r.Generation, r.topic = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation, q.Topic
-	r.Urgent, r.Sitemap = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0
+	r.Urgent, r.Sitemap, r.Requisite = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0, q.Flags.Requisite()
 	later := func(t time.Time, why string) {
 		if t.After(r.Next) {
 			r.Next = t

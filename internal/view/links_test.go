@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 	s.commit(0, func(c *blobschema.Commit) {
 		l := links(b, pending, mailed, outside, excluded)
 		l.Targets[0].Anchor, l.Targets[0].NoFollow = "gone \"now\"", true
-		l.Targets[4].URL, l.Targets[4].Followed, l.Targets[4].Kind = excluded, false, 1+uint8(actor.LinkImage)
+		l.Targets[4].URL, l.Targets[4].Followed, l.Targets[4].Kind = excluded, false, 1+uint8(actor.LinkRequisite)
 		l.Targets = append(l.Targets, blobschema.Target{Fingerprint: 1, Host: "old.example"})
 		c.Pages, c.Links = []blobschema.Page{answer(a, 2, 1, blobschema.OutcomeOK, 200)}, []blobschema.PageLinks{l}
 		c.Outside = []blobschema.Queued{s.queued(outside)}
@@ -64,7 +64,7 @@ func TestLinks(t *testing.T) {
 		{Source: a, Fetched: at, Target: pending, Host: "a.example", Kind: "anchor", Followed: true},
 		{Source: a, Fetched: at, Target: mailed, Host: "b.example", Kind: "anchor", Followed: true},
 		{Source: a, Fetched: at, Target: outside, Host: "c.example", Kind: "anchor", Followed: true},
-		{Source: a, Fetched: at, Target: excluded, Host: "a.example", Kind: "image"},
+		{Source: a, Fetched: at, Target: excluded, Host: "a.example", Kind: "requisite"},
 		{Source: a, Fetched: at, Host: "old.example"},
 	}
 	var got []view.Link

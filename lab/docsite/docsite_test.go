@@ -176,7 +176,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), documentation(t), bin, &out); err != nil {
+	if err := run(t.Context(), documentation(t), bin, func(d *trial) error { return d.run(t.Context()) }, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{"crawl: 31 pages", "recrawl: 28 pages", "17 titles: 17 first", "none differs"} {

@@ -16,6 +16,8 @@
 // makes every comparison, of two tables of text. Links and ranks of the files are
 // computed here, without the crawler's packages, which only read what is stored.
 //
+// With -replay it crawls with requisites instead, and compares pages with their replay in a browser (replay.go).
+//
 // The exit status is 0 only if no comparison differs.
 package main
 
@@ -35,9 +37,16 @@ import (
 func main() {
 	docs := flag.String("docs", "/usr/share/doc/linux-doc/html", "`folder` of HTML files with an index.html")
 	binary := flag.String("binary", filepath.Join("bin", "orbweaver"), "the orbweaver `program`")
+	tools := flag.String("replay", "", "instead, replay the archive in a browser; `folder` of programs with pywb, playwright and pillow")
+	shots := flag.String("shots", filepath.Join(".cache", "replay-shots"), "`folder` for pictures of the pages")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, *docs, *binary, os.Stdout)
+	err := run(ctx, *docs, *binary, func(t *trial) error {
+		if *tools != "" {
+			return t.replay(ctx, *tools, *shots)
+		}
+		return t.run(ctx)
+	}, os.Stdout)
 	release()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "docsite:", err)
@@ -45,8 +54,8 @@ func main() {
 	}
 }
 
-// run runs both phases in a temporary folder.
-func run(ctx context.Context, docs, binary string, out io.Writer) (err error) {
+// run runs a trial in a temporary folder.
+func run(ctx context.Context, docs, binary string, try func(*trial) error, out io.Writer) (err error) {
 	if _, err := os.Stat(filepath.Join(docs, "index.html")); err != nil {
 		return fmt.Errorf("%w; give another -docs, or on Debian and Ubuntu: apt-get install linux-doc", err)
 	}
@@ -68,12 +77,14 @@ func run(ctx context.Context, docs, binary string, out io.Writer) (err error) {
 		return fmt.Errorf("copy %s: %w: %s", docs, err, said)
 	}
 	t := &trial{out: out, site: newSite(www, srv.port), server: srv, binary: binary, data: filepath.Join(dir, "crawl")}
-	if err := t.run(ctx); err != nil {
+	if err := try(t); err != nil {
 		return err
 	}
 	if t.wrong > 0 {
 		return fmt.Errorf("%d of %d comparisons differ", t.wrong, t.compared)
 	}
-	fmt.Fprintf(out, "%d comparisons, none differs\n", t.compared)
+	if t.compared > 0 {
+		fmt.Fprintf(out, "%d comparisons, none differs\n", t.compared)
+	}
 	return nil
 }

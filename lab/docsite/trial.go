@@ -79,7 +79,7 @@ func (t *trial) run(ctx context.Context) error {
 	for k, p := range t.site.pages {
 		wants[k] = want{status: p.status}
 	}
-	err := t.phase(ctx, "crawl", 0, wants, "", "crawl", "--delay", "0s", "--scope", "host", "--partitions", "2", t.site.home.String())
+	err := t.phase(ctx, "crawl", 0, wants, "", "crawl", "--delay", "0s", "--scope", "host", "--partitions", "2", "--requisites=false", t.site.home.String())
 	if err != nil || t.wrong > 0 {
 		return err
 	}

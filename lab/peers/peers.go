@@ -49,7 +49,7 @@ var peers = []peer{
 	{
 		name: "orbweaver", version: []string{orbweaver(), "version"}, get: "make build", stores: "WARC with digests, CDXJ index, records and links of all URLs",
 		command: func(ctx context.Context, dir string, seeds []string, resume bool) *exec.Cmd {
-			args := []string{"crawl", "--data", filepath.Join(dir, "data"), "--allow-net", "127.0.0.0/8", "--json"}
+			args := []string{"crawl", "--requisites=false", "--data", filepath.Join(dir, "data"), "--allow-net", "127.0.0.0/8", "--json"}
 			if !resume {
 				args = append(args, "--scope", "any", "--delay", "0s", "--sitemaps=false", "--user-agent", agent+" (+https://example.org/bot)")
 				args = append(args, seeds...)
