@@ -5,11 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,18 +18,9 @@ func newCrawls() *cobra.Command {
 	return f.newCommand("crawls", noArguments, func(cmd *cobra.Command, _ []string) error {
 		ctx, r := cmd.Context(), &crawlsReport{where: f.where("")}
 		err := f.read(ctx, func(v *view.View) error {
-			ids, err := v.Crawls(ctx)
-			if err != nil {
-				return err
-			}
-			for _, id := range slices.Backward(ids) { // the latest first
-				c, err := newCrawlReport(ctx, v, id)
-				if err != nil {
-					return fmt.Errorf("crawl %s: %w", id, err)
-				}
-				r.Crawls = append(r.Crawls, *c)
-			}
-			return nil
+			var err error
+			r.Crawls, err = v.Summaries(ctx)
+			return err
 		})
 		if err != nil {
 			return err
@@ -44,51 +32,7 @@ func newCrawls() *cobra.Command {
 // crawlsReport lists the crawls of a target.
 type crawlsReport struct {
 	where
-	Crawls []crawlReport `json:"crawls"`
-}
-
-// crawlReport describes one of several crawls.
-type crawlReport struct {
-	Crawl   string     `json:"crawl"`
-	Active  bool       `json:"active"`
-	State   view.State `json:"state"`
-	Seeds   []string   `json:"seeds"` // the first ones
-	Pages   int64      `json:"pages"`
-	Stored  int64      `json:"stored_bytes"` // of WARC records
-	Created time.Time  `json:"created"`
-	Last    time.Time  `json:"last_commit,omitzero"`
-	More    bool       `json:"more_seeds,omitempty"`
-}
-
-func newCrawlReport(ctx context.Context, v *view.View, id string) (*crawlReport, error) {
-	v, err := v.Of(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	s, err := v.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &crawlReport{
-		Crawl: id, Active: v.Active(), State: s.State, Pages: s.Totals.Pages, Stored: s.Totals.Stored, Created: s.Crawl.Created,
-	}
-	if r.Last, err = v.LastCommit(ctx, s.Heads); err != nil {
-		return nil, err
-	}
-	const most = 3
-	r.Seeds, err = v.FirstSeeds(ctx, &s.Crawl)
-	r.More = len(r.Seeds) > most || len(s.Crawl.SeedBatches) > 1
-	r.Seeds = r.Seeds[:min(most, len(r.Seeds))]
-	return r, err
-}
-
-// First is the first seed.
-func (r crawlReport) First() string {
-	first := strings.Join(r.Seeds[:min(1, len(r.Seeds))], "")
-	if r.More || len(r.Seeds) > 1 {
-		first += " ..."
-	}
-	return first
+	Crawls []view.Summary `json:"crawls"`
 }
 
 type diffFlags struct {

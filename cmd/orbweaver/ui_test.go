@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // hostileSite has texts and addresses that would run or lead away if the pages about a crawl did not escape them. No browser
@@ -148,6 +149,7 @@ func TestUI(t *testing.T) {
 		"/hosts?host=nowhere": {"None."},
 		"/partitions":         {"16,384 slots in ", "<rect", "No slot is moving."},
 		"/topics":             {"none"},
+		"/crawls":             {"finished, active", "/crawls/active"},
 		"/explain":            {"Give a URL or a host"},
 		about("/evil"):        {"answered with status 200", "&lt;/title&gt;&lt;script&gt;alert(1)", "/stored?generation=0"},
 		about("/gone"):        {"answered with status 404", "Pages that link to it <small>2"},
@@ -296,6 +298,47 @@ func TestUIControl(t *testing.T) {
 	execute(t.Context(), cmd, []string{"crawl", "--quiet", "--data", dir, "--allow-net", "127.0.0.1"}) // no new page: not exitOK
 	if n := s.count() - before; n != 1 {
 		t.Errorf("%d requests after the recrawl of one URL", n)
+	}
+}
+
+// TestUICrawls chooses an earlier crawl in the browser.
+func TestUICrawls(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	defer s.close()
+	base, dir := startUI(t, s.url+"/20", "--control")
+	_, body := visit(t, http.MethodGet, base+"/", "", nil)
+	first := regexp.MustCompile(`crawl (\S+) in `).FindStringSubmatch(body)[1]
+	cmd := root()
+	cmd.SetErr(io.Discard)
+	cmd.SetOut(io.Discard)
+	time.Sleep(time.Second) // ids have seconds
+	if got := execute(t.Context(), cmd, []string{"crawl", "--new", "--quiet", "--data", dir, "--allow-net", "127.0.0.1", s.other + "/30"}); got != exitOK {
+		t.Fatalf("exit status %d", got)
+	}
+	_, body = visit(t, http.MethodGet, base+"/crawls", "", nil)
+	if !strings.Contains(body, "href=\"/crawls/"+first+"\"") || !strings.Contains(body, "href=\"/crawls/active\"") {
+		t.Fatalf("the list lacks a crawl:\n%s", body)
+	}
+	resp, _ := visit(t, http.MethodGet, base+"/crawls/"+first, "", nil)
+	choice := resp.Cookies()
+	if resp.StatusCode != http.StatusSeeOther || len(choice) != 1 || choice[0].SameSite != http.SameSiteStrictMode || !choice[0].HttpOnly {
+		t.Fatalf("%d, %v", resp.StatusCode, choice)
+	}
+	chosen := func(r *http.Request) { r.AddCookie(choice[0]) }
+	_, body = visit(t, http.MethodGet, base+"/explain?url="+url.QueryEscape(s.url+"/20"), "", chosen)
+	if !strings.Contains(body, "This is an earlier crawl") || !strings.Contains(body, "answered with status 200") || strings.Contains(body, "method=\"post\"") {
+		t.Errorf("the earlier crawl:\n%s", body)
+	}
+	if resp, _ = visit(t, http.MethodGet, base+"/crawls/active", "", chosen); len(resp.Cookies()) != 1 || resp.Cookies()[0].MaxAge >= 0 {
+		t.Errorf("%v", resp.Cookies())
+	}
+	if resp, _ = visit(t, http.MethodGet, base+"/crawls/nothing", "", nil); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown crawl: %d", resp.StatusCode)
+	}
+	_, body = visit(t, http.MethodGet, base+"/explain?url="+url.QueryEscape(s.url+"/20"), "", nil)
+	if strings.Contains(body, "answered with status 200") || strings.Contains(body, "earlier crawl") {
+		t.Errorf("the active crawl:\n%s", body)
 	}
 }
 

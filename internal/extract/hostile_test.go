@@ -62,6 +62,21 @@ var hostile = []struct {
 	{"white space to convert", "text/html; charset=windows-1252", func(n int) string { return "<a href=1>" + strings.Repeat("\xa0<b>", n/4) }},
 	{"UTF-16", "text/html; charset=utf-16le", func(n int) string { return strings.Repeat("<\x00a\x00 \x00", n/6) }},
 	{"shifts", "text/html; charset=iso-2022-jp", func(n int) string { return strings.Repeat("\x1b$B\x1b(B", n/6) }},
+	{"styles", "", func(n int) string { return strings.Repeat("<p style='x:url(1'>", n/19) }},
+	{"open styles", "", func(n int) string { return strings.Repeat("<style>@import '", n/16) }},
+	{"images of one image", "", func(n int) string { return "<img srcset='" + strings.Repeat("1 ((,", n/5) }},
+	{"open URLs of CSS", "text/css", func(n int) string { return strings.Repeat("url(", n/4) }},
+	{"open strings of CSS", "text/css", func(n int) string { return strings.Repeat("@import \"", n/9) }},
+	{"open comments of CSS", "text/css", func(n int) string { return strings.Repeat("/*", n/2) }},
+	{"escapes of CSS", "text/css", func(n int) string { return "url(" + strings.Repeat("\\", n) }},
+	{"names of CSS", "text/css", func(n int) string { return strings.Repeat("@import ", n/8) }},
+	{"distinct URLs of CSS", "text/css", func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, "url(%d)", i)
+		}
+		return b.String()
+	}},
 	{"distinct hrefs", "", func(n int) string {
 		var b strings.Builder
 		for i := 0; b.Len() < n; i++ {

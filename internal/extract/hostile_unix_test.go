@@ -20,13 +20,13 @@ func TestHostile(t *testing.T) {
 				contentType = "text/html; charset=utf-8"
 			}
 			start := ledger.Processor()
-			r := HTML(body, contentType, self, Options{})
+			r := Links(body, contentType, self, Options{Requisites: true})
 			took := ledger.Processor() - start
 			t.Logf("%v of CPU for %d bytes, %d links", took, len(body), len(r.Links))
 			if took > 2*time.Second {
 				t.Error("too slow")
 			}
-			if len(r.Links) > MaxLinks {
+			if len(r.Links) > MaxLinks+MaxRequisites {
 				t.Errorf("%d links", len(r.Links))
 			}
 		})

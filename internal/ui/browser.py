@@ -26,7 +26,7 @@ def quote(url):
     return q(url, safe="")
 
 
-PAGES = ["/", "/hosts", "/partitions", "/topics", "/report", "/search/", "/search/?q=evil", "/explain",
+PAGES = ["/", "/hosts", "/partitions", "/topics", "/crawls", "/report", "/search/", "/search/?q=evil", "/explain",
          "/explain?url=" + quote(site + "/evil"), "/explain?url=" + quote(site + "/gone"),
          "/explain?url=" + quote(site.removeprefix("http://")), "/nothing"]
 

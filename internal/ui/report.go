@@ -31,6 +31,12 @@ type reporter struct {
 	started time.Time        // of the attempt under way; zero if there is none
 }
 
+// end ends the report under way.
+func (r *reporter) end() {
+	close(r.stop)
+	r.work.Wait()
+}
+
 // Bounds of reports on the page.
 const (
 	reportRows  = 1000             // in each list

@@ -41,6 +41,9 @@ type Server struct {
 	handler http.Handler
 	heavy   chan struct{} // bounds the requests that read much at the same time
 	report  reporter
+	earlier bool // the server stays with a crawl that is not the active one
+	chosen  bool // a person chose it
+	others  *others
 
 	mu       sync.Mutex
 	view     *view.View // of the active crawl
@@ -60,20 +63,23 @@ const (
 	rowsPerTable = 100
 )
 
-// New returns a server for the active crawl of a view's store.
+// New returns a server for the crawl of a view. If that is the active one of its store, the server goes on with the next active
+// one. A person may choose another crawl, to look at only.
 func New(v *view.View, o Options) *Server {
-	s := &Server{Options: o, store: v.Store(), view: v, token: rand.Text(), heavy: make(chan struct{}, heavyAtOnce)}
+	s := &Server{Options: o, store: v.Store(), view: v, token: rand.Text(), heavy: make(chan struct{}, heavyAtOnce), others: &others{of: map[string]*Server{}}}
+	s.earlier = !v.Active()
 	s.report.stop = make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /style.css", asset("text/css; charset=utf-8", style))
 	mux.HandleFunc("GET /ui.js", asset("text/javascript; charset=utf-8", script))
 	for path, p := range map[string]page{
-		"/{$}": s.overview, "/partitions": s.partitions, "/hosts": s.hostsPage, "/topics": s.topics, "/explain": s.explain, "/report": s.reportPage,
+		"/{$}": s.overview, "/partitions": s.partitions, "/hosts": s.hostsPage, "/topics": s.topics, "/crawls": s.crawls, "/explain": s.explain, "/report": s.reportPage,
 	} {
 		mux.Handle("GET "+path, s.page(p))
 	}
 	mux.HandleFunc("GET /report.html", s.reportFile)
 	mux.HandleFunc("GET /stored", s.stored)
+	mux.HandleFunc("GET /crawls/{id}", s.choose)
 	find := &search.Handler{Open: s.openIndex, Links: navigation, Page: func(u string) string { return "/explain?" + url.Values{"url": {u}}.Encode() }}
 	mux.Handle("GET /search/{$}", find)
 	mux.Handle("GET /search/search.json", find)
@@ -87,16 +93,26 @@ func New(v *view.View, o Options) *Server {
 }
 
 // ServeHTTP answers a request of a browser.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if o := s.others.chosen(r, s.cookie()); o != nil {
+		s = o
+	}
+	s.handler.ServeHTTP(w, r)
+}
 
 // Close ends the work that requests have left behind. No request may be under way.
 func (s *Server) Close() {
-	close(s.report.stop)
-	s.report.work.Wait()
+	for _, o := range s.others.of {
+		o.report.end()
+	}
+	s.report.end()
 }
 
 // current returns a view of the active crawl, which may be another one than before.
 func (s *Server) current(ctx context.Context) (*view.View, error) {
+	if s.earlier {
+		return s.view, nil
+	}
 	id, err := blobschema.ActiveCrawl(ctx, s.store)
 	if err != nil {
 		return nil, err
@@ -174,6 +190,7 @@ type page func(ctx context.Context, v *view.View, r *http.Request) (name, title 
 type frame struct {
 	*Server
 	Crawl, Title, Path string
+	Earlier            bool
 	Every              int    // seconds between two refreshes
 	Token              string // "" if the server only reads
 	Links              []search.Link
@@ -183,7 +200,7 @@ type frame struct {
 // navigation lists the pages.
 var navigation = []search.Link{
 	{Name: "Overview", URL: "/"}, {Name: "Hosts", URL: "/hosts"}, {Name: "Partitions", URL: "/partitions"}, {Name: "Topics", URL: "/topics"},
-	{Name: "Links", URL: "/report"}, {Name: "Search", URL: "/search/"}, {Name: "Explain", URL: "/explain"},
+	{Name: "Links", URL: "/report"}, {Name: "Crawls", URL: "/crawls"}, {Name: "Search", URL: "/search/"}, {Name: "Explain", URL: "/explain"},
 }
 
 // page returns the handler of a page.
@@ -231,7 +248,7 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 
 // write executes a template.
 func (s *Server) write(w http.ResponseWriter, status int, name string, f *frame) {
-	f.Links, f.Every = navigation, int(s.Every.Seconds())
+	f.Links, f.Every, f.Earlier = navigation, int(s.Every.Seconds()), s.chosen
 	if s.Order != nil {
 		f.Token = s.token
 	}

@@ -121,3 +121,61 @@ func (v *View) FirstSeeds(ctx context.Context, c *blobschema.Crawl) (urls []stri
 	}
 	return urls, err
 }
+
+// Summary describes one of several crawls.
+type Summary struct {
+	Crawl   string    `json:"crawl"`
+	Active  bool      `json:"active"`
+	State   State     `json:"state"`
+	Seeds   []string  `json:"seeds"` // the first ones
+	Pages   int64     `json:"pages"`
+	Stored  int64     `json:"stored_bytes"` // of WARC records
+	Created time.Time `json:"created"`
+	Last    time.Time `json:"last_commit,omitzero"`
+	More    bool      `json:"more_seeds,omitempty"`
+}
+
+// Summaries describes all crawls in the store, the latest first.
+func (v *View) Summaries(ctx context.Context) (list []Summary, err error) {
+	ids, err := v.Crawls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Backward(ids) {
+		o, err := v.Of(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		s, err := o.summary(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("crawl %s: %w", id, err)
+		}
+		list = append(list, *s)
+	}
+	return list, nil
+}
+
+func (v *View) summary(ctx context.Context) (*Summary, error) {
+	s, err := v.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Summary{Crawl: v.id, Active: v.Active(), State: s.State, Pages: s.Totals.Pages, Stored: s.Totals.Stored, Created: s.Crawl.Created}
+	if r.Last, err = v.LastCommit(ctx, s.Heads); err != nil {
+		return nil, err
+	}
+	const most = 3
+	r.Seeds, err = v.FirstSeeds(ctx, &s.Crawl)
+	r.More = len(r.Seeds) > most || len(s.Crawl.SeedBatches) > 1
+	r.Seeds = r.Seeds[:min(most, len(r.Seeds))]
+	return r, err
+}
+
+// First is the first seed.
+func (r Summary) First() string {
+	first := strings.Join(r.Seeds[:min(1, len(r.Seeds))], "")
+	if r.More || len(r.Seeds) > 1 {
+		first += " ..."
+	}
+	return first
+}

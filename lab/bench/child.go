@@ -44,6 +44,7 @@ type job struct {
 	Profiles    string           `json:"profiles,omitempty"`    // folder; "" for none
 	Roots       []byte           `json:"roots,omitempty"`       // see ready
 	Fsck        bool             `json:"fsck,omitempty"`        // check the stored crawl, and measure the time
+	Requisites  bool             `json:"requisites,omitempty"`
 	program     string           // executable of the process; "" for this one
 }
 
@@ -155,13 +156,17 @@ func measure(ctx context.Context, j job) (f figures, err error) {
 	if f.Server, err = srv.end(); err != nil {
 		return f, err
 	}
-	return f, f.check(j.Web.Hosts)
+	sheets := 0
+	if j.Requisites { // each host has one, which is no page of the web
+		sheets = j.Web.Hosts
+	}
+	return f, f.check(j.Web.Hosts, sheets)
 }
 
-// check compares the pages of a measurement with the requests that the server saw.
-func (f *figures) check(hosts int) error {
+// check compares the pages of a measurement, and style sheets, with the requests that the server saw.
+func (f *figures) check(hosts, sheets int) error {
 	s := &f.Server
-	if s.Pages != f.Pages || s.Repeats != 0 || s.Elsewhere != 0 || s.Robots > hosts {
+	if s.Pages+sheets != f.Pages || s.Repeats != 0 || s.Elsewhere != sheets || s.Robots > hosts {
 		return fmt.Errorf("of %d pages the server saw %d, %d repeated requests, %d for robots.txt of %d hosts, %d others",
 			f.Pages, s.Pages, s.Repeats, s.Robots, hosts, s.Elsewhere)
 	}

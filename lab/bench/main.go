@@ -21,6 +21,7 @@
 //   - W1T: W1 over TLS 1.3, with a certificate of an authority made for the run. This loader
 //     uses net/http.
 //   - W1P: W1 in 128 partitions, beside a crawl in 2.
+//   - W1R: W1 with requisites, beside a crawl of the same pages without.
 //   - million: 1,000 hosts of 1,000 pages of 1 KB. The crawl is compared with its own
 //     beginning, and fsck checks it.
 //

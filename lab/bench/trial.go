@@ -58,6 +58,7 @@ const (
 	targetKVWrites = 0.005
 
 	targetConnections = 1.1 // per host
+	targetRequisites  = 0.9
 	targetSteadiness  = 0.95
 	targetMemory      = 500 << 20 // bytes
 	targetFsck        = 30        // seconds
@@ -66,7 +67,7 @@ const (
 )
 
 // webNames lists the names of all trials, in the order of measuring. The million takes minutes and is measured alone.
-var webNames = []string{"W1", "W1G", "plain", "W2", "W1T", "W1P", million}
+var webNames = []string{"W1", "W1G", "plain", "W2", "W1T", "W1P", "W1R", million}
 
 const million = "million"
 
@@ -76,7 +77,7 @@ func trials(s *settings) []trial {
 		trialW1(s),
 		againstLoader(s, "W1G", "the pages of W1, sent in gzip", job{Web: s.cut(webW1G())}, targetW1G),
 		againstLoader(s, "plain", "W1 again, WARCs without compression", job{Web: s.cut(webW1()), Compression: warc.None}, targetPlain),
-		trialW2(s), trialW1T(s), trialMany(s), trialMillion(s),
+		trialW2(s), trialW1T(s), trialMany(s), trialRequisites(s), trialMillion(s),
 	}
 	all = slices.DeleteFunc(all, func(t trial) bool { return !slices.Contains(s.webs, t.name) })
 	if s.against != "" {
@@ -157,6 +158,18 @@ func trialMany(s *settings) trial {
 		t.sides = append(t.sides, side{job: job{Name: fmt.Sprintf("W1P-crawl@%d", n), Role: roleCrawl, Web: t.web, Partitions: n}})
 	}
 	t.sides[1].targets = []target{speed("two partitions'", targetMany)}
+	return t
+}
+
+// trialRequisites compares crawls of one web with and without requisites. There are few further URLs, so the difference is what it
+// takes to find, send and look up requisites.
+func trialRequisites(s *settings) trial {
+	t := trial{name: "W1R", about: "the pages of W1 and their requisites", web: s.cut(webW1R())}
+	for _, j := range crawls(s, "W1R", t.web) {
+		pages := j
+		j.Name, j.Requisites = strings.Replace(j.Name, "-crawl@", "+requisites-crawl@", 1), true
+		t.sides = append(t.sides, side{job: pages, base: len(t.sides)}, side{job: j, base: len(t.sides), targets: []target{speed("pages alone", targetRequisites)}})
+	}
 	return t
 }
 

@@ -27,6 +27,13 @@ func webW1T() simweb.Config {
 	return c
 }
 
+// webW1R is webW1 with requisites on each page, of which most are pages too.
+func webW1R() simweb.Config {
+	c := webW1()
+	c.Requisites = 10
+	return c
+}
+
 // webMillion is a web of a million small pages.
 func webMillion() simweb.Config {
 	return simweb.Config{Seed: 1, Hosts: 1000, Pages: simweb.Pages{Min: 1000}, PageBytes: 1 << 10, LinksPerPage: 10}
