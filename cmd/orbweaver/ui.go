@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/metrics"
 	"github.com/orbweaver/orbweaver/internal/ui"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -23,6 +26,8 @@ type uiFlags struct {
 	reading
 	listen  string
 	control bool
+	metrics string // address
+	inbound string // address
 }
 
 // Greatest age of the figures on a page: a deployment is billed for each read.
@@ -38,6 +43,8 @@ func newUI() *cobra.Command {
 	})
 	f.target.register(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8099", "address to serve at; one that other machines reach lets everyone there read the crawl")
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", metricsUsage)
+	cmd.Flags().StringVar(&f.inbound, "inbound", "", inboundUsage+"; with --platform only: in a folder, give it to 'crawl'")
 	cmd.Flags().BoolVar(&f.control, "control", false, "let the page pause, resume and stop the crawl, and request URLs; only at an address of this machine")
 	return cmd
 }
@@ -72,8 +79,49 @@ func (f *uiFlags) run(cmd *cobra.Command, v *view.View) error {
 	}
 	s := ui.New(v, o)
 	defer s.Close()
-	fmt.Fprintf(errOut, "Look at %s at http://%s/ until Ctrl-C.\n", &f.target, l.Addr())
-	return serve(ctx, l, s)
+	end, err := f.export(ctx, s, newLog(errOut))
+	if err != nil {
+		return err
+	}
+	defer end()
+	page := func() error {
+		fmt.Fprintf(errOut, "Look at %s at http://%s/ until Ctrl-C.\n", &f.target, l.Addr())
+		return serve(ctx, l, s)
+	}
+	switch {
+	case f.inbound == "":
+		return page()
+	case !w.Deployed():
+		return usagef("--inbound needs --platform here: requests for a folder go to the process that crawls in it.\nGive --inbound to '%s'", f.command("crawl"))
+	}
+	return f.change(ctx, func(o *opened) error {
+		stop, err := serveInbound(ctx, f.inbound, o.platform, o.Control, newLog(errOut))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		return page()
+	})
+}
+
+// export serves and sends the figures that the pages show as metrics.
+func (f *uiFlags) export(ctx context.Context, s *ui.Server, log *slog.Logger) (end func(), err error) {
+	prices, err := ledger.DefaultPrices()
+	if err != nil {
+		return nil, err
+	}
+	exporter, end, err := startMetrics(ctx, f.metrics, log)
+	if exporter != nil {
+		exporter.Read(func() metrics.Figures {
+			st, err := s.Status(ctx)
+			if err != nil {
+				log.Warn("read the crawl for metrics", "error", err)
+				return metrics.Figures{}
+			}
+			return figuresOfStatus(&st, prices)
+		})
+	}
+	return end, err
 }
 
 // order passes an order to the process or the deployment that crawls.

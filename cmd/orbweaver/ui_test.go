@@ -367,7 +367,15 @@ func TestUIOfDeployment(t *testing.T) {
 	c.run("crawl", "--every", "100ms", "--delay", "0s", c.site.url+"/0").ends(exitOK)
 	c.settled("finished")
 	off()
-	base := serveUI(t, context.WithValue(context.Background(), openerKey{}, c.open), "--platform", c.url, "--control")
+	requests, figures := freeAddress(t), freeAddress(t)
+	base := serveUI(t, context.WithValue(context.Background(), openerKey{}, c.open),
+		"--platform", c.url, "--control", "--inbound", requests, "--metrics", figures)
+	if text := scrape(t, figures); !strings.Contains(text, "\norbweaver_pages_total{") {
+		t.Errorf("metrics:\n%s", text)
+	}
+	if resp, _ := visit(t, http.MethodGet, "http://"+requests+"/indexnow?url=http://x.example/&key=abcdefgh", "", nil); resp.StatusCode/100 != 4 {
+		t.Errorf("a request for a host out of scope: %d", resp.StatusCode)
+	}
 	for path, want := range map[string][]string{
 		"/": {"Finished: nothing is left to fetch.", "Pages per second", "<dt>cost</dt>", "Cost of fetching", "data-every=\"30\""}, "/hosts": {"Hosts"}, "/partitions": {"3 partitions"},
 		"/report": {"client-error 404"}, "/explain?url=" + url.QueryEscape(c.site.url+"/3"): {"answered with status 200"},

@@ -148,6 +148,15 @@ func (s *Server) openIndex(ctx context.Context) (*search.Index, error) {
 	return s.index, s.index.Fresh(ctx, 2*s.Every)
 }
 
+// Status returns the figures of the active crawl. They may be as old as Options.Every.
+func (s *Server) Status(ctx context.Context) (view.Status, error) {
+	v, err := s.current(ctx)
+	if err != nil {
+		return view.Status{}, err
+	}
+	return read(s, &s.status, func() (view.Status, error) { return v.Status(ctx) })
+}
+
 // cached is a value that was read a while ago.
 type cached[T any] struct {
 	value T
