@@ -43,6 +43,7 @@ func (a *labActor) issue(is actor.Issue) {
 	case actor.Acknowledge:
 		var err error
 		for _, r := range e.Receipts {
+			delete(a.received, r.(embedded.Receipt))
 			err = errors.Join(err, a.queues.Ack(a.Wall(), e.Queue, r.(embedded.Receipt)))
 		}
 		a.queueCalls(make([][]byte, len(e.Receipts)))
@@ -216,6 +217,17 @@ func (a *labActor) receive(id uint64, e actor.Receive) {
 	})
 }
 
+// giveBack makes the messages that an actor leaves behind visible again, as the engine does.
+func (a *labActor) giveBack() {
+	for r, queue := range a.received {
+		if err := a.queues.Nack(a.Wall(), queue, r); err != nil {
+			a.fail(err)
+		}
+	}
+	a.queueCalls(make([][]byte, len(a.received)))
+	clear(a.received)
+}
+
 // hand gives a receiver the available messages.
 func (l *lab) hand(p *poll, queue string) {
 	if p.done || p.a.Ended() {
@@ -227,6 +239,7 @@ func (l *lab) hand(p *poll, queue string) {
 	}
 	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
+		p.a.received[d.Receipt] = queue
 		msgs[i] = actor.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	p.answer(l.waiting, queue, msgs, err)

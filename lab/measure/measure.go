@@ -172,6 +172,7 @@ type labActor struct {
 	isStep   bool
 	commit   string // last commit of a step
 	fetching map[uint64]actor.Request
+	received map[embedded.Receipt]string // queues of the messages that are not acknowledged
 }
 
 // Measure crawls until Duration is over or nothing is left to do.
@@ -410,8 +411,13 @@ func (l *lab) startStep(p partition.ID) {
 func (l *lab) start(begun actor.Actor, p partition.ID, onEnd func(error)) *labActor {
 	l.actors++
 	_, step := begun.(*crawl.Step)
-	a := &labActor{lab: l, part: p, isStep: step, fetching: map[uint64]actor.Request{}}
-	a.Process = virtual.Process{Actor: begun, Now: l.Now, Carry: a.issue, OnEnd: onEnd}
+	a := &labActor{lab: l, part: p, isStep: step, fetching: map[uint64]actor.Request{}, received: map[embedded.Receipt]string{}}
+	a.Process = virtual.Process{Actor: begun, Now: l.Now, Carry: a.issue, OnEnd: func(err error) {
+		a.giveBack()
+		if onEnd != nil {
+			onEnd(err)
+		}
+	}}
 	a.Start()
 	return a
 }
