@@ -524,5 +524,5 @@ The first %v, in which the crawl begins, do not count.`
 
 const askText = `%d requests for roots of hosts of all topics, at random times, while all connections are busy. A function takes each request and mails it to
 the owner of the host, where it goes before all topics. It waits for a free connection and for the pace of its host, which may have had a request just
-before. These are the bounds, and not the number of waiting URLs. Steps of functions add to that: a message that arrives while a step ends is hidden
-from the next one for a few minutes, and a step without memory must load the host first.`
+before. These are the bounds, and not the number of waiting URLs. Steps of functions add to that: they end after some minutes, and
+the next one must begin and load the host first. What delayed the slowest requests by minutes was not traced.`
