@@ -470,3 +470,13 @@ func TestPlatformInMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestRequisitesOnPlatform checks that functions fetch requisites if they are asked to, and otherwise do not.
+func TestRequisitesOnPlatform(t *testing.T) {
+	c := memoryCloud(t)
+	defer c.functions()()
+	at := []string{"--every", "50ms", "--delay", "0s", c.site.url + "/styled"}
+	c.run(append([]string{"crawl"}, at...)...).ends(exitOK, `outcomes +ok 1\n`)
+	c.settled("finished")
+	c.run(append([]string{"crawl", "--new", "--requisites"}, at...)...).ends(exitOK, `requisites 2, which pages need`)
+}
