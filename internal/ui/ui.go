@@ -63,7 +63,7 @@ const (
 	rowsPerTable = 100
 )
 
-// New returns a server for the crawl of a view. If that is the active one of its store, the server goes on with the next active
+// New returns a server for the crawl of a view. If that is the active one of its store, the server continues with the next active
 // one. A person may choose another crawl, to look at only.
 func New(v *view.View, o Options) *Server {
 	s := &Server{Options: o, store: v.Store(), view: v, token: rand.Text(), heavy: make(chan struct{}, heavyAtOnce), others: &others{of: map[string]*Server{}}}
