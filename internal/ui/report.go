@@ -32,9 +32,9 @@ type reporter struct {
 }
 
 // end ends the report under way.
-func (r *reporter) end() {
-	close(r.stop)
-	r.work.Wait()
+func (p *reporter) end() {
+	close(p.stop)
+	p.work.Wait()
 }
 
 // Bounds of reports on the page.
