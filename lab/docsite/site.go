@@ -30,7 +30,11 @@ type page struct {
 	links  []string          // keys on the site that the page or redirect leads to
 	html   bool
 	title  string // of an HTML page
+
+	heading bool // an HTML page with a heading of the first level
 }
+
+const headingEnd = "</h1>"
 
 func newSite(root string, port int) *site {
 	return &site{root: root, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/index.html"}, pages: map[string]*page{}}
@@ -116,7 +120,7 @@ func (s *site) read(u *url.URL) (p *page, targets []*url.URL, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		p.html, p.title = true, titleOf(doc)
+		p.html, p.title, p.heading = true, titleOf(doc), bytes.Contains(data, []byte(headingEnd))
 		targets = links(doc, u)
 	}
 	return p, targets, nil

@@ -106,7 +106,8 @@ func (t *trial) run(ctx context.Context) error {
 	return t.findWords(ctx, found)
 }
 
-// mark gives some HTML pages a word that no other page has. The pages are far apart, and each is the file of one URL only.
+// mark gives some HTML pages a word that no other page has, in a paragraph after their heading, because only main text is
+// indexed. The pages are far apart, and each is the file of one URL only.
 func (t *trial) mark() error {
 	users := map[string]int{}
 	for _, p := range t.site.pages {
@@ -114,7 +115,7 @@ func (t *trial) mark() error {
 	}
 	var all []string
 	for k, p := range t.site.pages {
-		if p.html && users[p.file] == 1 && k != key(t.site.home) {
+		if p.heading && users[p.file] == 1 && k != key(t.site.home) {
 			all = append(all, k)
 		}
 	}
@@ -125,7 +126,9 @@ func (t *trial) mark() error {
 	for i := range 3 * changes {
 		k := all[i*len(all)/(3*changes)]
 		t.words[k] = made("old", i)
-		if err := t.site.pages[k].rewrite(func(data []byte) []byte { return append(data, "<p>"+t.words[k]+"</p>\n"...) }); err != nil {
+		if err := t.site.pages[k].rewrite(func(data []byte) []byte {
+			return bytes.Replace(data, []byte(headingEnd), []byte(headingEnd+"<p>"+t.words[k]+"</p>"), 1)
+		}); err != nil {
 			return err
 		}
 	}
