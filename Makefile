@@ -21,6 +21,8 @@ chart = $(checks)/bin/helm template orbweaver infra/selfhosted/helm --set 'image
 lab-tool = go tool -modfile=../tools/go.mod
 # The laboratory in lab/ is a module of its own; its programs run from here.
 lab = go build -C lab -o $(CURDIR)/bin/lab/$(notdir $(1)) ./$(1) && $(2) bin/lab/$(notdir $(1))
+# The same with the profile of the program, which is measured as it ships.
+profiled = go build -C lab -pgo=$(CURDIR)/cmd/orbweaver/default.pgo -o $(CURDIR)/bin/lab/bench ./bench && bin/lab/bench
 # Status 3 says that the command was stopped, which is no error. The trap keeps the shell from dying of the same Ctrl-C.
 interruptible = @trap : INT; $(1) || { s=$$?; [ $$s = 3 ] || exit $$s; }
 
@@ -149,16 +151,20 @@ fuzz: ## run each fuzz test for FUZZTIME=10s
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
 
 bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -against BINARY'
-	$(call lab,bench) $(ARGS)
+	$(profiled) $(ARGS)
 
 profile: ## print what each stage costs: CPU and allocations per page; ARGS='-web W1G,W2'
-	$(call lab,bench) -stages -web W1 $(ARGS)
+	$(profiled) -stages -web W1 $(ARGS)
 
 bench-quick: ## the same on small webs, to see that it works
-	$(call lab,bench) -quick $(ARGS)
+	$(profiled) -quick $(ARGS)
 
 bench-million: ## measure a crawl of a million small pages of 1,000 hosts in one folder, and fsck of it, for minutes
-	$(call lab,bench) -web million -rounds 1 $(ARGS)
+	$(profiled) -web million -rounds 1 $(ARGS)
+
+pgo: ## record the profile by which the compiler optimizes the program, for minutes
+	go build -C lab -pgo=off -o $(CURDIR)/bin/lab/bench ./bench && bin/lab/bench -web W1,W1G,plain,W1T,W2 -rounds 1 -cpuprofile .cache/pgo
+	go tool pprof -proto .cache/pgo/*-crawl@4.cpu.pprof >cmd/orbweaver/default.pgo
 
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
 	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
@@ -169,8 +175,11 @@ experiments: ## make the measurements of papers again, for half an hour; EXPERIM
 speedup: build ## measure how much faster several workers crawl than one, on PostgreSQL, for minutes; ARGS='-quick -csv FILE'
 	$(call lab,speedup) $(ARGS)
 
-peers: build ## crawl the same webs with wget, wget2 and Scrapy too, where they are installed, for half an hour; ARGS='-webs fast'
+peers: build ## crawl the same webs with other crawlers too, where they are installed, for 40 minutes; it serves at port 80; ARGS='-webs fast'
 	$(call lab,peers) $(ARGS)
+
+peers-install: ## install six other crawlers into .cache/peers, from the registries of Python, Node.js, Go, Rust and Java
+	lab/peers/programs/install.sh .cache/peers
 
 picture = chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --user-data-dir=.cache/chromium
 
@@ -204,4 +213,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite replay-test functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million bench-frontier experiments speedup peers recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite replay-test functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million pgo bench-frontier experiments speedup peers peers-install recordings vuln cover lines clean

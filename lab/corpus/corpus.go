@@ -129,6 +129,17 @@ func hostName(h int) string { return "www.site" + strconv.Itoa(h) + ".example" }
 
 // Title returns the title of document i: three words of three lists, another choice for each document.
 func (c *Corpus) Title(i int) string {
+	start, rest := c.title(i)
+	return start + rest
+}
+
+// SharedTitle returns the first two words of the title of document i, which several documents share in a large collection.
+func (c *Corpus) SharedTitle(i int) string {
+	start, _ := c.title(i)
+	return start
+}
+
+func (c *Corpus) title(i int) (shared, rest string) {
 	lang, n := language(i)
 	base := uint32(titleDigits)
 	if lang == "ja" || lang == "ko" {
@@ -138,14 +149,14 @@ func (c *Corpus) Title(i int) string {
 	a, b, d := k%base, base+k/base%base, 2*base+k/base/base
 	switch lang {
 	case "zh":
-		return chinese[a] + chinese[b] + "与" + chinese[d]
+		return chinese[a] + chinese[b], "与" + chinese[d]
 	case "ja":
-		return japanese[a] + "と" + japanese[b] + "の" + japanese[d]
+		return japanese[a] + "と" + japanese[b], "の" + japanese[d]
 	case "ko":
-		return korean[a] + " " + korean[b] + "의 " + korean[d]
+		return korean[a] + " " + korean[b] + "의", " " + korean[d]
 	}
 	w := c.words[titleFirst:]
-	return capital(w[a]) + " " + w[b] + " and " + w[d]
+	return capital(w[a]) + " " + w[b], " and " + w[d]
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -89,7 +89,7 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.ranks(ctx); err != nil {
 		return err
 	}
-	if err := t.titled(ctx); err != nil {
+	if err := t.known(ctx); err != nil {
 		return err
 	}
 	urls := slices.Sorted(maps.Values(t.spelled))

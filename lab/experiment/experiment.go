@@ -62,6 +62,8 @@ type Section struct {
 	Tables []Table `json:"tables"`
 	Plots  []Plot  `json:"-"` // of the tables' figures
 	Checks []Check `json:"checks"`
+	// Breaks names changes to the code that make checks fail, as sentences. Each was tried with -quick.
+	Breaks string `json:"breaks,omitempty"`
 }
 
 // Check is an expectation of a section.

@@ -156,6 +156,7 @@ func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 			Check{fmt.Sprintf("%g hours a revisit: within 2%% of the budget", hours), math.Abs(ours.spent()-1) <= 0.02},
 		)
 	}
+	sec.Breaks = "a belief learns nothing from revisits (`schedule.LearnChange`); the threshold stays as it begins (`schedule.SteerThreshold`)."
 	sec.Tables = []Table{tab}
 	return sec, nil
 }
@@ -200,6 +201,7 @@ func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 	}
 	plot.Series = append(plot.Series, level("optimum without", 6, s.rounds, best))
 	none := trials[len(trials)-1].learnt()
+	sec.Breaks = "a page that a sitemap does not announce counts as announced (`schedule.Trust.Next`)."
 	sec.Checks = []Check{
 		{"true sitemaps: a third less of the time in which copies are stale", 1-trials[0].learnt() <= (1-none)*2/3},
 		{"mostly true sitemaps: better than without", trials[1].learnt() > none},
@@ -255,6 +257,7 @@ func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section,
 		Text: fmt.Sprintf(`The same without sitemaps, with hosts that limit the revisits per hour. By the budget the largest host would get %.3g. Other hosts get the revisits
 that a host does not allow: the threshold falls until the budget is used.`, largest),
 		Tables: []Table{tab},
+		Breaks: "the threshold stays as it begins (`schedule.SteerThreshold`).",
 		Checks: []Check{
 			{"a pace as of the budget's share of the largest host: at least 0.97 of the optimum without one", trials[1].learnt() >= enough*best},
 			{"a fifth of that: the budget is still used, within 3%", math.Abs(trials[3].spent()-1) <= 0.03},

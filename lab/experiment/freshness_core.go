@@ -91,6 +91,7 @@ func coreSection(s freshScale, log func(string, ...any)) (Section, error) {
 	_, best := optimum(pages, float64(len(pages))/hours)
 	_, fixed := fixedOptimum(pages, float64(len(pages))/hours)
 	sec := Section{Title: "The crawler itself", Text: fmt.Sprintf(coreText, hours, grouped(len(pages)), grouped(runs[0].hosts), s.coreRounds*int(hours)/24)}
+	sec.Breaks = "the threshold stays as it begins (`schedule.SteerThreshold`)."
 	tab := Table{
 		Name: "core", Caption: "Freshness of a crawl",
 		Columns: []string{"partitions", "first tenth", "learnt", "of the optimum", "of fixed intervals", "of the budget", "revisits", "steps a revisit", "reads a revisit", "puts a revisit"},

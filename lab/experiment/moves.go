@@ -185,6 +185,7 @@ that its owner may send until the first that its new owner may send`, grouped(t.
 		least = least && (c.to < c.from || c.slots == s.slots/c.to) && len(c.pauses) == c.slots
 	}
 	sec.Tables = append(sec.Tables, tab)
+	sec.Breaks = "`partition.Map.Plan` gives slot *s* to partition *s* modulo their number."
 	sec.Checks = append(sec.Checks,
 		Check{fmt.Sprintf("there are %d changes, each moves as few slots as can be, and all of them arrive", 2*s.most), least && len(t.changes) == 2*s.most},
 		Check{fmt.Sprintf("none of %s pages is lost", grouped(t.truth)), t.Finished && t.Pages-t.Twice == t.truth},

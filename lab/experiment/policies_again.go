@@ -62,6 +62,7 @@ and by %+.0f%% with capability by depth. The worst case is "other servers": the 
 The loss stays small because the first measurement of each server replaces what the crawl believed.`,
 			100*(tenth(1)/tenth(0)-1), 100*(tenth(4)/tenth(3)-1), 100*(tenth(2)/tenth(0)-1), 100*(tenth(5)/tenth(3)-1)),
 		Tables: []Table{tab},
+		Breaks: "the step ignores known hosts (`internal/crawl/known.go`); the rank of a host by *performance* ignores the time (`internal/schedule/policy.go`).",
 		Checks: []Check{{What: "knowledge of the same servers gives both policies more pages in the first tenth", OK: tenth(1) > tenth(0) && tenth(4) > tenth(3)}},
 	}
 }

@@ -97,6 +97,7 @@ func rankSection(s *policySet) Section {
 	sec := s.section("pagerank", fmt.Sprintf(`A page's quality is its PageRank, computed over all links in advance and known for each URL that is found. In the paper,
 capability and quality have more than 80%% of the total in less than 30%% of the time, and capability is the best of the four. Here, at 30%% of the time, capability has %.0f%% and
 quality has %.0f%%: it requests the best page even if its server is slow.`, 100*caps, 100*quality))
+	sec.Breaks = "*capability* takes the lowest host first (`internal/schedule/policy.go`)."
 	sec.Checks = []Check{
 		{What: "capability has 80% of the quality in 30% of the time", OK: caps >= 0.8},
 		{What: "capability's area is the largest of the four", OK: s.capabilityIsBest()},
@@ -111,6 +112,7 @@ capability has 60%% of the total at a third of the time and 80%% at half of it, 
 it has %.0f%% and %.0f%%. A page cannot be chosen for its quality before a link to it is read. If quality is independent of links, the policy that reads most pages finds
 most good ones, so performance is close to capability here.`, draws, 100*third, 100*half,
 		100*known.find("capability").share(known.quality, known.at(1./3)), 100*known.find("capability").share(known.quality, known.at(0.5))))
+	sec.Breaks = "*capability* takes the lowest host first (`internal/schedule/policy.go`)."
 	sec.Checks = []Check{
 		{What: "capability has 60% of the quality in a third of the time", OK: third >= 0.6},
 		{What: "capability has 80% of the quality in half of the time", OK: half >= 0.8},

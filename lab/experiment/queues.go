@@ -202,6 +202,7 @@ func portalSection(trials []*queueTrial) Section {
 		rate.Series = append(rate.Series, pairs("by "+string(by), i, false, byRate[by]))
 	}
 	sec.Tables, sec.Plots = []Table{tab}, []Plot{active, bytes, rate}
+	sec.Breaks = "`schedule.subQueue` puts all URLs of a host into one queue."
 	return sec
 }
 
@@ -219,6 +220,7 @@ func overTime(name string, color int, values []float64) Series {
 // paceSection reports on a portal with a pace.
 func paceSection(trials []*queueTrial) Section {
 	sec := Section{Title: "One portal with a delay", Text: fmt.Sprintf(paceText, portalPace, 1/portalPace.Seconds())}
+	sec.Breaks = "`schedule.subQueue` puts all URLs of a host into one queue."
 	tab := Table{Name: "pace", Caption: "By BKDR, when the queues are long", Columns: []string{"connections", "active", "pages/s", "bound by connections", "bound by delay"}}
 	for _, t := range trials {
 		byLinks, byPace := float64(t.k)/portalLatency.Seconds(), 1/portalPace.Seconds()

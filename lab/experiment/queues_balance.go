@@ -166,6 +166,7 @@ func dealSection(seed uint64, web *simweb.Web, n int) (Section, error) {
 		Title: "How evenly URLs are distributed", Text: fmt.Sprintf(dealText, grouped(n), mostQueues),
 		Tables: []Table{byKind, byNumber, variation}, Plots: []Plot{plot},
 	}
+	sec.Breaks = "`schedule.Reduce` returns the remainder of the hash."
 	limit := evenEnough + 6*math.Sqrt(mostQueues/float64(n))
 	for i, d := range all {
 		if i >= 4 {

@@ -120,6 +120,9 @@ func (r *Report) Markdown() string {
 			}
 			fmt.Fprintf(&b, "- %s: %s\n", c.What, verdict)
 		}
+		if s.Breaks != "" {
+			fmt.Fprintf(&b, "\nChanges that were tried and make checks fail: %s\n", s.Breaks)
+		}
 	}
 	return b.String()
 }

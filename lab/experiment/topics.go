@@ -297,7 +297,7 @@ func coldTrials(quick bool) (trials []*topicTrial) {
 
 // coldSection reports on how the length of a slice and the life of a step go together.
 func (s *topicStudy) coldSection(trials []*topicTrial) Section {
-	sec := Section{Title: "Steps without memory", Text: fmt.Sprintf(coldText, stepLife, coldRounds, coldStart)}
+	sec := Section{Title: "Steps without memory", Breaks: "the first topic that has URLs always comes first (`turn` in `internal/schedule/topics.go`).", Text: fmt.Sprintf(coldText, stepLife, coldRounds, coldStart)}
 	tab := Table{Name: "cold", Caption: fmt.Sprintf("Pages in %d rounds, by steps of %v", coldRounds, stepLife), Columns: []string{"crawl", "steps", "large", "middle", "small", "farthest from a third"}}
 	for _, t := range trials {
 		third, far := float64(t.had[0]+t.had[1]+t.had[2])/3, 0.0
@@ -344,6 +344,7 @@ func (s *topicStudy) evenSection(trials []*topicTrial, without, even, divided, l
 		found.Rows = append(found.Rows, row)
 	}
 	sec.Tables = []Table{tab, found}
+	sec.Breaks = "the first topic that has URLs always comes first (`turn` in `internal/schedule/topics.go`)."
 	v, f := evenness(even.main())
 	sec.Checks = []Check{{
 		What: fmt.Sprintf("%s: coefficient of variation at most %g, fewest by most at least %g", even.name, evenVariation, evenFewest),
@@ -454,6 +455,7 @@ func (s *topicStudy) lateSection(coming, queued *topicTrial) Section {
 	}
 	sec.Tables = []Table{tab}
 	sec.Plots = []Plot{s.hourPlot("late", "Pages an hour, with a late topic of a higher priority", coming)}
+	sec.Breaks = "priorities are ignored (`top` in `internal/schedule/topics.go`)."
 	sec.Checks = []Check{
 		{What: fmt.Sprintf("the late topic has its first page within %v", soon), OK: coming.had[i] > 0 && coming.first[i]-coming.late <= soon},
 		{What: "it is done", OK: coming.had[i] >= web.Pages()},
