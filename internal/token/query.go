@@ -66,14 +66,24 @@ func Query(text string, langs []string) []Word {
 		q.run()
 		more = a.next()
 	}
-	return q.words
+	return q.needed()
 }
 
 // A querier makes words from the stretches of an analyzer.
 type querier struct {
 	*analyzer
-	langs []language
-	words []Word
+	langs  []language
+	words  []Word
+	single map[int32]bool // positions of words of one character, in scripts of pairs
+}
+
+// needed returns the words that a document must have. A run of one Kana or the like is a term only where it stands alone: the
+// document may continue it, as in 踊り and 踊りの. So it is needed only if the query has nothing else.
+func (q *querier) needed() []Word {
+	if len(q.single) == 0 || len(q.single) == len(q.words) {
+		return q.words
+	}
+	return slices.DeleteFunc(q.words, func(w Word) bool { return q.single[w.Position] })
 }
 
 // compound makes one word of stretches with only joints between them. It advances to the
@@ -145,6 +155,12 @@ func (q *querier) run() {
 		q.keep(w)
 	default:
 		q.unspaced(0, n, n == 1)
+		if n == 1 {
+			if q.single == nil {
+				q.single = map[int32]bool{}
+			}
+			q.single[q.pos] = true
+		}
 	}
 	q.pos += int32(n)
 }

@@ -192,6 +192,22 @@ func TestQueryFindsWhatAppendMade(t *testing.T) {
 	}
 }
 
+// TestOpenEnd checks that a query finds a text that continues its last run, and that a character alone is not ignored.
+func TestOpenEnd(t *testing.T) {
+	tokens := Append(nil, "経済と踊りの絵画", "ja")
+	for query, want := range map[string]int{"経済と踊り": 3, "踊り": 1, "踊りの": 2, "と": 1} {
+		ws := Query(query, nil)
+		if len(ws) != want {
+			t.Errorf("%s has %d words, not %d", query, len(ws), want)
+		}
+		for _, w := range ws {
+			if !slices.ContainsFunc(tokens, func(at Token) bool { return found(tokens, w, at.Position, "") }) {
+				t.Errorf("%s: %s is not found", query, w.Text)
+			}
+		}
+	}
+}
+
 // stemmable reports whether a word has other forms.
 func stemmable(w Word) bool {
 	return slices.ContainsFunc(w.Alternatives, func(alt Alternative) bool { return !alt.Exact() })
