@@ -144,7 +144,7 @@ func documentation(t *testing.T) string {
 	}
 	for i := range pages {
 		word := strings.Repeat(string(rune('c'+i)), 9)
-		files[fmt.Sprintf("page%d.html", i)] = fmt.Sprintf(`<title>Number %d — Docs</title><p>This page alone has the %s.<p><a href=page%d.html>next</a>%s`,
+		files[fmt.Sprintf("page%d.html", i)] = fmt.Sprintf(`<title>Number %d — Docs</title><h1>A page</h1><p>This page alone has the %s.<p><a href=page%d.html>next</a>%s`,
 			i, word, (i+1)%pages, strings.Repeat("<p>much the same", i*10))
 	}
 	past := time.Date(2020, 2, 2, 2, 2, 2, 0, time.UTC)

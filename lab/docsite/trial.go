@@ -120,7 +120,7 @@ func (t *trial) mark() error {
 		}
 	}
 	if slices.Sort(all); len(all) < 3*changes {
-		return fmt.Errorf("only %d HTML pages can change; %d are needed", len(all), 3*changes)
+		return fmt.Errorf("only %d HTML pages with a heading can change; %d are needed", len(all), 3*changes)
 	}
 	t.words = map[string]string{}
 	for i := range 3 * changes {
