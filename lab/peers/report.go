@@ -27,7 +27,7 @@ type table struct {
 const intro = `# Beside other crawlers
 
 The same generated webs, crawled by this program and by others on one machine with two processors, which the server shares. The server counts the
-requests, so nobody's own figures are used. All programs obey robots.txt, follow links to all hosts, do not wait between requests and accept gzip if
+requests, so nobody's own figures are used. All programs are set to obey robots.txt, follow links to all hosts, do not wait between requests and accept gzip if
 they can. wget has one connection, the others have %d at once. Programs in Java may use a heap of 1 GB.
 
 Made by ` + "`make peers-install` and `make peers ARGS='-out docs/peers.md'`; [how each program is called](../lab/peers/peers.go)." + `

@@ -39,8 +39,8 @@ var webs = []web{
 	},
 	{
 		name: "killed", about: "the web *fast*; each program is killed by SIGKILL after half of the pages, and started again", cfg: fast(0), kill: true,
-		note: "This crawler commits after 30 seconds or 4,000 pages of a partition, whichever comes first. A crawl of three seconds has committed little when it is killed; " +
-			"a crawl of hours loses no more than that. Heritrix resumes from its last checkpoint, of which there is none after seconds.",
+		note: "This crawler commits after 30 seconds or 4,000 pages of a partition, whichever comes first. A crawl of three seconds is killed before most partitions have committed. " +
+			"A kill after hours loses at most that much work too. Heritrix resumes from its last checkpoint; after seconds it has none.",
 	},
 }
 
