@@ -213,4 +213,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite replay-test functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million pgo bench-frontier experiments speedup peers peers-install recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite replay-test functions gcp-function deploy rollback restore destroy status logs localstack-test localstack-up selfhosted-up selfhosted-test selfhosted-check tables ui-test gcp-test gcp-check test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-million pgo bench-frontier experiments speedup peers peers-install recordings vuln cover lines clean

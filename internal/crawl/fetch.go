@@ -8,7 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// request starts as many requests as allowed now, and loads parts of slots if connections are left.
+// request starts as many requests as allowed now. It loads parts of slots if connections are left, or if requested URLs are
+// in them.
 func (s *Step) request(now time.Time) {
 	more := true
 	for more && s.mayFetch() {
@@ -19,7 +20,7 @@ func (s *Step) request(now time.Time) {
 		s.st.refusals()
 		s.st.placements()
 	}
-	if !more || s.underWay == 0 {
+	if _, pressing := s.st.f.PartDue(); pressing || !more || s.underWay == 0 {
 		s.loadWanted(now)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Step) loadWanted(now time.Time) {
 		return
 	}
 	wanted := s.st.f.Wanted(now, s.budget.exhausted && s.limited())
-	s.reading.next = s.st.f.PartDue()
+	s.reading.next, _ = s.st.f.PartDue()
 	if len(wanted) == 0 {
 		return
 	}

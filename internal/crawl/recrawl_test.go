@@ -148,6 +148,40 @@ func TestRecrawlBesideLimit(t *testing.T) {
 	}
 }
 
+// TestRecrawlBesideBusyStep checks that a requested page is fetched soon by a step that has it not in memory, although
+// another host keeps all connections busy.
+func TestRecrawlBesideBusyStep(t *testing.T) {
+	c := newCrawl(1)
+	c.Settings.Delay = 0
+	w := newWorld(t)
+	asked, fetched := "https://quiet.example/", 0
+	var pages []string
+	for i := range 2000 {
+		pages = append(pages, fmt.Sprintf("https://busy.example/%d", i))
+	}
+	var requests []actor.Request
+	web := changing("", &requests)
+	w.web = func(req actor.Request) *actor.Outcome {
+		switch n := len(requests); {
+		case fetched == 0 && req.URL.String() == asked:
+			fetched = n
+		case n == 20 && fetched == 0:
+			w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{asked}})
+		}
+		return web(req)
+	}
+	c = w.begin(c, append([]string{asked}, pages...)...)
+	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 20 * time.Second, Connections: 1}, nil)
+	if fetched == 0 || len(requests) >= len(pages) {
+		t.Fatalf("the first step requested %d pages", len(requests))
+	}
+	requests, fetched = nil, 0
+	w.step(StepConfig{Crawl: c, Process: "p", Deadline: time.Minute, Connections: 1}, nil)
+	if len(requests) < 500 || fetched == 0 || fetched > 250 { // a receive takes 20 s here, the time of 200 requests
+		t.Errorf("request %d of %d is the one that was asked for after 20", fetched, len(requests))
+	}
+}
+
 // TestRecrawlOutside checks the outcome of a request out of scope or for a text that is no URL.
 func TestRecrawlOutside(t *testing.T) {
 	c, host := newCrawl(1), "www.example"

@@ -6,13 +6,15 @@ import (
 	"math"
 	"path"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine
-// tenths of the limit of the control group. It returns the limit in bytes; 0: there is no limit. root is the
-// file system of the machine.
+// tenths of the limit of the control group. It returns the limit in bytes; 0: there is no limit. Without one, the collector
+// keeps this process near [softLimit] until it ends. root is the file system of the machine.
 func LimitMemory(root fs.FS) int64 {
 	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
 		return set
@@ -20,9 +22,20 @@ func LimitMemory(root fs.FS) int64 {
 	limit := groupLimit(root) / 10 * 9 // the collector does not count all memory
 	if limit > 0 {
 		debug.SetMemoryLimit(limit)
+		return limit
 	}
-	return limit
+	go func() {
+		for use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}; ; time.Sleep(time.Second) {
+			metrics.Read(use)
+			debug.SetMemoryLimit(softLimit(int64(use[0].Value.Uint64() + use[1].Value.Uint64())))
+		}
+	}()
+	return 0
 }
+
+// softLimit returns the memory that a process may take if so many bytes of it are in use. The collector alone lets the heap
+// double and keeps freed memory: a crawl of a million URLs then takes a third more, for the same processor time.
+func softLimit(used int64) int64 { return max(400<<20, used/2*3) }
 
 // groupLimit returns the smallest memory limit of the control groups of this process, of version 1 or 2; 0: no
 // limit. In a container the path of its group may not be visible, but the root then shows its limit.

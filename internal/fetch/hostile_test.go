@@ -43,7 +43,7 @@ const hostileTime = 50 * time.Second
 func hostileClient(t testing.TB, s *hostile.Server, change func(*Config)) *Client {
 	return testClient(t, func(cfg *Config) {
 		cfg.AllowNet = []netip.Prefix{hostile.Net()}
-		cfg.Lookup, cfg.Roots = s.Lookup, s.Roots()
+		cfg.Lookup, cfg.Roots, cfg.Requisites = s.Lookup, s.Roots(), true
 		cfg.MaxBody = 1 << 20
 		cfg.ConnectTimeout, cfg.HeaderTimeout, cfg.Timeout = hostileTime, hostileTime, hostileTime
 		if change != nil {

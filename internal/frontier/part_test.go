@@ -434,8 +434,9 @@ func TestPartsThatWait(t *testing.T) {
 				r.add(0, loadedURL)
 			}
 			if c.wait > 0 {
-				if got := r.f.Wanted(r.now, false); got != nil || !r.f.PartDue().Equal(r.now.Add(c.wait)) {
-					t.Fatalf("%v is wanted at once, and the next one after %v", got, r.f.PartDue().Sub(r.now))
+				got := r.f.Wanted(r.now, false)
+				if due, pressing := r.f.PartDue(); got != nil || pressing || !due.Equal(r.now.Add(c.wait)) {
+					t.Fatalf("%v is wanted at once, and the next one after %v, pressing %v", got, due.Sub(r.now), pressing)
 				}
 			}
 			if got := r.f.Wanted(r.now.Add(c.wait), false); len(got) != 1 {

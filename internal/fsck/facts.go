@@ -39,11 +39,12 @@ type checker struct {
 	err   error // ends the check: nothing is read any more
 	bad   int   // records that cannot be decoded
 
-	report Report
-	judges []*judge
-	said   map[Violation]bool
-	retry  bool        // violations are buffered, because the check may be repeated
-	found  []Violation // see steadily
+	report    Report
+	judges    []*judge
+	said      map[Violation]bool
+	verifying chan struct{} // full while as many WARC objects are verified as there are processors
+	retry     bool          // violations are buffered, because the check may be repeated
+	found     []Violation   // see steadily
 
 	// The moment.
 	id       string

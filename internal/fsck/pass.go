@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 		decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
 		pins: map[uint64]netip.Addr{}, given: map[turn]gift{}, taken: map[turn]partition.ID{},
 		gained: map[place]partition.Epoch{}, routes: map[place]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
-		captures: map[uint64]claim{},
+		captures: map[uint64]claim{}, verifying: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	c.judges = c.invariants()
@@ -126,25 +127,36 @@ func (c *checker) walk(p *part) {
 	}
 	p.then = blobschema.NewHolding(p.id, c.pmap, nil)
 	prev, missing := &blobschema.Manifest{}, 0
+	var shows []func() // of commits whose WARC objects are being verified
 	for name := range blobschema.CommitNames(p.man) {
 		c.name(name, p.head.Commit)
-		f := c.readCommit(p, name, prev)
-		if f == nil {
+		m, show := c.readCommit(p, name, prev)
+		if m == nil {
 			if p.broken, missing = true, missing+1; missing == maxMissing || c.err != nil {
-				return
+				break
 			}
 			continue
 		}
-		missing, prev = 0, f.m
-		c.progress("commits", int(p.id))
+		missing, prev = 0, m
+		if shows = append(shows, show); len(shows) > commitsAhead {
+			shows[0]()
+			shows = shows[1:]
+		}
+	}
+	for _, show := range shows {
+		show()
 	}
 }
 
-// readCommit reads a commit, and shows it. It returns nil, and has reported why, if that cannot be done.
-func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *commit {
+// commitsAhead is how many commits of a partition are read ahead, so that their WARC objects are verified in parallel.
+const commitsAhead = 2
+
+// readCommit reads a commit, and begins to verify its WARC objects. show waits for that, and shows it. The manifest is nil,
+// and readCommit has reported why, if the commit cannot be read.
+func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) (manifest *blobschema.Manifest, show func()) {
 	data, ok := c.object(name, p.head.Commit)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	r, err := blobschema.OpenCommit(data)
 	m := section(&err, r, (*blobschema.CommitReader).Manifest)
@@ -158,7 +170,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	hosts := section(&err, r, (*blobschema.CommitReader).Hosts)
 	if err != nil {
 		c.damaged(name, "%v", err)
-		return nil
+		return nil, nil
 	}
 	if !reflect.DeepEqual(prev.Moved, m.Moved) {
 		f.is = blobschema.NewHolding(p.id, c.pmap, m.Moved)
@@ -173,28 +185,31 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		f.pages[i] = page{Page: &pages[i], address: c.address(pages[i].URL), in: f}
 		c.placePage(&f.pages[i])
 	}
-	c.readWARCs(f)
-	c.show(f)
-	for i := range f.pages {
-		c.countPage(&f.pages[i])
-		c.show(&f.pages[i])
+	verified := c.readWARCs(f)
+	return f.m, func() {
+		verified()
+		c.show(f)
+		for i := range f.pages {
+			c.countPage(&f.pages[i])
+			c.show(&f.pages[i])
+		}
+		for _, h := range hosts {
+			c.show(&located{object: name, what: "observed host", name: h.Host, key: h.Host, slot: h.Slot, err: c.checkKey(h.Host)})
+		}
+		out := &urls{where: name}
+		for _, q := range away {
+			out.list = append(out.list, c.address(q.URL))
+		}
+		c.show(out)
+		for _, out := range f.outbox {
+			c.showLetter(c.openLetter(f, out))
+		}
+		for _, to := range slices.Sorted(maps.Keys(held)) {
+			first, waits := p.man.BufferedFrom[to]
+			c.showLetter(&letter{commit: f, to: to, buffered: true, waits: waits && m.Seq >= first, urls: c.locateAll(held[to])})
+		}
+		c.progress("commits", int(p.id))
 	}
-	for _, h := range hosts {
-		c.show(&located{object: name, what: "observed host", name: h.Host, key: h.Host, slot: h.Slot, err: c.checkKey(h.Host)})
-	}
-	out := &urls{where: name}
-	for _, q := range away {
-		out.list = append(out.list, c.address(q.URL))
-	}
-	c.show(out)
-	for _, out := range f.outbox {
-		c.showLetter(c.openLetter(f, out))
-	}
-	for _, to := range slices.Sorted(maps.Keys(held)) {
-		first, waits := p.man.BufferedFrom[to]
-		c.showLetter(&letter{commit: f, to: to, buffered: true, waits: waits && m.Seq >= first, urls: c.locateAll(held[to])})
-	}
-	return f
 }
 
 // section reads a section of a commit, unless one before could not be read.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/netip"
 	"path"
-	"runtime"
 	"sync"
 	"time"
 
@@ -15,17 +14,16 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
-// readWARCs reads the WARC objects of a commit, and compares them with its page records. It
-// reads them one after another and verifies them in parallel, which is nearly all the work
-// of a check. It sets the addresses that pages were requested at.
-func (c *checker) readWARCs(f *commit) {
+// readWARCs reads the WARC objects of a commit one after another, and begins to compare them with its page records, in
+// parallel with those of other commits: this is most of the work of a check. verified waits until it is done. Then the
+// addresses that pages were requested at are set too.
+func (c *checker) readWARCs(f *commit) (verified func()) {
 	in := map[string][]*page{}
 	for i := range f.pages {
 		in[f.pages[i].WARC] = append(in[f.pages[i].WARC], &f.pages[i])
 	}
 	f.warcs = make([][]string, len(f.m.WARCs))
 	var wg sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, w := range f.m.WARCs {
 		c.report.WARCs++
 		if c.opt.Quick && (c.report.WARCs-1)%sampleEvery != 0 {
@@ -44,17 +42,19 @@ func (c *checker) readWARCs(f *commit) {
 		c.report.WARCsRead++
 		c.judge("I6").Checked += int64(len(in[w]))
 		f.counted.Stored += int64(len(data))
-		free <- struct{}{}
+		c.verifying <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-free }()
+			defer func() { <-c.verifying }()
 			f.warcs[i] = verify(w, data, in[w])
 		})
 	}
-	wg.Wait()
-	for _, faults := range f.warcs {
-		if len(faults) > 0 {
-			c.report.WARCsBad++
-			c.report.WARCsRead--
+	return func() {
+		wg.Wait()
+		for _, faults := range f.warcs {
+			if len(faults) > 0 {
+				c.report.WARCsBad++
+				c.report.WARCsRead--
+			}
 		}
 	}
 }

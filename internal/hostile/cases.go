@@ -15,7 +15,7 @@ import (
 
 // cases returns all cases, in the order in which the documentation lists them.
 func cases() []Case {
-	return slices.Concat(stageCases(), statusCases(), headerCases(), lengthCases(), chunkCases(), bodyCases(), codingCases(),
+	return slices.Concat(stageCases(), statusCases(), headerCases(), lengthCases(), chunkCases(), bodyCases(), requisiteCases(), codingCases(),
 		redirectCases(), robotsCases(), tlsCases(), http2Cases(), nameCases())
 }
 
@@ -323,6 +323,28 @@ func bodyCases() []Case {
 		b("nul", "a page of NULs", first, "\x00", 900_000, "", found(okay)),
 		b("utf-16", "a page that is not UTF-16 but declares it", "<meta charset=utf-16><meta charset=utf-7>"+first, "\xff\xfe", 1000, "", okay),
 		b("large", "50 MB of text", first, strings.Repeat("all work and no play ", 50), 50_000, "", found(cut)),
+	}
+}
+
+// requisiteCases returns servers whose pages and style sheets need too much, or something that is forbidden.
+func requisiteCases() []Case {
+	const css = okLine + "Content-Type: text/css\r\n\r\n"
+	const several, most = "limit of 2,000 requisites", "one pass over the style sheet"
+	okay := Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20}
+	return []Case{
+		{Name: "html-requisites", Does: "a page that needs 40,000 images", Bound: several, serve: long(html+"\r\n", "<img srcset='a.png, b.png'>", 20_000, ""), Want: okay},
+		{Name: "css-chain", Does: "endless style sheets, each of which imports a new one", Bound: "limit of ten requisites in a row",
+			serve: func(x *conn) { x.send(css + "@import '" + x.path + "/n';") }, Want: okay},
+		{Name: "css-imports", Does: "50,000 imports", Bound: several, serve: long(css, "@import 'a.css';", 50_000, ""), Want: okay},
+		{Name: "css-open-comment", Does: "a comment that never ends", Bound: most, serve: long(css+"/*", "*\\/ /*", 100_000, ""), Want: okay},
+		{Name: "css-open-urls", Does: "100,000 addresses that never end", Bound: most, serve: long(css, "url(\"\\", 100_000, ""), Want: okay},
+		{Name: "css-escapes", Does: "an address of 200,000 escapes", Bound: "limit on the length of a URL", serve: long(css+"a{background:url(", "\\61 ", 200_000, ")}"), Want: okay},
+		{Name: "css-nested", Does: "100,000 blocks within each other", Bound: most, serve: long(css, "a{@media{", 100_000, ""), Want: okay},
+		{Name: "needs-inside", Does: "a page that needs a style sheet, a script, images and a font of 127.0.0.1", Bound: "the address of each is refused",
+			serve: func(x *conn) {
+				x.send(html + "\r\n" + strings.ReplaceAll("<link rel=stylesheet href=http://INSIDE/1><script src=http://INSIDE/2></script><img src=//INSIDE/3 srcset=http:\\\\INSIDE/4>"+
+					"<style>@font-face{src:url(http://INSIDE/5)}</style><p style='background:url(\\68ttp://INSIDE/6)'>", "INSIDE", x.s.Inside().String()))
+			}, Want: okay},
 	}
 }
 

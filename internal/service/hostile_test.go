@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net/netip"
@@ -84,7 +85,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 			Token: "orbweaver", Software: "orbweaver", Compressed: true, Connections: 128, Linger: 100 * time.Millisecond,
 		},
 		Fetch: fetch.Config{
-			UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{hostile.Net()}, Lookup: web.Lookup, Roots: web.Roots(),
+			UserAgent: "orbweaver", Token: "orbweaver", Requisites: true, AllowNet: []netip.Prefix{hostile.Net()}, Lookup: web.Lookup, Roots: web.Roots(),
 			MaxBody: 2 << 20, ConnectTimeout: answer, HeaderTimeout: answer, Timeout: answer + time.Second,
 		},
 	})
@@ -97,7 +98,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	}
 	want := blobschema.Crawl{
 		ID: "test", HashKey: make([]byte, 16), Slots: 1024, Partitions: hostileParts,
-		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: 4, Delay: hostileDelay},
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: 4, Delay: hostileDelay, Requisites: true},
 	}
 	if _, _, _, err := e.Begin(want, crawl.Seeds([]weburl.URL{seed}), nil); err != nil {
 		t.Fatal(err)
@@ -126,6 +127,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	stored := records(t, p)
 	goodPages(t, p, web, stored)
 	badPages(t, web, stored)
+	requisites(t, web, stored)
 	rep, err := fsck.Check(t.Context(), engine.Store{Platform: p}, fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +202,31 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 	}
 	if n := len(web.Cases()); others > n/3 || followed < 10 {
 		t.Errorf("%d of %d outcomes are others than wanted, %d redirects inside", others, n, followed)
+	}
+}
+
+// requisites checks that the crawl tried what a page needs of the inside, and that it followed endless imports only so far.
+func requisites(t *testing.T, web *hostile.Server, stored map[string]blobschema.Page) {
+	t.Helper()
+	for i := 1; i <= 6; i++ {
+		u := fmt.Sprintf("http://%s/%d", web.Inside(), i)
+		if got := stored[u]; got.Outcome != blobschema.OutcomeForbidden && got.Outcome != blobschema.OutcomeRobotsGone {
+			t.Errorf("requisite %s: %v, %q", u, got.Outcome, got.Detail)
+		}
+	}
+	for i, c := range web.Cases() {
+		if c.Name != "css-chain" {
+			continue
+		}
+		n := 0
+		for u := range stored {
+			if strings.HasPrefix(u, web.URL(i)) {
+				n++
+			}
+		}
+		if n != 1+10+1 { // ten between the first and the last
+			t.Errorf("%d style sheets of an endless chain", n)
+		}
 	}
 }
 

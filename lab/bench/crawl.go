@@ -108,7 +108,7 @@ func steadiness(times []time.Time) float64 {
 
 func newEngine(p *platform.Platform, led *ledger.Ledger, j *job) (*service.Service, error) {
 	cfg := service.Config{
-		Ledger: led, Connections: connections,
+		Ledger: led, Connections: connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), // as the command does
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: j.Compression != warc.None},
 		Fetch: fetch.Config{

@@ -98,7 +98,7 @@ func capability(o Options) (*Report, error) {
 
 // simulatedSection crawls on a virtual clock with each number of connections.
 func simulatedSection(s capabilityScale) (Section, error) {
-	sec := Section{Title: "Connections, simulated", Text: fmt.Sprintf(simulatedText, simulatedTime, farTrip)}
+	sec := Section{Title: "Connections, simulated", Breaks: "a step has half as many requests under way as it may (`mayFetch` in `internal/crawl/fetch.go`); each host waits 300 ms between requests (`Key` in `internal/schedule/schedule.go`).", Text: fmt.Sprintf(simulatedText, simulatedTime, farTrip)}
 	perHost := s.pages / slices.Max(s.connections)
 	speeds := [2][]float64{make([]float64, len(s.connections)), make([]float64, len(s.connections))}
 	var jobs []func() error
@@ -134,9 +134,7 @@ func simulatedSection(s capabilityScale) (Section, error) {
 	}
 	sec.Tables = []Table{tab}
 	sec.Checks = []Check{
-		// Fails if a step waits between two requests to a host that allows them at once.
 		atLeast(fmt.Sprintf("HTTP/1.1 relative to HTTP/1.0 (paper: %g)", paperPersistent), exactly*paperPersistent, doubled),
-		// Fails if a step has fewer requests under way than StepConfig.Connections.
 		atLeast("HTTP/1.1 with n connections relative to n times one", exactly, linear),
 	}
 	return sec, nil
@@ -154,7 +152,7 @@ func atLeast(what string, bound float64, values []float64) Check {
 
 // farSection measures each wire with each number of connections, one to each of as many hosts.
 func farSection(s capabilityScale) (Section, error) {
-	sec := Section{Title: "Connections, over sockets", Text: farText}
+	sec := Section{Title: "Connections, over sockets", Breaks: "the pool gives out no connection (`take` in `internal/fetch/pool.go`); one lock holds for all exchanges (`exchange` in `internal/fetch/exchange.go`).", Text: farText}
 	var trials []*socketTrial
 	for _, n := range s.connections {
 		for _, w := range wires {
@@ -190,14 +188,10 @@ func farSection(s capabilityScale) (Section, error) {
 	}
 	sec.Tables, sec.Plots = []Table{tab}, []Plot{plot}
 	sec.Checks = []Check{
-		// Fails if fetch.pool does not keep connections, or keeps fewer than there are hosts.
 		atLeast(fmt.Sprintf("HTTP/1.1 relative to HTTP/1.0, up to %d connections (paper: %g)", farEnough, paperPersistent), persistently, doubled),
-		// These two fail if fetch.Client lets requests wait for each other, for example with a lock around an exchange.
 		atLeast(fmt.Sprintf("HTTP/1.1 with n connections relative to n times one, up to %d", farEnough), linearly, linear),
 		atLeast(fmt.Sprintf("HTTP/1.1 with the most connections relative to %d", farEnough), plateau, most),
-		// Fails if fetch.pool keeps no HTTP/2 connections: each request then pays for two more trips.
 		atLeast(fmt.Sprintf("HTTP/2 with one stream relative to HTTP/1.1, up to %d connections", farEnough), alike, same),
-		// Fails if a request waits until its HTTP/2 connection is idle.
 		atLeast(fmt.Sprintf("HTTP/2 with 4 streams relative to HTTP/1.1, up to %d connections (paper, pipelining: %g)", fewStreams, paperPipelined), 4*streaming, streams),
 	}
 	return sec, nil
@@ -205,7 +199,7 @@ func farSection(s capabilityScale) (Section, error) {
 
 // streamsSection compares the streams of one HTTP/2 connection with as many HTTP/1.1 connections to the same host.
 func streamsSection(s capabilityScale) (Section, error) {
-	sec := Section{Title: "Several requests to one host", Text: streamsText}
+	sec := Section{Title: "Several requests to one host", Breaks: "the pool gives out no connection (`take` in `internal/fetch/pool.go`); one lock holds for all exchanges (`exchange` in `internal/fetch/exchange.go`).", Text: streamsText}
 	tab := Table{Name: "streams", Caption: "Pages a second from one host, medians", Columns: []string{
 		"requests under way", "HTTP/1.1 connections", "over reused ones", "HTTP/2 streams", "over the same connection", "HTTP/2 times HTTP/1.1", "HTTP/1.1 times one", "HTTP/2 times one",
 	}}
@@ -228,12 +222,9 @@ func streamsSection(s capabilityScale) (Section, error) {
 	}
 	sec.Tables = []Table{tab}
 	sec.Checks = []Check{
-		// Fails if fetch.pool gives each request an HTTP/2 connection of its own.
 		atLeast("share of the HTTP/2 answers over the first connection", 0.99, one),
-		// These two fail if a request waits until the HTTP/2 connection is idle.
 		atLeast("m HTTP/2 streams relative to m times one", streaming, streams),
 		atLeast("m streams of one HTTP/2 connection relative to m HTTP/1.1 connections", alike, same),
-		// Fails if fetch.pool keeps no HTTP/1.1 connection of a host that has several.
 		atLeast("m HTTP/1.1 connections relative to m times one", kept, links),
 	}
 	return sec, nil
@@ -241,7 +232,7 @@ func streamsSection(s capabilityScale) (Section, error) {
 
 // nearSection measures the processor time of the fetcher when hosts answer at once.
 func nearSection(s capabilityScale) (Section, error) {
-	sec := Section{Title: "Processor time with fast hosts", Text: fmt.Sprintf(nearText, nearHosts, grouped(nearBytes))}
+	sec := Section{Title: "Processor time with fast hosts", Breaks: "the pool gives out no connection (`take` in `internal/fetch/pool.go`); a read polls for 150 ms first (`Read` in `internal/fetch/dial.go`).", Text: fmt.Sprintf(nearText, nearHosts, grouped(nearBytes))}
 	tab := Table{Name: "near", Caption: "Processor time, medians", Columns: []string{
 		"wire", "round trip, s", "pages/s", "user, µs/page", "system, µs/page", "user, share", "system, share", "network, share", "processor times HTTP/1.1",
 	}}
@@ -264,12 +255,9 @@ func nearSection(s capabilityScale) (Section, error) {
 	}
 	sec.Tables = []Table{tab}
 	sec.Checks = []Check{
-		// These two fail if fetch.pool keeps no connections: both versions then open one for each page.
 		atLeast("system time per page of HTTP/1.0 relative to HTTP/1.1", 1.3, []float64{old.over(persistent, system)}),
 		atLeast("processor time per page of HTTP/1.0 relative to HTTP/1.1", 1.1, []float64{old.over(persistent, processor)}),
-		// Fails if fetch.Client polls a connection instead of sleeping until data arrives.
 		atLeast("processor share with fast hosts relative to far ones", 2, []float64{persistent.over(&far, busy)}),
-		// Fails if fetch.pool keeps no HTTP/2 connections: each page then costs a TLS handshake.
 		atLeast("pages per second of processor time, HTTP/2 relative to HTTP/1.1", 0.5, []float64{persistent.over(multiplexed, processor)}),
 	}
 	return sec, nil

@@ -62,7 +62,7 @@ type Section struct {
 	Tables []Table `json:"tables"`
 	Plots  []Plot  `json:"-"` // of the tables' figures
 	Checks []Check `json:"checks"`
-	// Breaks names changes to the code that make checks fail, as sentences. Each was tried with -quick.
+	// Breaks names changes to the code that make checks fail, as sentences. Each was tried.
 	Breaks string `json:"breaks,omitempty"`
 }
 

@@ -241,7 +241,7 @@ func mixedSection(trials []*queueTrial, web *simweb.Web) Section {
 	for h := range portals {
 		sizes = append(sizes, grouped(web.Host(h).Pages))
 	}
-	sec := Section{Title: "Portals of several sizes among other hosts", Text: fmt.Sprintf(mixedText, portals, strings.Join(sizes, ", "), web.Hosts()-portals, mixedDelay, mixedLinks)}
+	sec := Section{Title: "Portals of several sizes among other hosts", Breaks: "`schedule.subQueue` puts all URLs of a host into one queue.", Text: fmt.Sprintf(mixedText, portals, strings.Join(sizes, ", "), web.Hosts()-portals, mixedDelay, mixedLinks)}
 	tab := Table{Name: "mixed", Caption: "Pages of all hosts", Columns: []string{"connections to each portal", "pages", "of", "active at the end", "pages/s at the end", "times k = 1", "kB/s at the end"}}
 	plot := Plot{Name: "mixed", Title: "Pages a second, of all hosts", X: "seconds", Y: "pages a second"}
 	one := late(trials[0].rates())

@@ -204,7 +204,7 @@ func (r *redisCrawls) run(seed uint64, log func(string, ...any)) error {
 
 func (r *redisCrawls) section(s redisScale) Section {
 	sec := Section{
-		Title: "Crawl",
+		Title: "Crawl", Breaks: "the first map gives the last partition twice as many slots as others (`partition.NewMap`).",
 		Text: fmt.Sprintf(redisCrawlText, redisPages, grouped(redisKB), redisAnswer.Milliseconds(), redisHosts, s.times, redisMany,
 			float64(redisAnswer.Microseconds())/1000/float64(s.faster), s.faster, efficientRedis),
 	}

@@ -185,8 +185,8 @@ func (r *redisRanks) run(seed uint64, log func(string, ...any)) error {
 func (r *redisRanks) section() Section {
 	first := r.measured[0]
 	sec := Section{
-		Title: "PageRank",
-		Text:  fmt.Sprintf(redisRankText, grouped(r.sites), grouped(int(first.job.Totals.HostLinks)), first.job.Params.Tolerance, redisTenfold, redisRankMost),
+		Title: "PageRank", Breaks: "all partitions rank a small graph together (`defaultAlone` in `internal/rank/start.go` is 0).",
+		Text: fmt.Sprintf(redisRankText, grouped(r.sites), grouped(int(first.job.Totals.HostLinks)), first.job.Params.Tolerance, redisTenfold, redisRankMost),
 	}
 	tab := Table{
 		Name: "rank", Caption: "Seconds until the ranks are computed",

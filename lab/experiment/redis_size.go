@@ -153,7 +153,7 @@ func (s *shelf) remove() (err error) {
 
 // sizeSection reports on the sizes of indexes.
 func sizeSection(stored float64, sizes []indexSize) Section {
-	sec := Section{Title: "Size of the index", Text: fmt.Sprintf(sizeText, stored, min(redisIndexMost, runtime.NumCPU()), grouped(redisIndexRate))}
+	sec := Section{Title: "Size of the index", Breaks: "the index step leaves out one document in 5,000 (`add` in `internal/index/batch.go`).", Text: fmt.Sprintf(sizeText, stored, min(redisIndexMost, runtime.NumCPU()), grouped(redisIndexRate))}
 	tab := Table{
 		Name: "size", Caption: "Bytes of indexes",
 		Columns: []string{"documents", "HTML, MB", "text, MB", "segments, MB", "by text", "without stored text", "bytes a document", "segments", "merges", "indexed, pages/s"},

@@ -255,6 +255,24 @@ var plants = []plant{
 		Edits: []edit{{"internal/frontier/halve.go", "h.fresh, h.taken = of(fresh), of(taken)", "h.taken = of(taken)"}},
 	},
 	{
+		Name: "style sheets ignored", Promise: "I7",
+		Bug:   "what a style sheet needs is not requested",
+		Edits: []edit{{"internal/crawl/discover.go", "sheet := o.Page.MIME == \"text/css\"", "sheet := false"}},
+	},
+	{
+		Name: "requisite hides the page", Promise: "I7",
+		Bug: "a link to a URL of another partition is not mailed if the URL was mailed as a requisite",
+		Edits: []edit{{
+			"internal/crawl/sent.go",
+			"	case l.Flags.Requisite():\n		fp ^= 1 << 63\n", "",
+		}},
+	},
+	{
+		Name: "foreign requisite stays one", Promise: "I7",
+		Bug:   "a requisite on a host that comes into scope later is not requested again as a page",
+		Edits: []edit{{"internal/crawl/discover.go", "		st.keepForeign(t)\n", "		_ = t\n"}},
+	},
+	{
 		Name: "former version stays", Promise: "I11",
 		Bug:   "documents of changed or deleted pages stay in the index",
 		Edits: []edit{{"internal/index/batch.go", "			set.Add(doc)\n", "			_ = doc\n"}},
