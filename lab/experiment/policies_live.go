@@ -128,7 +128,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 		return err
 	}
 	if end, err := e.Run(ctx); err != nil || end != service.Finished {
-		return fmt.Errorf("%v over sockets: it ended because %s: %w", t, end, err)
+		return errors.Join(fmt.Errorf("%v over sockets: it ended before it was finished: %s", t, end), err)
 	}
 	if err := t.read(ctx, p, want.ID); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (l *liveSet) sameOrder() bool {
 func (l *liveSet) section() Section {
 	c := l.sim.trials[0].campus
 	sec := Section{
-		Title: "Over sockets",
+		Title: "Over sockets", Breaks: "the service gives its steps no policy (`internal/service/launch.go`).",
 		Text: fmt.Sprintf(`Is the simulation accurate? Here the whole crawler (engine, fetcher, commits) crawls %d pages on %d servers of this machine, which answer after 4 to 80 ms,
 over %d connections. The same web is simulated. A third of the servers close each connection after one answer. Shares are of the pages, and of PageRank, at half of
 breadth-first's time, counted from the first page. Real and simulated shares must be within %g of each other, and policies that differ by more in the simulation must be in the same order.
