@@ -9,32 +9,42 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // LimitMemory sets the memory limit of the garbage collector: GOMEMLIMIT if it is set, and otherwise nine
 // tenths of the limit of the control group. It returns the limit in bytes; 0: there is no limit. Without one, the collector
-// keeps this process near [softLimit] until it ends. root is the file system of the machine.
+// keeps this process near [softLimit] until it ends. root is the file system of the machine. Further calls only return the
+// result of the first.
 func LimitMemory(root fs.FS) int64 {
-	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
-		return set
-	}
-	limit := groupLimit(root) / 10 * 9 // the collector does not count all memory
-	if limit > 0 {
-		debug.SetMemoryLimit(limit)
-		return limit
-	}
-	go func() {
-		for use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}; ; time.Sleep(time.Second) {
-			metrics.Read(use)
-			debug.SetMemoryLimit(softLimit(int64(use[0].Value.Uint64() + use[1].Value.Uint64())))
+	limitOnce.Do(func() {
+		if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
+			memoryLimit = set
+		} else if memoryLimit = groupLimit(root) / 10 * 9; memoryLimit > 0 { // the collector does not count all memory
+			debug.SetMemoryLimit(memoryLimit)
+		} else {
+			go steerMemory()
 		}
-	}()
-	return 0
+	})
+	return memoryLimit
+}
+
+var (
+	limitOnce   sync.Once
+	memoryLimit int64 // result of LimitMemory
+)
+
+// steerMemory sets the memory limit to softLimit, once a second.
+func steerMemory() {
+	for use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}; ; time.Sleep(time.Second) {
+		metrics.Read(use)
+		debug.SetMemoryLimit(softLimit(int64(use[0].Value.Uint64() + use[1].Value.Uint64())))
+	}
 }
 
 // softLimit returns the memory that a process may take if so many bytes of it are in use. The collector alone lets the heap
-// double and keeps freed memory: a crawl of a million URLs then takes a third more, for the same processor time.
+// double and keeps freed memory: a crawl of a million URLs then takes a third more memory.
 func softLimit(used int64) int64 { return max(400<<20, used/2*3) }
 
 // groupLimit returns the smallest memory limit of the control groups of this process, of version 1 or 2; 0: no

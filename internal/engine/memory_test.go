@@ -43,3 +43,14 @@ func TestMaxResident(t *testing.T) {
 		}
 	}
 }
+
+func TestSoftLimit(t *testing.T) {
+	for used, want := range map[int64]int64{0: 400 << 20, 200 << 20: 400 << 20, 1 << 30: 3 << 29} {
+		if got := softLimit(used); got != want {
+			t.Errorf("%d bytes in use: limit %d, want %d", used, got, want)
+		}
+	}
+	if LimitMemory(fstest.MapFS{}) != LimitMemory(fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/memory.max": {Data: []byte("1000\n")}}) {
+		t.Error("the second call set another limit")
+	}
+}

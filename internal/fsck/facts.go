@@ -42,7 +42,7 @@ type checker struct {
 	report    Report
 	judges    []*judge
 	said      map[Violation]bool
-	verifying chan struct{} // full while as many WARC objects are verified as there are processors
+	verifying chan struct{} // full while enough WARC objects are read and not yet verified
 	retry     bool          // violations are buffered, because the check may be repeated
 	found     []Violation   // see steadily
 
@@ -243,6 +243,9 @@ func (p *part) find(fp uint64) (known, sent *entry) {
 // equal returns the items of a sorted list that compare equal.
 func equal[T any](list []T, compare func(*T) int) []T {
 	first := sort.Search(len(list), func(i int) bool { return compare(&list[i]) >= 0 })
-	n := sort.Search(len(list)-first, func(i int) bool { return compare(&list[first+i]) > 0 })
-	return list[first : first+n]
+	end := first
+	for end < len(list) && compare(&list[end]) == 0 {
+		end++
+	}
+	return list[first:end]
 }

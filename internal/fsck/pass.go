@@ -23,7 +23,7 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 		decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
 		pins: map[uint64]netip.Addr{}, given: map[turn]gift{}, taken: map[turn]partition.ID{},
 		gained: map[place]partition.Epoch{}, routes: map[place]routed{}, hops: map[uint64]bool{}, missing: map[lost]madeKnown{},
-		captures: map[uint64]claim{}, verifying: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		captures: map[uint64]claim{}, verifying: make(chan struct{}, runtime.GOMAXPROCS(0)+4),
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	c.judges = c.invariants()
