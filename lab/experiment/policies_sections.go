@@ -78,7 +78,7 @@ func pagesSection(c *campus, s *policySet, fastest *policyTrial) Section {
 	ratio := perf.share(c.pages, s.at(0.5)) / bf.share(c.pages, s.at(0.5))
 	possible := fastest.share(c.pages, s.at(0.5)) / bf.share(c.pages, s.at(0.5))
 	sec := Section{
-		Title: "Pages",
+		Title: "Pages", Breaks: "the rank of a host by *performance* ignores the time (`internal/schedule/policy.go`).",
 		Text: fmt.Sprintf(`The paper reports that performance has 50%% more pages than breadth-first at half time; here it has %.0f%% more. The omniscient order has %.0f%% more.
 In this table quality and capability use PageRank.`, 100*(ratio-1), 100*(possible-1)),
 	}
