@@ -8,8 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/schedule"
 )
 
-// request starts as many requests as allowed now. It loads parts of slots if connections are left, or if requested URLs are
-// in them.
+// request starts as many requests as allowed now. It loads parts of slots if connections are left, or if somebody
+// requested URLs of parts that are not in memory.
 func (s *Step) request(now time.Time) {
 	more := true
 	for more && s.mayFetch() {

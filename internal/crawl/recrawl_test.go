@@ -148,8 +148,8 @@ func TestRecrawlBesideLimit(t *testing.T) {
 	}
 }
 
-// TestRecrawlBesideBusyStep checks that a requested page is fetched soon by a step that has it not in memory, although
-// another host keeps all connections busy.
+// TestRecrawlBesideBusyStep checks that a step soon fetches a requested page of a host that is not in memory, although another
+// host keeps all connections busy.
 func TestRecrawlBesideBusyStep(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.Delay = 0
@@ -178,7 +178,7 @@ func TestRecrawlBesideBusyStep(t *testing.T) {
 	requests, fetched = nil, 0
 	w.step(StepConfig{Crawl: c, Process: "p", Deadline: time.Minute, Connections: 1}, nil)
 	if len(requests) < 500 || fetched == 0 || fetched > 250 { // a receive takes 20 s here, the time of 200 requests
-		t.Errorf("request %d of %d is the one that was asked for after 20", fetched, len(requests))
+		t.Errorf("of %[2]d requests, number %[1]d is for the page that was requested from outside after number 20", fetched, len(requests))
 	}
 }
 

@@ -43,8 +43,8 @@ func steerMemory() {
 	}
 }
 
-// softLimit returns the memory that a process may take if so many bytes of it are in use. The collector alone lets the heap
-// double and keeps freed memory: a crawl of a million URLs then takes a third more memory.
+// softLimit returns the memory that a process may take, given the bytes of its live heap and stacks. Without this limit, the
+// heap doubles between two collections and freed memory is kept: a crawl of a million URLs takes a third more.
 func softLimit(used int64) int64 { return max(400<<20, used/2*3) }
 
 // groupLimit returns the smallest memory limit of the control groups of this process, of version 1 or 2; 0: no

@@ -151,8 +151,8 @@ func (c *checker) walk(p *part) {
 // commitsAhead is how many commits of a partition are read ahead, so that their WARC objects are verified in parallel.
 const commitsAhead = 2
 
-// readCommit reads a commit, and begins to verify its WARC objects. show waits for that, and shows it. The manifest is nil,
-// and readCommit has reported why, if the commit cannot be read.
+// readCommit reads a commit, and begins to verify its WARC objects. show waits until they are verified, and then shows the
+// commit. The manifest is nil, and readCommit has reported why, if the commit cannot be read.
 func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) (manifest *blobschema.Manifest, show func()) {
 	data, ok := c.object(name, p.head.Commit)
 	if !ok {
