@@ -20,7 +20,7 @@ func (s *Step) request(now time.Time) {
 		s.st.refusals()
 		s.st.placements()
 	}
-	if _, pressing := s.st.f.PartDue(); pressing || !more || s.underWay == 0 {
+	if _, awaited := s.st.f.PartDue(); awaited || !more || s.underWay == 0 {
 		s.loadWanted(now)
 	}
 }

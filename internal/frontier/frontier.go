@@ -68,7 +68,7 @@ type Frontier struct {
 	refusals  []Refusal // see Refusals
 	counts    Counts    // only the figures since New
 	partDue   time.Time // see PartDue
-	pressing  bool      // see PartDue
+	awaited   bool      // see PartDue
 	noRoom    time.Time // until then Wanted finds no room, unless somebody waits for a part
 }
 
@@ -139,7 +139,7 @@ func (f *Frontier) Add(now time.Time, l Link) Added {
 	f.slots.append(p, q)
 	if q.Urgent() {
 		f.schedule.CountUrgent(&p.Pool, 1) // if the URL is known, one too many until the part is loaded
-		f.pressing, f.noRoom = true, time.Time{}
+		f.noRoom = time.Time{}
 	}
 	return Deferred
 }

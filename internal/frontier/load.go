@@ -80,7 +80,7 @@ func (f *Frontier) SentOn(l Link) (placed Link, ok bool) {
 // the next unloading, so that the caller can call Again.
 func (f *Frontier) Want(id partition.Slot, fp uint64) {
 	if p := f.slots.partOf(id, fp); p != nil {
-		p.want, f.pressing, f.noRoom = true, true, time.Time{}
+		p.want, f.awaited, f.noRoom = true, true, time.Time{}
 	}
 }
 
@@ -113,7 +113,7 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	if waits && f.schedule.Active() {
 		return nil
 	}
-	f.partDue, f.noRoom, f.pressing = time.Time{}, time.Time{}, false
+	f.partDue, f.noRoom, f.awaited = time.Time{}, time.Time{}, false
 	if f.slots.unloaded == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 		if f.cfg.MaxResident > 0 && p.size() > room && (len(ids) > 0 || f.schedule.Active() && !p.pressing()) {
 			for _, p := range due[i:] {
 				next = min(next, p.wait(now))
-				f.pressing = f.pressing || p.pressing()
+				f.awaited = f.awaited || p.want
 			}
 			f.noRoom = now.Add(time.Second)
 			break
@@ -147,9 +147,9 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 }
 
 // PartDue returns when Wanted may return the first of the unloaded parts that its last call left out; zero if there is
-// none. pressing reports whether one should be loaded although the URLs in memory keep the caller busy: a URL of it was
-// requested, and Wanted was not called since then or had no room for it.
-func (f *Frontier) PartDue() (at time.Time, pressing bool) { return f.partDue, f.pressing }
+// none. awaited reports whether a part of Want is to be loaded, although the URLs in memory may keep the caller busy: Wanted
+// was not called since then, or had no room for it.
+func (f *Frontier) PartDue() (at time.Time, awaited bool) { return f.partDue, f.awaited }
 
 // never is the time at which a part is due that has no pending URL, or, as urgentDue, no urgent one.
 const never = math.MaxInt64

@@ -435,8 +435,8 @@ func TestPartsThatWait(t *testing.T) {
 			}
 			if c.wait > 0 {
 				got := r.f.Wanted(r.now, false)
-				if due, pressing := r.f.PartDue(); got != nil || pressing || !due.Equal(r.now.Add(c.wait)) {
-					t.Fatalf("%v is wanted at once, and the next one after %v, pressing %v", got, due.Sub(r.now), pressing)
+				if due, awaited := r.f.PartDue(); got != nil || awaited || !due.Equal(r.now.Add(c.wait)) {
+					t.Fatalf("%v is wanted at once, and the next one after %v, awaited %v", got, due.Sub(r.now), awaited)
 				}
 			}
 			if got := r.f.Wanted(r.now.Add(c.wait), false); len(got) != 1 {
