@@ -85,6 +85,7 @@ func (f *Frontier) Take(state []blobschema.SlotSummary) {
 
 // Open ends the wait for slots that were taken: from now on their parts can be loaded.
 func (f *Frontier) Open(ids []partition.Slot) {
+	f.awaited = true // somebody may wait for a part of them: the next Wanted finds out
 	for _, id := range ids {
 		s := f.slots.byID[id]
 		s.awaited = false

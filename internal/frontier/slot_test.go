@@ -196,3 +196,19 @@ func TestAgainUnexamined(t *testing.T) {
 		}
 	}
 }
+
+// TestWantInMovingSlot checks that a part that somebody waits for is to be loaded as soon as its slot has arrived.
+func TestWantInMovingSlot(t *testing.T) {
+	r, id := newRig(t, Config{}), partition.Slot(5)
+	r.f.Await([]partition.Slot{id})
+	r.f.Want(id, 1)
+	got := r.f.Wanted(r.now, false)
+	if _, awaited := r.f.PartDue(); len(got) != 0 || awaited {
+		t.Errorf("before it has arrived: %v wanted, awaited %v", got, awaited)
+	}
+	r.f.Open([]partition.Slot{id})
+	_, awaited := r.f.PartDue()
+	if got := r.f.Wanted(r.now, false); !awaited || len(got) != 1 {
+		t.Errorf("afterwards: %v wanted, awaited %v", got, awaited)
+	}
+}
