@@ -37,7 +37,8 @@ var (
 
 // steerMemory sets the memory limit to softLimit, once a second.
 func steerMemory() {
-	for use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}; ; time.Sleep(time.Second) {
+	use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	for range time.Tick(time.Second) {
 		metrics.Read(use)
 		debug.SetMemoryLimit(softLimit(int64(use[0].Value.Uint64() + use[1].Value.Uint64())))
 	}

@@ -42,7 +42,7 @@ type checker struct {
 	report    Report
 	judges    []*judge
 	said      map[Violation]bool
-	verifying chan struct{} // full while enough WARC objects are read and not yet verified
+	verifying chan struct{} // full while as many WARC objects are being verified as may be in memory
 	retry     bool          // violations are buffered, because the check may be repeated
 	found     []Violation   // see steadily
 

@@ -278,5 +278,5 @@ func qualitySection(docs int, without, with []*known) Section {
 
 const qualityText = `Does a search find the right document? Each of %s documents has a unique title of frequent words, which other documents use to link to it and show in their menus, and one word in its text
 that no other document has. A query for either should find that document first: by the text alone, and with PageRank too, which must not put popular pages
-before it. The first two words of a title are those of other titles too, and stand in the text of many documents. A query for them should find each document that
-has them in its title among the first ten.`
+before it. The first two words of a title are those of other titles too, and stand in the text of many documents. A query for them should have each document
+with them in its title among its first ten results.`
