@@ -31,10 +31,11 @@ func (k *Tick) finished(*actor.Task) error {
 	return nil
 }
 
-// answered reports whether no request from outside is pending or on its way. If there never were requests, mail under way
-// does not matter.
+// answered reports whether no request from outside and no requisite is pending or on its way. If there cannot be any, mail
+// under way does not matter.
 func (k *Tick) answered() bool {
-	return len(k.report.Requests.Sent) == 0 || k.delivered() && k.report.Totals.Urgent+k.report.Totals.Buffered == 0
+	none := len(k.report.Requests.Sent) == 0 && !k.report.Crawl.Settings.AnyRequisites()
+	return none || k.delivered() && k.report.Totals.Urgent+k.report.Totals.Buffered == 0
 }
 
 // delivered reports whether all mail is applied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (w *world) check() error {
 			}
 		}
 		if last.URL != "" {
-			w.requisites[url] = last.Requisite
+			w.requisites[url] = wasRequisite(pages)
 			g := simweb.GotOf(last)
 			if w.changed[hostOf(url)] { // it may be any version of a page that changes
 				g.Digest = ""
@@ -96,6 +97,9 @@ func forget(truth simweb.Truth, got map[string]simweb.Got) {
 // fsck runs the independent checker over everything stored.
 func (w *world) fsck() (fsck.Report, error) {
 	opt := fsck.Options{Crawl: w.crawl.ID, Skew: w.skew()} // the times in records may be wrong by as much
+	if w.result.Faults[Jump] > 0 {                         // a step keeps paces by the clock as it was at its start
+		opt.Skew *= 2
+	}
 	rep, err := fsck.Check(context.Background(), &w.Store, opt)
 	if err == nil && len(rep.Violations) > 0 {
 		var b strings.Builder
@@ -201,6 +205,30 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 	}
 	if all < min(least, w.cfg.MaxPages) || n > most {
 		return broken("limit", "%d pages are stored; the limit is %d, and the web has %d", n, w.cfg.MaxPages, want)
+	}
+	if w.cfg.Requisites && len(w.changed) == 0 { // an earlier version of a page may have needed or linked to something else
+		return w.checkWhole(got)
+	}
+	return nil
+}
+
+// checkWhole checks that the crawl requested what the stored pages need to be displayed. If seeds or links lead there too, it
+// is a page, and the limit applies.
+func (w *world) checkWhole(got map[string]simweb.Got) error {
+	stored := func(url string) bool { return got[url].Outcome == blobschema.OutcomeOK && !w.requisites[url] }
+	links := simweb.Scope{Agent: agent, MaxDepth: 1, SkipDigests: true, SkipSitemaps: true}
+	links.Seeds = slices.Concat(slices.Collect(maps.Keys(got)), w.cfg.Seeds, w.web.Seeds())
+	linked := w.web.Truth(links).Pages
+	need := simweb.Scope{Agent: agent, SkipDigests: true, SkipSitemaps: true, Requisites: true, Within: stored}
+	need.Without = func(url string) bool {
+		_, ok := got[url]
+		return !ok && linked[url].Kind != ""
+	}
+	need.Seeds = slices.DeleteFunc(slices.Collect(maps.Keys(got)), func(url string) bool { return !stored(url) })
+	for url := range w.web.Truth(need).Pages {
+		if _, ok := got[url]; !ok {
+			return broken("limit", "stored pages need %s, which was not requested", url)
+		}
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ type world struct {
 	trouble                 map[string]*trouble      // current trouble, by host
 	spoilt                  map[string]int           // answers spoilt by trouble, by URL
 	changed                 map[string]bool          // hosts with pages that have changed
-	requisites              map[string]bool          // URLs whose last record is that of a requisite
+	requisites              map[string]bool          // URLs with a record as a requisite
 	checks                  []int                    // numbers of the head writes after which fsck runs
 	writes                  int                      // number of head writes
 	pace                    map[string]time.Duration // least time between requests, by host, learnt from robots.txt

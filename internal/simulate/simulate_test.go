@@ -186,11 +186,14 @@ func TestOnceBroken(t *testing.T) {
 		}
 	}
 	for _, seed := range []uint64{ // with requisites
-		124,  // at the page limit, a redirect of a requisite waited behind pages
-		268,  // a requisite was fetched before its host came into scope: no step followed its links
-		378,  // a redirect was found as a link and as a requisite
-		1051, // a requisite is a page whose links are followed
-		2399, // the revisit of a requisite, after its record could not be read
+		12,    // the crawl ended at its page limit before the requisites of the last pages were fetched
+		124,   // at the page limit, a redirect of a requisite waited behind pages
+		268,   // a requisite was fetched before its host came into scope: no step followed its links
+		378,   // a redirect was found as a link and as a requisite
+		1051,  // a requisite is a page whose links are followed
+		2399,  // the revisit of a requisite, after its record could not be read
+		2501,  // a requisite was revisited as a page, which the checker counted
+		18791, // clocks were set during two steps, and fsck expected exact times in records
 	} {
 		if _, err := Run(Scenario(seed)); err != nil {
 			t.Errorf("seed %d: %v", seed, err)

@@ -18,6 +18,8 @@ type Scope struct {
 	MaxDepth int      // greatest depth that is requested, where a redirect is a step like a link; 0: no limit
 	// Within, if set, reports whether a canonical URL is requested.
 	Within func(url string) bool
+	// Without, if set, reports whether a canonical URL is never requested, even as a requisite.
+	Without func(url string) bool
 	// SkipSitemaps leaves sitemaps unread.
 	SkipSitemaps bool
 	// SkipDigests leaves digests out, so that no bodies are made.
@@ -170,6 +172,9 @@ func (k *walk) push(h, p, depth int) {
 
 // need adds a requisite, which may be out of scope.
 func (k *walk) need(h, p, depth int) {
+	if k.scope.Without != nil && k.scope.Without(k.w.URL(h, p)) {
+		return
+	}
 	if _, ok := k.needs[pageKey(h, p)]; !ok && k.scope.Requisites {
 		k.needs[pageKey(h, p)] = struct{}{}
 		k.queue = append(k.queue, visit{h, p, depth, true})

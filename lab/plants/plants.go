@@ -273,6 +273,11 @@ var plants = []plant{
 		Edits: []edit{{"internal/crawl/discover.go", "		st.keepForeign(t)\n", "		_ = t\n"}},
 	},
 	{
+		Name: "limit before requisites", Promise: "I7",
+		Bug:   "the crawl ends at its page limit while requisites of its pages are left",
+		Edits: []edit{{"internal/crawl/end.go", " && !k.report.Crawl.Settings.AnyRequisites()", ""}},
+	},
+	{
 		Name: "former version stays", Promise: "I11",
 		Bug:   "documents of changed or deleted pages stay in the index",
 		Edits: []edit{{"internal/index/batch.go", "			set.Add(doc)\n", "			_ = doc\n"}},
