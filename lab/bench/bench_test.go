@@ -121,12 +121,13 @@ func TestStages(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"all", "WARC records", "parse, links", "ask and read"} {
-		if row := rows[name]; len(row) == 0 || row[0] == "0.0" || row[2] == "0.0" {
+		// Of some 40 samples of the CPU, a stage that takes a tenth of the time may get none.
+		if row := rows[name]; len(row) == 0 || row[0] == "0.0" && (name == "all" || name == "WARC records") || row[2] == "0.0" {
 			t.Errorf("%s: %v", name, row)
 		}
 	}
-	if rest := rows["the rest"]; len(rest) == 0 || len(rest[1]) > len("9.9") && !raced {
-		t.Errorf("the rest, in percent of the time: %v", rest)
+	if rest := rows["the rest"]; len(rest) == 0 || len(rest[2]) > len("9.9") && !raced {
+		t.Errorf("the rest, with the objects that a page allocates in third place: %v", rest)
 	}
 	if t.Failed() {
 		t.Log(&out)
