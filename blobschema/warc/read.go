@@ -261,7 +261,7 @@ func (w *Reader) parseHead() (size int64, err error) {
 	}
 	for _, got := range w.read {
 		for _, f := range fields {
-			if !strings.EqualFold(got.Name, f.name) {
+			if len(got.Name) != len(f.name) || !strings.EqualFold(got.Name, f.name) {
 				continue
 			}
 			if *f.to != "" && f.to != &r.ConcurrentTo { // only ConcurrentTo may be repeated (5.7); the first is kept

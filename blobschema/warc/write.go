@@ -116,42 +116,54 @@ func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err erro
 // appendMember appends e.head and r's block as one gzip member. It writes the framing
 // itself, since a gzip writer offers no way to store a part.
 func (e *Encoder) appendMember(dst []byte, r *Record) (out []byte, err error) {
-	parts := [...][]byte{e.head, r.Header, r.stored(), recordEnd}
-	var sum, size uint32 // CRC-32 and length modulo 2^32 of the parts
-	for _, part := range parts {
+	e.head = append(e.head, r.Header...)
+	body := r.stored()
+	var sum, size uint32 // CRC-32 and length modulo 2^32 of all parts
+	for _, part := range [...][]byte{e.head, body, recordEnd} {
 		sum = crc32.Update(sum, crc32.IEEETable, part)
 		size += uint32(len(part))
 	}
-	e.sink.b = append(dst, gzipHeader...)
-	e.deflate.Reset(&e.sink)
-	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
-	deflated := parts[:]
-	stored := r.Packed && len(r.Body) > 0
-	if stored {
-		deflated = parts[:2]
-	}
-	for _, part := range deflated {
-		if _, err := e.deflate.Write(part); err != nil {
-			return nil, err
-		}
-	}
-	if stored {
-		err = e.deflate.Flush() // ends on a whole byte
-	} else {
-		err = e.deflate.Close()
+	out = append(dst, gzipHeader...)
+	switch {
+	case len(body) == 0:
+		e.head = append(e.head, recordEnd...)
+		out, err = e.appendDeflated(out, 1, e.head)
+	case r.Packed:
+		out, err = e.appendDeflated(out, 0, e.head)
+		out = slices.Grow(out, len(body)+5*(len(body)/maxStored+2)+len(recordEnd)+8)
+		out = appendStored(out, body, 0)
+		out = appendStored(out, recordEnd, 1)
+	default:
+		out, err = e.appendDeflated(out, 1, e.head, body, recordEnd)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out = e.sink.b
-	if stored {
-		body := r.stored()
-		out = slices.Grow(out, len(body)+5*(len(body)/maxStored+2)+len(recordEnd)+8)
-		out = appendStored(out, body, 0)
-		out = appendStored(out, recordEnd, 1)
-	}
 	out = binary.LittleEndian.AppendUint32(out, sum)
 	return binary.LittleEndian.AppendUint32(out, size), nil
+}
+
+// appendDeflated appends parts, deflated. final is 1 if they end the stream, and 0 if stored blocks follow.
+func (e *Encoder) appendDeflated(dst []byte, final byte, parts ...[]byte) ([]byte, error) {
+	if len(parts) == 1 {
+		if out, ok := heads.append(dst, parts[0], final); ok {
+			return out, nil
+		}
+	}
+	e.sink.b = dst
+	e.deflate.Reset(&e.sink)
+	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
+	for _, part := range parts {
+		if _, err := e.deflate.Write(part); err != nil {
+			return nil, err
+		}
+	}
+	end := e.deflate.Close
+	if final == 0 {
+		end = e.deflate.Flush // it ends on a whole byte
+	}
+	err := end()
+	return e.sink.b, err
 }
 
 // appendStored appends b as stored DEFLATE blocks. final is 1 if b is one block that ends the stream, and 0 otherwise.
