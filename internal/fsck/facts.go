@@ -3,6 +3,7 @@ package fsck
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"net/netip"
 	"sort"
 	"time"
@@ -97,6 +98,7 @@ type part struct {
 	broken  bool                     // a commit or run cannot be read: known is not whole
 
 	state   []entry         // of the slots at home here, sorted
+	first   []uint32        // indexes in state by the first bits of fingerprints, see sortState
 	outside map[uint64]bool // fingerprints of URLs with a page record because they are out of scope
 	flights map[uint64]bool // fingerprints of URLs on their way to this partition
 
@@ -224,8 +226,29 @@ func (p *part) knows(fp uint64) bool {
 
 // entries returns the state of a URL: two entries if it was forwarded from one slot to another.
 func (p *part) entries(fp uint64) []entry {
-	return equal(p.state, func(e *entry) int { return cmp.Compare(e.fp, fp) })
+	if len(p.first) == 0 {
+		return nil
+	}
+	b := prefix(fp, len(p.first)-1)
+	return equal(p.state[p.first[b]:p.first[b+1]], func(e *entry) int { return cmp.Compare(e.fp, fp) })
 }
+
+// sortState joins the entries, which several partitions may have told, and notes where the first of each prefix is: the nth prefix
+// has the entries from first[n] to first[n+1], mostly a few.
+func (p *part) sortState() {
+	p.state = join(p.state)
+	n := 1 << bits.Len(uint(len(p.state)/8))
+	p.first = make([]uint32, n+1)
+	for i := range p.state {
+		p.first[prefix(p.state[i].fp, n)+1]++
+	}
+	for b := range n {
+		p.first[b+1] += p.first[b]
+	}
+}
+
+// prefix returns the first bits of a fingerprint, of n prefixes.
+func prefix(fp uint64, n int) uint64 { return fp >> (65 - bits.Len(uint(n))) }
 
 // find returns the state of a URL, and the note that it was forwarded.
 func (p *part) find(fp uint64) (known, sent *entry) {

@@ -82,7 +82,7 @@ func (c *checker) readState() {
 		}
 	}
 	for _, p := range c.parts {
-		p.state = join(p.state) // several partitions may have told of the slots at home here
+		p.sortState()
 		for _, e := range p.state {
 			switch e.state {
 			case blobschema.Forwarded:
