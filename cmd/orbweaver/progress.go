@@ -64,6 +64,9 @@ func (f *figures) Rate() string {
 	return s + fmt.Sprintf(" · %.1f/s", f.PagesPerSecond)
 }
 
+// Full reports whether the page limit is reached.
+func (f *figures) Full() bool { return f.Most > 0 && f.Pages >= f.Most }
+
 // Drained is the time in seconds after which the queue is empty at the present rate; 0 if it is unknown or short.
 func (f *figures) Drained() float64 {
 	left := float64(f.Queue) / f.PagesPerSecond
