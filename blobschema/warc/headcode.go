@@ -171,8 +171,8 @@ func (s *bitString) addLengths(lengths []uint8) {
 	}
 }
 
-// codeLengths returns the lengths of the codes of symbols that occur so often (Huffman, 1952). A symbol that does not occur has no
-// code: length 0.
+// codeLengths returns the best lengths of codes for symbols that occur count[symbol] times (Huffman, 1952). A symbol that does not
+// occur has no code: its length is 0.
 func codeLengths(count []int) []uint8 {
 	type node struct {
 		count   int
