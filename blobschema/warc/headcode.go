@@ -13,7 +13,7 @@ type headCode struct {
 	codes  [literals + distances]code
 }
 
-// A code is the bits that stand for a symbol, the first of them lowest.
+// A code is the bit string of a symbol. Its first bit is the lowest one.
 type code struct {
 	bits uint16
 	n    uint8 // 0: the symbol has no code
@@ -71,7 +71,8 @@ func (p piece) far() (symbol int, extra uint64, n uint8) {
 	return literals + symbol, extra, n
 }
 
-// scaled returns the symbol of a number and its lowest bits, which follow the symbol, if 2^k symbols share a power of two.
+// scaled returns the symbol of a number, the low bits of the number, which follow the symbol, and how many they are. Each power of
+// two has 2^k symbols.
 func scaled(v uint16, k int) (symbol int, extra uint64, n uint8) {
 	n = uint8(max(0, bits.Len16(v)-k-1))
 	return int(n)<<k + int(v>>n), uint64(v) & (1<<n - 1), n
@@ -242,7 +243,7 @@ func (c *headCode) append(dst []byte, text []byte, final byte) ([]byte, bool) {
 	return s.end(), true
 }
 
-// heads is the code of all encoders, made for records and HTTP messages as they often are.
+// heads is the code of all encoders. Its typical texts are a request and an answer.
 var heads = newHeadCode(
 	"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uuid:095e9098-e189-8b7c-9a2c-4b0764f93566>\r\nWARC-Date: 2026-01-29T14:27:03.412023Z\r\n"+
 		"WARC-Target-URI: https://www.example.org/path/to/a-page/index.html?id=12345\r\nWARC-IP-Address: 192.168.70.81\r\n"+

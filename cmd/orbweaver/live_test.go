@@ -188,7 +188,7 @@ func TestFrame(t *testing.T) {
 		"errors: robots 30 · timeout 2 · 4 retried, 61 min 40 s left to --max-pages"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
-	f = &figures{Pages: 42, Most: 42, Limit: "max-pages"}
+	f = &figures{Pages: 42, Most: 42}
 	if got := lineOf(f) + "\n" + strings.Join(blockOf(f), "\n"); strings.Count(got, "--max-pages is reached") != 2 {
 		t.Error(got)
 	}

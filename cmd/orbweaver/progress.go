@@ -70,7 +70,7 @@ func (f *figures) Full() bool { return f.Most > 0 && f.Pages >= f.Most }
 // Drained is the time in seconds after which the queue is empty at the present rate; 0 if it is unknown or short.
 func (f *figures) Drained() float64 {
 	left := float64(f.Queue) / f.PagesPerSecond
-	if f.Limit != "" || f.Waiting != "" || f.PagesPerSecond <= 0 || left < 1 {
+	if f.Full() || f.Limit != "" || f.Waiting != "" || f.PagesPerSecond <= 0 || left < 1 {
 		return 0
 	}
 	return left
@@ -225,7 +225,7 @@ func (m *meter) limit(f *figures, now time.Time, more int64) {
 	if f.Seconds > 0 {
 		rate = max(rate, float64(m.pages-captures(&m.before))/f.Seconds)
 	}
-	if left := float64(more) / rate; more >= 0 && left < farAhead && (f.Limit == "" || left < f.SecondsLeft) {
+	if left := float64(more) / rate; more > 0 && left < farAhead && (f.Limit == "" || left < f.SecondsLeft) {
 		f.Limit, f.SecondsLeft = "max-pages", left
 	}
 }

@@ -147,8 +147,8 @@ func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 }
 
 // PartDue returns when Wanted may return the first of the unloaded parts that its last call left out; zero if there is
-// none. awaited reports whether a part of Want is to be loaded, although the URLs in memory may keep the caller busy: Wanted
-// was not called since then, or had no room for it.
+// none. awaited reports whether the caller may wait for one of them, see Want: Wanted was not called since then, or had no room.
+// Such a part is to be loaded even if the URLs in memory keep the caller busy.
 func (f *Frontier) PartDue() (at time.Time, awaited bool) { return f.partDue, f.awaited }
 
 // never is the time at which a part is due that has no pending URL, or, as urgentDue, no urgent one.

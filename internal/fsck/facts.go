@@ -98,7 +98,7 @@ type part struct {
 	broken  bool                     // a commit or run cannot be read: known is not whole
 
 	state   []entry         // of the slots at home here, sorted
-	first   []uint32        // indexes in state by the first bits of fingerprints, see sortState
+	first   []uint32        // where in state the entries of each prefix begin, see sortState
 	outside map[uint64]bool // fingerprints of URLs with a page record because they are out of scope
 	flights map[uint64]bool // fingerprints of URLs on their way to this partition
 
@@ -233,8 +233,8 @@ func (p *part) entries(fp uint64) []entry {
 	return equal(p.state[p.first[b]:p.first[b+1]], func(e *entry) int { return cmp.Compare(e.fp, fp) })
 }
 
-// sortState joins the entries, which several partitions may have told, and notes where the first of each prefix is: the nth prefix
-// has the entries from first[n] to first[n+1], mostly a few.
+// sortState sorts the entries, and joins those of one URL: several partitions may have told of it. Then it divides them by the first
+// bits of their fingerprints, so that entries searches only a few: those of prefix n are state[first[n]:first[n+1]].
 func (p *part) sortState() {
 	p.state = join(p.state)
 	n := 1 << bits.Len(uint(len(p.state)/8))
@@ -247,7 +247,7 @@ func (p *part) sortState() {
 	}
 }
 
-// prefix returns the first bits of a fingerprint, of n prefixes.
+// prefix returns the first bits of a fingerprint: a number below n, which is a power of two.
 func prefix(fp uint64, n int) uint64 { return fp >> (65 - bits.Len(uint(n))) }
 
 // find returns the state of a URL, and the note that it was forwarded.

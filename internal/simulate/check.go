@@ -212,8 +212,8 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 	return nil
 }
 
-// checkWhole checks that the crawl requested what the stored pages need to be displayed. If seeds or links lead there too, it
-// is a page, and the limit applies.
+// checkWhole checks that the crawl requested what the stored pages need to be displayed. The limit may leave out a URL that is also
+// a seed or a link: it counts as a page.
 func (w *world) checkWhole(got map[string]simweb.Got) error {
 	stored := func(url string) bool { return got[url].Outcome == blobschema.OutcomeOK && !w.requisites[url] }
 	links := simweb.Scope{Agent: agent, MaxDepth: 1, SkipDigests: true, SkipSitemaps: true}

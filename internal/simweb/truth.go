@@ -18,7 +18,7 @@ type Scope struct {
 	MaxDepth int      // greatest depth that is requested, where a redirect is a step like a link; 0: no limit
 	// Within, if set, reports whether a canonical URL is requested.
 	Within func(url string) bool
-	// Without, if set, reports whether a canonical URL is never requested, even as a requisite.
+	// Without, if set, reports whether a canonical URL is not requested as a requisite.
 	Without func(url string) bool
 	// SkipSitemaps leaves sitemaps unread.
 	SkipSitemaps bool
